@@ -54,7 +54,7 @@ pub use objects::{
 pub use replicas::{Replica, Replicas};
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::{
-    GeneratorConfig, GeneratorStats, MAX_GENERATORS, Origin, Pipes, Switch, TraceEvent, TraceFilter,
-    TraceState, Traced,
+    GeneratorConfig, GeneratorStats, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp, PacketCounts,
+    PacketPort, PacketTrigger, Pipes, Switch, TraceEvent, TraceFilter, TraceState, Traced,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};

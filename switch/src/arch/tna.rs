@@ -34,6 +34,7 @@ pub(crate) mod origin {
     pub const CAME_BACK: u32 = 3;
     pub const RESUBMITTED: u32 = 4;
     pub const REPLICATED: u32 = 5;
+    pub const GENERATED: u32 = 6;
 }
 
 /// Bits of the parser's error: no transition, header longer than the packet, stack full.
@@ -117,6 +118,7 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
             origin::CAME_BACK => "recirculated",
             origin::RESUBMITTED => "resubmitted",
             origin::REPLICATED => "replica",
+            origin::GENERATED => "generated",
             _ => "other",
         }
     }

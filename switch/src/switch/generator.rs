@@ -3,6 +3,7 @@
 //! A generator is a pure function of time: frame `n` arrives at `start + n * period`. If polled late, it
 //! makes up for at most [`crate::Config::catch_up`]; frames that were due earlier are skipped and counted.
 
+use super::arch::PacketApps;
 use crate::error::ControlError;
 use crate::switch::Switch;
 use p4rack_wire::Nanos;
@@ -60,6 +61,8 @@ impl Generator {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Generators {
     all: BTreeMap<u32, Generator>,
+    /// Those that the device itself has.
+    pub apps: PacketApps,
     /// Time at which the first generator is due; `None` if none is.
     due: Option<Nanos>,
 }
@@ -71,8 +74,16 @@ impl Generators {
         self.due
     }
 
-    fn plan(&mut self) {
-        self.due = self.all.values().filter(|one| one.stats.active).map(|one| one.due).min();
+    /// Finds out when the next frame is due.
+    pub fn plan(&mut self) {
+        let active = self.all.values().filter(|one| one.stats.active).map(|one| one.due);
+        self.due = active.chain(self.apps.due()).min();
+    }
+
+    /// Forgets what belongs to the program.
+    pub fn restart(&mut self) {
+        self.apps = PacketApps::default();
+        self.plan();
     }
 }
 
@@ -146,6 +157,7 @@ impl Switch {
             }
         }
         self.generators.all = all;
+        self.run_packet_apps(now);
         self.generators.plan();
     }
 }

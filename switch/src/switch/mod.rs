@@ -12,6 +12,7 @@ mod pipes;
 mod profiles;
 mod tracer;
 
+pub use arch::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
 pub use event::{Origin, TraceEvent};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use pipes::Pipes;
@@ -262,6 +263,7 @@ impl Switch {
             self.drops[DropReason::ProgramReplaced as usize] += count;
             self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
         }
+        self.generators.restart();
         self.hot = NONE;
         self.tracer = None;
         self.vars.fill(0);

@@ -108,6 +108,9 @@ impl Switch {
             return;
         }
         self.route_copies();
+        if !up {
+            self.port_has_gone(port);
+        }
         let Some(Running { state, .. }) = self.running.as_mut() else { return };
         state.down.clone_from(&self.down);
         for pipe in 0..state.pipes() {

@@ -4,6 +4,9 @@
 mod tna;
 mod v1model;
 
+pub(crate) use tna::PacketApps;
+pub use tna::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
+
 use crate::arch::Arch;
 use crate::pool::PacketId;
 use crate::switch::Switch;

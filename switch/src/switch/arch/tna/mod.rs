@@ -14,9 +14,12 @@
 
 mod arrival;
 mod copies;
+mod packet_apps;
 mod pass;
 mod prefix;
 mod queued;
 
 pub(super) use arrival::{arrive, ingress};
+pub(crate) use packet_apps::PacketApps;
+pub use packet_apps::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
 pub(super) use queued::egress;

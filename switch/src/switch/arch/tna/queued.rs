@@ -90,6 +90,7 @@ fn come_back<const SECOND: bool>(switch: &mut Switch, id: PacketId, at: usize, n
     port.rx_bytes += out.len() as u64;
     switch.passes.recirculations += 1;
     let number = switch.manager.number(at);
+    switch.has_come_back::<SECOND>(number, out, now);
     let packet = switch.pool.get_mut(id);
     let Meta { passes, trace, .. } = packet.meta;
     let meta = Meta {
