@@ -180,6 +180,10 @@ impl Printer<'_> {
             ExternCall::DirectRegisterWrite { instance: i, value } => {
                 format!("{} = {}", instance(i), self.expr(value))
             }
+            ExternCall::Smooth { instance: i, index, value, dst } => {
+                let index = index.as_ref().map(|index| format!("[{}]", self.expr(index))).unwrap_or_default();
+                format!("{} = {}{index}.smooth({})", self.lvalue(dst), instance(i), self.expr(value))
+            }
             ExternCall::Hash { algorithm, dst, data, bounds, .. } => {
                 let hash = format!("{algorithm:?}{}", list(data));
                 match bounds {

@@ -36,6 +36,7 @@ mod profile;
 mod replicas;
 mod rng;
 mod shape;
+mod smooth;
 mod state;
 mod stats;
 mod switch;
@@ -52,6 +53,7 @@ pub use objects::{
     Share, SizeOf, TableEntry,
 };
 pub use replicas::{Replica, Replicas};
+pub use smooth::SmootherConfig;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::{
     GeneratorConfig, GeneratorStats, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp, PacketCounts,

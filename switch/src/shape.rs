@@ -67,6 +67,8 @@ pub(crate) struct TableShape {
     pub meter_bytes: bool,
     /// What the element of its direct register is when an entry is made; empty if it has none.
     pub element: Vec<u64>,
+    /// Whether there is a smoother for each entry, and whether that decides on drops.
+    pub smoother: Option<bool>,
     /// Whether its direct counter and meter work where the program calls them, not at each look-up.
     pub on_call: bool,
     pub idle_timeout: bool,

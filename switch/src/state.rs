@@ -8,6 +8,7 @@ use crate::meter::Meter;
 use crate::objects::{CounterData, DigestMessage};
 use crate::profile::Profile;
 use crate::rng::Rng;
+use crate::smooth::Smoother;
 use crate::table::TableState;
 use crate::trace::Trace;
 use crate::words::{limbs_of, number};
@@ -28,6 +29,10 @@ pub(crate) enum InstanceState {
         cells: Vec<Meter>,
     },
     Register(RegisterState),
+    Smoother {
+        drops: bool,
+        cells: Vec<Smoother>,
+    },
     Profile(Profile),
 }
 

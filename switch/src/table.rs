@@ -19,6 +19,7 @@ use crate::error::ControlError;
 use crate::meter::Meter;
 use crate::objects::{CounterData, TableEntry};
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
+use crate::smooth::Smoother;
 use entries::Extra;
 use filter::Filter;
 use hashbrown::HashMap;
@@ -152,6 +153,9 @@ pub(crate) struct TableState {
     /// Elements of a direct register, in the same order, and what each is at first.
     elements: Vec<u64>,
     element: Vec<u64>,
+    /// Smoothers, in the same order, and whether they decide on drops.
+    pub smoothers: Vec<Smoother>,
+    smoother: Option<bool>,
     /// Time of each row's last hit, if hits are recorded.
     pub last_hit: Vec<u64>,
 }
@@ -212,6 +216,8 @@ impl TableState {
             meters: vec![Meter::default(); usize::from(shape.meter.is_some())],
             elements: shape.element.clone(),
             element: shape.element.clone(),
+            smoothers: vec![Smoother::default(); usize::from(shape.smoother.is_some())],
+            smoother: shape.smoother,
             last_hit: Vec::new(),
         };
         state.set_default(shape, None)?;
@@ -233,6 +239,7 @@ impl TableState {
         self.counters.reserve_exact(if self.counted { rows } else { 0 });
         self.meters.reserve_exact(if self.metered { rows } else { 0 });
         self.elements.reserve_exact(rows * self.element.len());
+        self.smoothers.reserve_exact(if self.smoother.is_some() { rows } else { 0 });
         self.last_hit.reserve_exact(if self.aged { rows } else { 0 });
     }
 
@@ -361,7 +368,7 @@ impl TableState {
     /// Whether a lookup has side effects: on counters, meters or times of hits.
     #[inline]
     pub fn observed(&self) -> bool {
-        self.counted || self.metered || self.aged || !self.element.is_empty()
+        self.counted || self.metered || self.aged || !self.element.is_empty() || self.smoother.is_some()
     }
 
     /// Records a hit of a row, or a miss, by a packet of this length. Returns the meter's colour.
@@ -393,6 +400,13 @@ impl TableState {
     pub fn element_mut(&mut self, row: Option<u32>) -> &mut [u64] {
         let (words, at) = (self.element.len(), row.map_or(0, |row| row as usize + 1));
         self.elements.get_mut(at * words..(at + 1) * words).unwrap_or_default()
+    }
+
+    /// What the smoother of a row, or of a miss, makes of a value.
+    pub fn smooth(&mut self, row: Option<u32>, value: u64, now: Nanos, random: impl FnOnce() -> u64) -> u64 {
+        let smoother = self.smoothers.get_mut(row.map_or(0, |row| row as usize + 1));
+        let drops = self.smoother == Some(true);
+        smoother.map_or(0, |smoother| smoother.execute(value, drops, now.0, random))
     }
 
     /// The colour that the meter of a row, or of a miss, gives a packet of this length.
@@ -516,6 +530,9 @@ impl TableState {
         if self.metered {
             self.meters[at + 1] = Meter::default();
         }
+        if self.smoother.is_some() {
+            self.smoothers[at + 1] = Smoother::default();
+        }
         if let Some(element) = self.elements.chunks_exact_mut(self.element.len().max(1)).nth(at + 1) {
             element.copy_from_slice(&self.element);
         }
@@ -557,6 +574,9 @@ impl TableState {
         }
         if self.metered {
             self.meters.push(Meter::default());
+        }
+        if self.smoother.is_some() {
+            self.smoothers.push(Smoother::default());
         }
         self.elements.extend_from_slice(&self.element);
         row as u32

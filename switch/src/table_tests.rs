@@ -30,6 +30,7 @@ fn shape(style: Style, keys: Vec<KeyShape>, size: u64) -> TableShape {
         meter: None,
         meter_bytes: false,
         element: Vec::new(),
+        smoother: None,
         on_call: false,
         idle_timeout: false,
         implementation: None,

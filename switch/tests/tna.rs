@@ -3,7 +3,10 @@
 mod common;
 
 use p4rack_p4::ir::{ActionCall, InstanceId, InstanceKind, Program, TableId};
-use p4rack_switch::{Config, CounterData, Pipeline, Pipes, PortConfig, Replica, Stats, Switch, TableEntry};
+use p4rack_switch::{
+    Config, CounterData, EntryRef, Pipeline, Pipes, PortConfig, Replica, SmootherConfig, Stats, Switch,
+    TableEntry,
+};
 use p4rack_wire::Nanos;
 
 fn switch(text: &str, config: Config) -> Switch {
@@ -150,4 +153,53 @@ fn an_entry_is_idle_if_no_pipe_uses_it() {
     switch.poll_transmit(Nanos(18_000_000), &mut out);
     assert!(switch.poll_idle().is_some_and(|(found, _)| found == table));
     assert_eq!(switch.poll_idle(), None, "once");
+}
+
+#[test]
+fn filters_are_configured_by_cell_and_by_entry() {
+    let (mut switch, program) = four_pipes(include_str!("../../tests/tna/filters.p4"));
+    let (low, early) = (instance(&program, "I.low"), instance(&program, "I.early"));
+    let table =
+        |name: &str| TableId(program.tables.iter().position(|t| t.named.name == name).expect(name) as u32);
+    let average = SmootherConfig::Average { sums: false, gain_ns: 0.0, decay_ns: 0.0, scale_down: 1 };
+    let never = SmootherConfig::EarlyDrop { time_ns: 0.0, min: 1, max: 2, probability: 1.0 };
+    // What follows 9 says that all four of its filters do what they do without a configuration.
+    let all_pass = |switch: &mut Switch| pass(switch, 1, &[1, 2, 0, 0]).expect("is sent") == [1, 2, 2, 4];
+    assert!(all_pass(&mut switch));
+    switch.smoother_config(low, 2, Some(average)).expect("a cell");
+    assert_eq!(switch.smoother_read(low, 2), Ok(Some(average)));
+    assert!(!all_pass(&mut switch));
+    switch.smoother_config(low, 2, None).expect("a cell");
+    assert!(all_pass(&mut switch));
+    switch.smoother_config(early, 2, Some(never)).expect("a cell");
+    assert!(!all_pass(&mut switch));
+    switch.smoother_config(early, 2, None).expect("a cell");
+    // An entry's own, which ends with it.
+    let entry = || TableEntry::new(vec![common::exact(1)], ActionCall { action: 0, args: vec![] });
+    let keys = [common::exact(1)];
+    switch.insert(table("I.t"), entry()).expect("has room");
+    assert!(all_pass(&mut switch));
+    switch.direct_smoother_config(table("I.t"), EntryRef::Keys(&keys, 0), Some(average)).expect("an entry");
+    assert!(!all_pass(&mut switch));
+    switch.delete(table("I.t"), &keys, 0).expect("is there");
+    switch.insert(table("I.t"), entry()).expect("has room");
+    assert!(all_pass(&mut switch));
+    switch.direct_smoother_config(table("I.u"), EntryRef::Default, Some(never)).expect("the default entry");
+    assert_eq!(pass(&mut switch, 1, &[1, 2, 0, 0]), Some(vec![1, 2, 2, 5]));
+    for (refused, said) in [
+        (switch.smoother_config(low, 2, Some(never)), "gives an average"),
+        (switch.smoother_config(early, 2, Some(average)), "decides on drops"),
+        (switch.smoother_config(low, 4, Some(average)), "out of range"),
+        (
+            switch.smoother_config(
+                early,
+                0,
+                Some(SmootherConfig::EarlyDrop { time_ns: 0.0, min: 3, max: 2, probability: 0.1 }),
+            ),
+            "above the second",
+        ),
+        (switch.direct_smoother_config(table("I.u"), EntryRef::Default, Some(average)), "decides on drops"),
+    ] {
+        assert!(refused.is_err_and(|error| error.to_string().contains(said)), "{said}");
+    }
 }

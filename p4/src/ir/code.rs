@@ -360,6 +360,13 @@ pub enum ExternCall {
         instance: InstanceId,
         value: Expr,
     },
+    /// Smooths a value, in the cell with this index or that of the entry whose action runs.
+    Smooth {
+        instance: InstanceId,
+        index: Option<Expr>,
+        value: Expr,
+        dst: LValue,
+    },
     /// `dst = base + hash(data) % max` with the bounds `(base, max)`; `base` if max is 0. Without bounds, the
     /// low bits of the hash itself.
     Hash {

@@ -230,6 +230,16 @@ pub enum InstanceKind {
         initial: BigUint,
         index_type: Option<String>,
     },
+    /// Smooths values over time or, with `drops`, decides on drops by a smoothed value.
+    Smoother {
+        size: u64,
+        drops: bool,
+    },
+    /// A smoother with a cell for each entry of a table.
+    DirectSmoother {
+        table: Option<TableId>,
+        drops: bool,
+    },
     ActionProfile {
         size: u64,
     },

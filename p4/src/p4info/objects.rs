@@ -194,7 +194,9 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
                 });
             }
             // P4Info has none.
-            InstanceKind::DirectRegister { .. } => {}
+            InstanceKind::DirectRegister { .. }
+            | InstanceKind::Smoother { .. }
+            | InstanceKind::DirectSmoother { .. } => {}
             InstanceKind::ActionProfile { size } => {
                 info.action_profiles.push(profile(
                     program,

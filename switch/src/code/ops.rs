@@ -318,6 +318,19 @@ pub(crate) enum Op {
         table: u16,
         dst: Slot,
     },
+    /// Smooths a value in a cell of an extern object.
+    Smooth {
+        instance: u16,
+        index: Slot,
+        a: Slot,
+        dst: Slot,
+    },
+    /// Smooths a value for the entry of this table that was found last.
+    DirectSmooth {
+        table: u16,
+        a: Slot,
+        dst: Slot,
+    },
     /// Reads the direct register of the entry of this table that was found last.
     DirectRegisterRead {
         table: u16,
@@ -494,6 +507,8 @@ impl Op {
             | Op::DirectCount { .. }
             | Op::DirectCountLess { .. }
             | Op::DirectMeter { .. }
+            | Op::Smooth { .. }
+            | Op::DirectSmooth { .. }
             | Op::DirectRegisterRead { .. }
             | Op::DirectRegisterWrite { .. }
             | Op::CloneWith { .. }

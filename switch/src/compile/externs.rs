@@ -80,6 +80,23 @@ impl Builder<'_> {
                 self.mark(Mark::Register { instance, index, value: a, words, write: true });
                 self.emit(Op::RegisterWrite { instance, index, a });
             }
+            ExternCall::Smooth { instance, index: Some(index), value, dst } => {
+                self.object(*instance, "a smoother", |kind| matches!(kind, InstanceKind::Smoother { .. }))?;
+                let index = self.narrow(index, "a filter's index")?;
+                let a = self.narrow(value, "a filtered value")?;
+                let instance = instance.0 as u16;
+                self.result(dst, |builder, dst| builder.emit(Op::Smooth { instance, index, a, dst }))?;
+            }
+            ExternCall::Smooth { instance, index: None, value, dst } => {
+                let table = match self.program.instances.get(instance.0 as usize) {
+                    Some(Instance { kind: InstanceKind::DirectSmoother { table, .. }, named }) => {
+                        self.owner(&named.name, *table)?
+                    }
+                    _ => return Err(self.malformed(format!("extern object {} is no smoother", instance.0))),
+                };
+                let a = self.narrow(value, "a filtered value")?;
+                self.result(dst, |builder, dst| builder.emit(Op::DirectSmooth { table, a, dst }))?;
+            }
             ExternCall::DirectRegisterRead { instance, dst } => {
                 let (table, words) = (self.table_of(*instance)?, self.lvalue_kind(dst)?.words() as u16);
                 self.result(dst, |builder, dst| builder.emit(Op::DirectRegisterRead { table, dst, words }))?;

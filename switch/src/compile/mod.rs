@@ -173,7 +173,9 @@ fn instances(program: &Program) -> Result<Vec<InstanceShape>, CompileError> {
     let mut shapes = Vec::new();
     for instance in &program.instances {
         let (size, words) = match &instance.kind {
-            InstanceKind::Counter { size, .. } | InstanceKind::Meter { size, .. } => (*size, 1),
+            InstanceKind::Counter { size, .. }
+            | InstanceKind::Meter { size, .. }
+            | InstanceKind::Smoother { size, .. } => (*size, 1),
             InstanceKind::Register { size, ty, .. } => (*size, kind(*ty).words() as u64),
             _ => (0, 1),
         };

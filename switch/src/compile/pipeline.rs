@@ -12,6 +12,7 @@ use crate::native::Native;
 use crate::objects::CounterData;
 use crate::profile::Profile;
 use crate::shape::TableShape;
+use crate::smooth::Smoother;
 use crate::state::{InstanceState, PipeState, RegisterState, State};
 use crate::table::{TableLayout, TableState};
 use crate::words::limbs_of;
@@ -138,13 +139,17 @@ impl Pipeline {
                 bytes: *unit != Unit::Packets,
                 cells: vec![Meter::default(); *size as usize],
             },
+            InstanceKind::Smoother { size, drops } => {
+                InstanceState::Smoother { drops: *drops, cells: vec![Smoother::default(); *size as usize] }
+            }
             InstanceKind::Register { .. } => register.map_or(InstanceState::None, InstanceState::Register),
             InstanceKind::ActionProfile { size } | InstanceKind::ActionSelector { size, .. } => {
                 InstanceState::Profile(Profile::new(*size))
             }
             InstanceKind::DirectCounter { .. }
             | InstanceKind::DirectMeter { .. }
-            | InstanceKind::DirectRegister { .. } => InstanceState::None,
+            | InstanceKind::DirectRegister { .. }
+            | InstanceKind::DirectSmoother { .. } => InstanceState::None,
         };
         let instances = self.instances.iter().zip(self.registers()).map(instance).collect();
         let mut tables = self.initial.clone();

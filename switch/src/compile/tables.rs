@@ -8,7 +8,7 @@ use crate::shape::{ActionShape, KeyShape, Style, TableShape};
 use crate::table::TableState;
 use crate::words::limbs_of;
 use num_bigint::BigUint;
-use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, Ty, Unit};
+use p4rack_p4::ir::{InstanceId, InstanceKind, MatchKind, Matcher, Program, Table, TableId, Ty, Unit};
 
 /// Shape and initial state of a table, and the plans of its actions by position in the list.
 pub(crate) fn table(
@@ -88,6 +88,7 @@ pub(crate) fn table(
         meter: table.meter,
         meter_bytes: table.meter.is_some_and(|meter| counts_bytes(program, meter)),
         element: element(program, table),
+        smoother: smoother(program, &name),
         on_call: [table.counter, table.meter]
             .into_iter()
             .flatten()
@@ -149,6 +150,15 @@ fn element(program: &Program, table: &Table) -> Vec<u64> {
         Some(InstanceKind::DirectRegister { ty, initial, .. }) => limbs_of(initial, kind(*ty).words()),
         _ => Vec::new(),
     }
+}
+
+/// Whether a table has a smoother for its entries, and whether that decides on drops.
+fn smoother(program: &Program, name: &str) -> Option<bool> {
+    let of = |table: &TableId| program.tables.get(table.0 as usize).is_some_and(|t| t.named.name == name);
+    program.instances.iter().find_map(|instance| match &instance.kind {
+        InstanceKind::DirectSmoother { table, drops } if table.as_ref().is_some_and(of) => Some(*drops),
+        _ => None,
+    })
 }
 
 fn works_on_call(program: &Program, object: InstanceId) -> bool {

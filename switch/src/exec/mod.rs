@@ -14,7 +14,8 @@ pub(crate) use externs::meter;
 
 use crate::code::ops::*;
 use crate::code::plans::*;
-use crate::state::State;
+use crate::smooth::Smoother;
+use crate::state::{InstanceState, State};
 use crate::table::TableState;
 use crate::words::ones;
 use context::misplaced;
@@ -213,6 +214,20 @@ pub(crate) fn rare(
         }
         Op::DirectMeter { table, dst } => {
             vars[dst as usize] = state.pipe.tables[table as usize].meter(cx.row, cx.counted, cx.now);
+        }
+        Op::Smooth { instance, index, a, dst } => {
+            let (at, rng) = (vars[index as usize], &mut state.rng);
+            if let InstanceState::Smoother { drops, cells } = &mut state.pipe.instances[instance as usize] {
+                // Beyond the end, as without configuration.
+                let cell = usize::try_from(at).ok().and_then(|at| cells.get_mut(at));
+                let mut none = Smoother::default();
+                let cell = cell.unwrap_or(&mut none);
+                vars[dst as usize] = cell.execute(vars[a as usize], *drops, cx.now.0, || rng.next());
+            }
+        }
+        Op::DirectSmooth { table, a, dst } => {
+            let (table, rng) = (&mut state.pipe.tables[table as usize], &mut state.rng);
+            vars[dst as usize] = table.smooth(cx.row, vars[a as usize], cx.now, || rng.next());
         }
         Op::DirectRegisterRead { table, dst, words } => {
             let element = state.pipe.tables[table as usize].element_mut(cx.row);

@@ -273,6 +273,11 @@ impl ReadWords {
             Op::DirectCountLess { less, .. } => self.note(less, 1),
             Op::DirectRegisterWrite { a, words, .. } => self.note(a, words),
             Op::DirectCount { .. } | Op::DirectMeter { .. } | Op::DirectRegisterRead { .. } => {}
+            Op::Smooth { index, a, .. } => {
+                self.note(index, 1);
+                self.note(a, 1);
+            }
+            Op::DirectSmooth { a, .. } => self.note(a, 1),
             Op::Random { lo, hi, .. } => {
                 self.note(lo, 1);
                 self.note(hi, 1);

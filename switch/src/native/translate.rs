@@ -461,7 +461,11 @@ impl Translator<'_, '_> {
                 self.rare();
                 self.forget(dst, words.into());
             }
-            Op::DirectColor { dst } | Op::DirectMeter { dst, .. } | Op::Random { dst, .. } => {
+            Op::DirectColor { dst }
+            | Op::DirectMeter { dst, .. }
+            | Op::Random { dst, .. }
+            | Op::Smooth { dst, .. }
+            | Op::DirectSmooth { dst, .. } => {
                 self.rare();
                 self.forget(dst, 1);
             }

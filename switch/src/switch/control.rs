@@ -178,6 +178,7 @@ impl Switch {
             InstanceState::Counter(cells) => cells.len() as u64,
             InstanceState::Meter { cells, .. } => cells.len() as u64,
             InstanceState::Register(register) => register.size as u64,
+            InstanceState::Smoother { cells, .. } => cells.len() as u64,
         })
     }
 

@@ -10,6 +10,7 @@ mod meters;
 mod packets;
 mod pipes;
 mod profiles;
+mod smoothers;
 mod tracer;
 
 pub use arch::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};

@@ -85,6 +85,7 @@ impl Lower<'_> {
         for instance in &mut prog.instances {
             if let InstanceKind::DirectCounter { table, .. }
             | InstanceKind::DirectMeter { table, .. }
+            | InstanceKind::DirectSmoother { table, .. }
             | InstanceKind::DirectRegister { table, .. } = &mut instance.kind
             {
                 *table = table.and_then(|t| table_at[t.0 as usize]);

@@ -59,7 +59,9 @@ impl Lower<'_> {
         let meter = self.attached(def.meters.as_ref(), |k| matches!(k, InstanceKind::DirectMeter { .. }));
         let register =
             self.attached(self.arch.registers(def), |k| matches!(k, InstanceKind::DirectRegister { .. }));
-        for instance in [counter, meter, register].into_iter().flatten() {
+        let smoother =
+            self.attached(self.arch.smoother(def), |k| matches!(k, InstanceKind::DirectSmoother { .. }));
+        for instance in [counter, meter, register, smoother].into_iter().flatten() {
             self.own(instance, id, def.span);
         }
         let named = self.named(self.frame, &def.name, &def.annos);
@@ -190,6 +192,7 @@ impl Lower<'_> {
         let name = instance.named.name.clone();
         let (InstanceKind::DirectCounter { table, .. }
         | InstanceKind::DirectMeter { table, .. }
+        | InstanceKind::DirectSmoother { table, .. }
         | InstanceKind::DirectRegister { table, .. }) = &mut instance.kind
         else {
             return;

@@ -131,6 +131,11 @@ impl Uses {
                 values.push(index);
                 targets.push(dst);
             }
+            ExternCall::Smooth { index, value, dst, .. } => {
+                values.extend(index);
+                values.push(value);
+                targets.push(dst);
+            }
             ExternCall::Hash { dst, data, bounds, .. } => {
                 values.extend(bounds.iter().flat_map(|(base, max)| [base, max]));
                 values.extend(data.iter().map(|(value, _)| value));

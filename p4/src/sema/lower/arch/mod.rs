@@ -52,6 +52,10 @@ pub(crate) trait Architecture: Sync {
     fn registers<'t>(&self, _table: &'t TableDef) -> Option<&'t TExpr> {
         None
     }
+    /// What one of its own properties attaches to a table as a smoother of its entries.
+    fn smoother<'t>(&self, _table: &'t TableDef) -> Option<&'t TExpr> {
+        None
+    }
     /// A program's interface in the form that clients of BFRuntime read, where the architecture has one.
     fn bf_rt(&self, _compiled: &Compiled) -> Option<serde_json::Value> {
         None

@@ -52,6 +52,9 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
         ("DirectMeter", "execute", Made::Instance(instance)) if call.args.iter().all(Option::is_none) => {
             meter(lower, object, *instance, None, at)
         }
+        ("Lpf" | "Wred" | "DirectLpf" | "DirectWred", "execute", Made::Instance(instance)) => {
+            smooth(lower, object, *instance, call, at)
+        }
         ("Register", "read" | "write", Made::Instance(_)) => registers::access(lower, object, def, call, at),
         ("RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4", "execute", _) => {
             registers::execute(lower, object, call, at)
@@ -99,6 +102,35 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
         }
         _ => foreign(lower, object, def, call, at),
     }
+}
+
+/// `execute(value[, index])`: the filtered value, or one of two values: for a drop and for none.
+fn smooth(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    instance: InstanceId,
+    call: &TCall,
+    at: Span,
+) -> Option<Val> {
+    let name = object.ext.def.name.as_str();
+    let (value, ty) = lower.scalar_arg(call, 0);
+    let index = (!name.starts_with("Direct")).then(|| lower.scalar_arg(call, 1).0);
+    let (dst, _) = lower.out_leaf(None, &Type::Bit(64), at)?;
+    let result = lower.read_target(&dst);
+    lower.emit_extern(ExternCall::Smooth { instance, index, value, dst });
+    // `([size, ]drop, no drop)`
+    let first = match name {
+        "Wred" => 1,
+        "DirectWred" => 0,
+        _ => return Some(Val::Leaf(lower.cast(result, Ty::Bit(64), ty), ty)),
+    };
+    let byte = Ty::Bit(8);
+    let given =
+        lower.at_object(object, |l| [0, 1].map(|at| constant(l.ctor_number(&object.inst, first + at), byte)));
+    let [then, otherwise] = given.map(Box::new);
+    let zero = Box::new(zero(Ty::Bit(64)));
+    let cond = Expr::Binary { op: BinOp::Ne, left: Box::new(result), right: zero, ty: Ty::Bit(64) };
+    Some(Val::Leaf(Expr::Ternary { cond: Box::new(cond), ty: byte, then, otherwise }, byte))
 }
 
 /// Runs a meter and translates its colour.

@@ -126,9 +126,12 @@ const IDLE_TIMEOUT: &str = "idle_timeout";
 /// Property of a table with a register of its entries.
 const REGISTERS: &str = "registers";
 
+/// Property of a table with a filter of its entries.
+const FILTERS: &str = "filters";
+
 /// Properties of tables: how they are stored, and what belongs to their entries.
 const PROPERTIES: &[&str] =
-    &["alpm", "atcam", "filters", IDLE_TIMEOUT, "proxy_hash", REGISTERS, "requires_versioning"];
+    &["alpm", "atcam", FILTERS, IDLE_TIMEOUT, "proxy_hash", REGISTERS, "requires_versioning"];
 
 /// Fields of intrinsic metadata that any architecture has, by their structs.
 const FIELDS: &[(Param, &str, Intrinsic)] = &[
@@ -212,6 +215,10 @@ impl Architecture for Tna {
 
     fn registers<'t>(&self, table: &'t TableDef) -> Option<&'t TExpr> {
         table.others.iter().find(|(name, _)| name.name == REGISTERS).map(|(_, value)| value)
+    }
+
+    fn smoother<'t>(&self, table: &'t TableDef) -> Option<&'t TExpr> {
+        table.others.iter().find(|(name, _)| name.name == FILTERS).map(|(_, value)| value)
     }
 
     fn bf_rt(&self, compiled: &Compiled) -> Option<Value> {

@@ -45,6 +45,18 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
             lower.hide(&made);
             return Some(made);
         }
+        name @ ("Lpf" | "Wred") => {
+            let kind = InstanceKind::Smoother { size: lower.ctor_number(inst, 0), drops: name == "Wred" };
+            let made = lower.add_instance(inst, kind);
+            lower.hide(&made);
+            return Some(made);
+        }
+        name @ ("DirectLpf" | "DirectWred") => {
+            let kind = InstanceKind::DirectSmoother { table: None, drops: name == "DirectWred" };
+            let made = lower.add_instance(inst, kind);
+            lower.hide(&made);
+            return Some(made);
+        }
         // A register of one cell, which only the control plane writes.
         "RegisterParam" => {
             let element = lower.type_arg(ext, 0)?;
