@@ -203,3 +203,21 @@ fn filters_are_configured_by_cell_and_by_entry() {
         assert!(refused.is_err_and(|error| error.to_string().contains(said)), "{said}");
     }
 }
+
+#[test]
+fn a_port_has_metadata_of_its_own() {
+    let text = include_str!("../../tests/tna/counter.p4")
+        .replace("struct meta_t { }", "struct meta_t { bit<16> p; }")
+        .replace("pkt.advance(PORT_METADATA_SIZE);", "meta.p = port_metadata_unpack<bit<16>>(pkt);")
+        .replace("tm.bypass_egress = 1;", "tm.bypass_egress = 1; hdr.h.c = meta.p;");
+    for (text, most) in [(text.clone(), 8), (text.replace("<tna.p4>", "<t2na.p4>"), 16)] {
+        let (mut switch, _) = four_pipes(&text);
+        switch.port_metadata_set(129, &[0xab, 0xcd, 1]).expect("fits");
+        assert_eq!(pass(&mut switch, 129, &[1, 2, 0, 0, 9]), Some(vec![1, 2, 0xab, 0xcd, 9]));
+        assert_eq!(pass(&mut switch, 1, &[1, 2, 7, 7, 9]), Some(vec![1, 2, 0, 0, 9]));
+        let all = switch.port_metadata(129).expect("a program");
+        assert_eq!((all.len(), &all[..4]), (most, &[0xab, 0xcd, 1, 0][..]));
+        assert!(switch.port_metadata_set(129, &vec![0; most + 1]).is_err());
+        assert!(switch.port_metadata_set(512, &[1]).is_err());
+    }
+}

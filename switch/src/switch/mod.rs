@@ -32,6 +32,7 @@ use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
+use arch::PortData;
 use generator::Generators;
 use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
@@ -157,6 +158,8 @@ pub struct Switch {
     pub(crate) drops: [u64; DropReason::ALL.len()],
     pub(crate) passes: Passes,
     pub(crate) generators: Generators,
+    /// What precedes the packets of each port.
+    pub(crate) port_data: PortData,
     /// The active trace, if any.
     pub(crate) tracer: Option<Box<Tracer>>,
     /// Number of the next packet that is traced.
@@ -197,6 +200,7 @@ impl Switch {
             drops: [0; DropReason::ALL.len()],
             passes: Passes::default(),
             generators: Generators::default(),
+            port_data: PortData::default(),
             tracer: None,
             next_trace: 1,
             meant: Pipes::ALL,
@@ -265,6 +269,7 @@ impl Switch {
             self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
         }
         self.generators.restart();
+        self.port_data = PortData::default();
         self.hot = NONE;
         self.tracer = None;
         self.vars.fill(0);

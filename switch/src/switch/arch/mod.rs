@@ -4,8 +4,8 @@
 mod tna;
 mod v1model;
 
-pub(crate) use tna::PacketApps;
 pub use tna::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
+pub(crate) use tna::{PacketApps, PortData};
 
 use crate::arch::Arch;
 use crate::pool::PacketId;

@@ -58,7 +58,8 @@ fn enter<const SECOND: bool, const THROUGH: bool>(
     let count = prefix::ingress_bytes(SECOND);
     switch.arrival.prepend(count, 0);
     let arrived = units(meta.arrived, switch.config.time_unit_ns);
-    prefix::ingress(switch.arrival.head_mut(count), meta.ingress_port, arrived, false, &[]);
+    let data = switch.port_data.of(meta.ingress_port);
+    prefix::ingress(switch.arrival.head_mut(count), meta.ingress_port, arrived, false, data);
     match process::<SECOND, THROUGH>(switch, &meta, count, now, out) {
         // Most frames are sent immediately.
         Some(Reached::Wire(at)) => {

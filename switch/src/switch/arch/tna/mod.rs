@@ -16,10 +16,12 @@ mod arrival;
 mod copies;
 mod packet_apps;
 mod pass;
+mod port_data;
 mod prefix;
 mod queued;
 
 pub(super) use arrival::{arrive, ingress};
 pub(crate) use packet_apps::PacketApps;
 pub use packet_apps::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
+pub(crate) use port_data::PortData;
 pub(super) use queued::egress;

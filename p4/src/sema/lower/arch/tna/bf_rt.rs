@@ -1,8 +1,9 @@
 //! `bf-rt.json`: a program's interface in the form that clients of BFRuntime read, made from its P4Info.
 
 use crate::Compiled;
-use crate::ir::{InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, Task};
+use crate::ir::{Instance, InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, TableId, Task, Var};
 use crate::p4info::jenkins_hash;
+use num_traits::ToPrimitive;
 use p4rack_p4rt::p4::config::v1 as pb;
 use serde_json::{Value, json};
 
@@ -25,6 +26,10 @@ mod field {
     pub const METER_INDEX: u32 = 65555;
     pub const COUNTER_INDEX: u32 = 65556;
     pub const REGISTER_INDEX: u32 = 65557;
+    pub const LPF_INDEX: u32 = 65558;
+    pub const WRED_INDEX: u32 = 65559;
+    pub const LPF: u32 = 65566;
+    pub const WRED: u32 = 65570;
     pub const ACTION_MEMBER_STATUS: u32 = 65564;
     pub const PORT_METADATA_PORT: u32 = 65574;
     pub const PORT_METADATA_DEFAULT: u32 = 65575;
@@ -38,7 +43,10 @@ mod prefix {
     pub const SELECTOR: u32 = 0x82;
     pub const COUNTER: u32 = 0x83;
     pub const METER: u32 = 0x85;
+    pub const WRED: u32 = 0x87;
+    pub const LPF: u32 = 0x89;
     pub const REGISTER: u32 = 0x8b;
+    pub const REGISTER_PARAM: u32 = 0x8d;
     pub const DIGEST: u32 = 0x8e;
     pub const PORT_METADATA: u32 = 0x90;
     pub const VALUE_SET: u32 = 0xfe;
@@ -69,6 +77,7 @@ pub(super) fn schema(compiled: &Compiled) -> Value {
     tables.extend(info.counters.iter().map(|c| schema.counter(c)));
     tables.extend(info.meters.iter().map(|m| schema.meter(m)));
     tables.extend(info.registers.iter().map(|r| schema.register(r)));
+    tables.extend(compiled.program.instances.iter().filter_map(|instance| schema.hidden(instance)));
     tables.extend(info.value_sets.iter().map(|v| schema.value_set(v)));
     tables.extend((0..pipelines.len() as u32).filter_map(|pipeline| schema.port_metadata(pipeline)));
     let learn_filters: Vec<Value> = info.digests.iter().map(|d| schema.digest(d)).collect();
@@ -136,6 +145,7 @@ impl Schema<'_> {
                 attributes.push("MeterByteCountAdjust");
             }
         }
+        data.extend(self.filter_of(table));
         attributes.push("EntryScope");
         let listed = table.preamble.as_ref().map_or(&[][..], |p| &p.annotations);
         if listed.iter().any(|a| a == "@dynamic_table_key_masks(1)") {
@@ -257,13 +267,19 @@ impl Schema<'_> {
         self.info.tables.iter().filter(move |t| same(t.implementation_id))
     }
 
-    /// What the control plane puts in front of the packets of a port, unless the parser gives it a type.
+    /// What the control plane puts in front of the packets of a port, in the fields of the type that the parser gives it.
     fn port_metadata(&self, pipeline: u32) -> Option<Value> {
         let program = &self.compiled.program;
         let parser = program.block(pipeline, Role::ingress(Task::Parse))?;
-        if program.vars.iter().any(|var| super::functions::is_port_data(&var.name, &parser.name)) {
-            return None;
-        }
+        // The fields of the type that the parser gives it, of the first of several calls.
+        let typed =
+            |var: &Var| super::functions::port_data(&var.name, &parser.name).map(|(call, _)| call.to_owned());
+        let call = program.vars.iter().find_map(typed);
+        let fields = program.vars.iter().filter_map(|var| {
+            let (of, name) = super::functions::port_data(&var.name, &parser.name)?;
+            (Some(of) == call.as_deref()).then_some((name, var.ty.width()))
+        });
+        let fields: Vec<(&str, u32)> = fields.collect();
         let port = |field: &&IntrinsicVar| field.pipeline == pipeline && field.role == Intrinsic::IngressPort;
         let port = program.vars.get(program.intrinsics.iter().find(port)?.var.0 as usize)?;
         let named =
@@ -272,11 +288,57 @@ impl Schema<'_> {
         let mut out = self.object(&named, prefix::PORT_METADATA, "PortMetadata", PORTS);
         out["key"] =
             json!([key(field::PORT_METADATA_PORT, &port.name, true, "Exact", bytes(port.ty.width() as i32))]);
-        out["data"] = json!([singleton(
-            common(field::PORT_METADATA_DEFAULT, "$DEFAULT_FIELD", bytes(width), false),
-            false
-        )]);
+        let whole =
+            [singleton(common(field::PORT_METADATA_DEFAULT, "$DEFAULT_FIELD", bytes(width), false), false)];
+        let field = |(id, (name, width)): (u32, &(&str, u32))| {
+            singleton(common(id, name, bytes(*width as i32), false), false)
+        };
+        out["data"] = match &fields[..] {
+            [] | [("", _)] => json!(whole),
+            fields => json!((1..).zip(fields).map(field).collect::<Vec<_>>()),
+        };
         Some(out)
+    }
+
+    /// What P4Info does not have: filters and parameters of registers.
+    fn hidden(&self, instance: &Instance) -> Option<Value> {
+        let named = Some(pb::Preamble { name: instance.named.name.clone(), ..Default::default() });
+        let cells = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+        match &instance.kind {
+            InstanceKind::Smoother { size, drops } => {
+                let (prefix, kind, index, name) = match drops {
+                    false => (prefix::LPF, "Lpf", field::LPF_INDEX, "$LPF_INDEX"),
+                    true => (prefix::WRED, "Wred", field::WRED_INDEX, "$WRED_INDEX"),
+                };
+                let mut out = self.object(&named, prefix, kind, cells(*size));
+                out["key"] = json!([key(index, name, true, "Exact", number("uint32"))]);
+                out["data"] = json!(filter_fields(*drops));
+                Some(out)
+            }
+            InstanceKind::Register { size: 1, ty, initial, .. } if instance.named.hidden => {
+                let mut out = self.object(&named, prefix::REGISTER_PARAM, "RegisterParam", 1);
+                let mut ty = bytes(ty.width() as i32);
+                ty["default_value"] = json!(initial.to_u64());
+                out["key"] = json!([]);
+                out["data"] = json!([singleton(common(1, "value", ty, false), true)]);
+                Some(out)
+            }
+            _ => None,
+        }
+    }
+
+    /// Data of the filter that the entries of a table have.
+    fn filter_of(&self, table: &pb::Table) -> Vec<Value> {
+        let program = &self.compiled.program;
+        let name = table.preamble.as_ref().map_or("", |preamble| &preamble.name);
+        let is_it = |id: &TableId| program.tables.get(id.0 as usize).is_some_and(|t| t.named.name == name);
+        let found = program.instances.iter().find_map(|instance| match &instance.kind {
+            InstanceKind::DirectSmoother { table, drops } if table.as_ref().is_some_and(is_it) => {
+                Some(*drops)
+            }
+            _ => None,
+        });
+        found.map(filter_fields).unwrap_or_default()
     }
 
     fn counter(&self, counter: &pb::Counter) -> Value {
@@ -474,6 +536,28 @@ fn meter_fields(spec: &Option<pb::MeterSpec>) -> Vec<Value> {
     };
     let all = || json!({ "type": "uint64", "default_value": u64::MAX });
     let field = |(id, name)| singleton(common(id, &format!("$METER_SPEC_{name}"), all(), false), false);
+    (first..).zip(names).map(field).collect()
+}
+
+/// Configuration of a filter, or of one that decides on drops.
+fn filter_fields(drops: bool) -> Vec<Value> {
+    let (first, names) = match drops {
+        false => {
+            (field::LPF, ["TYPE", "GAIN_TIME_CONSTANT_NS", "DECAY_TIME_CONSTANT_NS", "OUT_SCALE_DOWN_FACTOR"])
+        }
+        true => {
+            (field::WRED, ["TIME_CONSTANT_NS", "MIN_THRESH_CELLS", "MAX_THRESH_CELLS", "MAX_PROBABILITY"])
+        }
+    };
+    let field = |(id, name): (u32, &str)| {
+        let ty = match name {
+            "TYPE" => json!({ "type": "string", "choices": ["RATE", "SAMPLE"] }),
+            "OUT_SCALE_DOWN_FACTOR" | "MIN_THRESH_CELLS" | "MAX_THRESH_CELLS" => number("uint32"),
+            _ => number("float"),
+        };
+        let name = format!("${}_SPEC_{name}", if drops { "WRED" } else { "LPF" });
+        singleton(common(id, &name, ty, false), false)
+    };
     (first..).zip(names).map(field).collect()
 }
 

@@ -10,9 +10,11 @@ use crate::sema::tree::{FnDef, TCall};
 /// Part of the name of variables that hold a port's metadata, where a parser gives them a type.
 const PORT_DATA: &str = "port_data";
 
-/// Whether a variable holds a port's metadata for this parser.
-pub(super) fn is_port_data(variable: &str, parser: &str) -> bool {
-    variable.strip_prefix(parser).is_some_and(|rest| rest.contains(&format!(".${PORT_DATA}")))
+/// The call in which this parser reads a port's metadata into a variable, and the variable's field; empty for a scalar.
+pub(super) fn port_data<'v>(variable: &'v str, parser: &str) -> Option<(&'v str, &'v str)> {
+    let rest = variable.strip_prefix(parser)?;
+    let (_, read) = rest.split_once(&format!(".${PORT_DATA}"))?;
+    Some(read.split_once('.').unwrap_or((read, "")))
 }
 
 const fn anywhere(name: &'static str) -> Function {
