@@ -11,6 +11,7 @@ pub mod ethernet;
 pub mod hostile;
 mod machine;
 pub mod pl2;
+pub mod roce;
 
 pub use endpoint::{Config, Endpoint};
 pub use machine::{Event, HostMachine};

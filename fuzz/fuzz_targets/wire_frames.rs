@@ -5,7 +5,9 @@ use libfuzzer_sys::fuzz_target;
 use p4rack_wire::ParseError;
 use p4rack_wire::edm;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::ipv4::{Ipv4, Udp};
 use p4rack_wire::pl2::{Control, Kind, Management, Shim};
+use p4rack_wire::roce::{Aeth, AtomicAckEth, AtomicEth, Bth, ImmDt, Reth, frame};
 
 use edm::{Control as EdmControl, Message as EdmMessage};
 
@@ -27,6 +29,16 @@ macro_rules! back_and_forth {
 
 fuzz_target!(|data: &[u8]| {
     back_and_forth!(data: Ethernet, Vlan, Control, Shim, Management, EdmControl, EdmMessage);
+    back_and_forth!(data: Ipv4, Udp, Bth, Reth, AtomicEth, Aeth, AtomicAckEth, ImmDt);
+    for verify in [false, true] {
+        if let Ok(frame) = frame::parse(data, verify) {
+            assert!(frame.packet.payload.len() + frame.packet.extension.bytes() < data.len());
+        }
+    }
+    if let Ok(packet) = frame::packet(data) {
+        let headers = Bth::BYTES + packet.extension.bytes() + usize::from(packet.bth.pad);
+        assert_eq!(headers + packet.payload.len(), data.len());
+    }
     if let Some(first) = data.first() {
         let known = Kind::ALL.iter().any(|(kind, _)| *kind as u8 == first & 0xf);
         assert_eq!(Kind::of(*first).is_ok(), first >> 4 == 1 && known);

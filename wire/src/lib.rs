@@ -4,8 +4,10 @@
 pub mod edm;
 pub mod ethernet;
 pub mod header;
+pub mod ipv4;
 pub mod pl2;
 pub mod render;
+pub mod roce;
 pub mod time;
 
 pub use ethernet::{EtherType, MacAddr};

@@ -3,9 +3,12 @@
 use p4rack_wire::edm;
 use p4rack_wire::edm::{Control as EdmControl, Message as EdmMessage};
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+use p4rack_wire::ipv4::{Ipv4, Udp};
 use p4rack_wire::pl2::{Control, Kind, LANES_MAX, Management, Shim, VERSION, cell, vid_of};
+use p4rack_wire::roce::{Aeth, AtomicAckEth, AtomicEth, Bth, ImmDt, Reth};
 use p4rack_wire::{EtherType, HeaderDesc, MacAddr, Nanos, ParseError};
 use proptest::prelude::*;
+use std::net::Ipv4Addr;
 
 macro_rules! round_trip {
     ($($test:ident: $header:ident { $($field:ident: $ty:ty = $bits:expr),* $(,)? };)*) => { $(
@@ -13,7 +16,7 @@ macro_rules! round_trip {
             #[test]
             fn $test($($field in (any::<u64>().prop_map(|v| v & (u64::MAX >> (64 - $bits))))),*) {
                 use p4rack_wire::header::FieldValue;
-                let header = $header { $($field: <$ty>::from_bits($field)),* };
+                let header = $header { $($field: <$ty as FieldValue>::from_bits($field)),* };
                 // What lies around and under the header must not matter nor change.
                 let mut bytes = [0x5a; $header::BYTES + 3];
                 header.emit(&mut bytes[1..]);
@@ -50,11 +53,27 @@ round_trip! {
         version: u8 = 4, kind: u8 = 4, code: u8 = 8, id: u16 = 16, key: u32 = 32, address: u64 = 64, total: u32 = 32,
         offset: u32 = 32, bytes: u16 = 16, reserved: u16 = 16,
     };
+    ipv4: Ipv4 {
+        version: u8 = 4, ihl: u8 = 4, dscp: u8 = 6, ecn: u8 = 2, total_length: u16 = 16, identification: u16 = 16,
+        flags: u8 = 3, fragment_offset: u16 = 13, ttl: u8 = 8, protocol: u8 = 8, checksum: u16 = 16,
+        src: Ipv4Addr = 32, dst: Ipv4Addr = 32,
+    };
+    udp: Udp { src_port: u16 = 16, dst_port: u16 = 16, length: u16 = 16, checksum: u16 = 16 };
+    roce_bth: Bth {
+        opcode: u8 = 8, solicited: bool = 1, migrated: bool = 1, pad: u8 = 2, version: u8 = 4, partition: u16 = 16,
+        fecn: bool = 1, becn: bool = 1, reserved: u8 = 6, qpn: u32 = 24, ack_request: bool = 1, reserved_low: u8 = 7,
+        psn: u32 = 24,
+    };
+    roce_reth: Reth { address: u64 = 64, key: u32 = 32, bytes: u32 = 32 };
+    roce_atomic: AtomicEth { address: u64 = 64, key: u32 = 32, swap_or_add: u64 = 64, compare: u64 = 64 };
+    roce_aeth: Aeth { syndrome: u8 = 8, msn: u32 = 24 };
+    roce_atomic_ack: AtomicAckEth { original: u64 = 64 };
+    roce_immediate: ImmDt { data: u32 = 32 };
 }
 
 #[test]
 fn descriptions_fill_whole_bytes_and_have_unique_names() {
-    let all: [(HeaderDesc, usize); 7] = [
+    let all: [(HeaderDesc, usize); 15] = [
         (Ethernet::DESC, Ethernet::BYTES),
         (Vlan::DESC, Vlan::BYTES),
         (Control::DESC, Control::BYTES),
@@ -62,6 +81,14 @@ fn descriptions_fill_whole_bytes_and_have_unique_names() {
         (Management::DESC, Management::BYTES),
         (EdmControl::DESC, EdmControl::BYTES),
         (EdmMessage::DESC, EdmMessage::BYTES),
+        (Ipv4::DESC, Ipv4::BYTES),
+        (Udp::DESC, Udp::BYTES),
+        (Bth::DESC, Bth::BYTES),
+        (Reth::DESC, Reth::BYTES),
+        (AtomicEth::DESC, AtomicEth::BYTES),
+        (Aeth::DESC, Aeth::BYTES),
+        (AtomicAckEth::DESC, AtomicAckEth::BYTES),
+        (ImmDt::DESC, ImmDt::BYTES),
     ];
     for (desc, bytes) in all {
         assert_eq!(desc.bits(), bytes * 8, "{}", desc.name);

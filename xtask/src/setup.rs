@@ -15,6 +15,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("iproute2", "/usr/sbin/ip", "the PTF suite"),
     ("etcd-server", "/usr/bin/etcd", "the etcd test"),
     ("mininet", "/usr/bin/mn", "the Mininet test"),
+    ("tshark", "/usr/bin/tshark", "the test of RoCE's frames"),
 ];
 
 /// Installs missing packages.

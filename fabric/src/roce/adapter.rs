@@ -1,0 +1,274 @@
+//! A network adapter: queue pairs by number, the memory that they offer, and frames.
+
+use super::config::{BadConfig, Config, Connection};
+use super::memory::Memory;
+use super::requester::{Outcome, Refused, Request, Requester};
+use super::responder::{ReceiveRefused, Received, Responder};
+use crate::common::counters;
+use p4rack_wire::Nanos;
+use p4rack_wire::roce::frame::{self, FrameError};
+use p4rack_wire::roce::{DEFAULT_PARTITION, QPN_MAX};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+counters! {
+    /// What an adapter counts, beside its queue pairs.
+    Counters {
+        /// Frames received.
+        frames_in,
+        /// Frames sent.
+        frames_out,
+        /// Frames dropped: of another protocol.
+        not_roce,
+        /// Frames dropped: IPv4 with options, or fragments.
+        unsupported,
+        /// Frames dropped: a header is cut short or makes no sense.
+        malformed,
+        /// Frames dropped: IPv4's checksum is wrong.
+        bad_checksum,
+        /// Frames dropped: the iCRC is wrong.
+        bad_icrc,
+        /// Frames dropped: no such queue pair.
+        unknown_pair,
+        /// Frames dropped: not of the connection's addresses, or in another partition.
+        foreign,
+    }
+}
+
+/// Why a queue pair is not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairError {
+    /// Its number has more than 24 bits, or is 0 or 1, which the standard keeps for management.
+    BadNumber(u32),
+    /// Another one has its number.
+    Taken(u32),
+    /// There are as many as there may be.
+    Full,
+    /// A number of the connection makes no sense.
+    BadConnection(BadConfig),
+}
+
+impl fmt::Display for PairError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PairError::BadNumber(qpn) => write!(f, "{qpn} is no queue pair's number: use 2 to {QPN_MAX}"),
+            PairError::Taken(qpn) => {
+                write!(f, "there is a queue pair {qpn}: use another number or remove it first")
+            }
+            PairError::Full => write!(f, "there are as many queue pairs as there may be: remove one first"),
+            PairError::BadConnection(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for PairError {}
+
+/// Something that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// A request, by its number.
+    Request(u64, Outcome),
+    /// A receive, filled with a message.
+    Receive(Received),
+}
+
+#[derive(Clone, Debug)]
+struct Pair {
+    connection: Connection,
+    requester: Requester,
+    responder: Responder,
+    /// Whose turn it is to send.
+    requests_next: bool,
+    /// It is in the adapter's `ready`.
+    ready: bool,
+    /// It is in the adapter's `done`.
+    done: bool,
+}
+
+/// A network adapter. After each `handle_*`, call [`poll_frame`](Self::poll_frame) and
+/// [`poll_completion`](Self::poll_completion) until they yield nothing, and
+/// [`handle_timeout`](Self::handle_timeout) at [`next_timeout`](Self::next_timeout).
+#[derive(Clone, Debug)]
+pub struct Adapter<M> {
+    config: Config,
+    memory: M,
+    pairs: BTreeMap<u32, Pair>,
+    /// Queue pairs that may have frames to send, in turn.
+    ready: VecDeque<u32>,
+    /// Queue pairs that may have completions, in turn.
+    done: VecDeque<u32>,
+    counters: Counters,
+}
+
+impl<M: Memory> Adapter<M> {
+    /// An adapter without queue pairs. Errors: a parameter makes no sense.
+    pub fn new(config: Config, memory: M) -> Result<Adapter<M>, BadConfig> {
+        config.check()?;
+        let (ready, done) = (VecDeque::new(), VecDeque::new());
+        Ok(Adapter { config, memory, pairs: BTreeMap::new(), ready, done, counters: Counters::default() })
+    }
+
+    /// The memory that it offers.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// The memory that it offers, for its owner.
+    pub fn memory_mut(&mut self) -> &mut M {
+        &mut self.memory
+    }
+
+    /// What it has counted beside its queue pairs.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The requesting half of a queue pair.
+    pub fn requester(&self, qpn: u32) -> Option<&Requester> {
+        self.pairs.get(&qpn).map(|pair| &pair.requester)
+    }
+
+    /// The responding half of a queue pair.
+    pub fn responder(&self, qpn: u32) -> Option<&Responder> {
+        self.pairs.get(&qpn).map(|pair| &pair.responder)
+    }
+
+    /// Adds a connected queue pair.
+    pub fn add_pair(&mut self, qpn: u32, connection: Connection) -> Result<(), PairError> {
+        connection.check().map_err(PairError::BadConnection)?;
+        if !(2..=QPN_MAX).contains(&qpn) {
+            return Err(PairError::BadNumber(qpn));
+        }
+        if self.pairs.contains_key(&qpn) {
+            return Err(PairError::Taken(qpn));
+        }
+        if self.pairs.len() >= self.config.pairs_max {
+            return Err(PairError::Full);
+        }
+        let requester = Requester::new(self.config.clone(), connection);
+        let responder = Responder::new(self.config.clone(), connection);
+        let pair = Pair { connection, requester, responder, requests_next: false, ready: false, done: false };
+        self.pairs.insert(qpn, pair);
+        Ok(())
+    }
+
+    /// Removes a queue pair with all its requests and completions. Returns whether there was one.
+    pub fn remove_pair(&mut self, qpn: u32) -> bool {
+        self.ready.retain(|other| *other != qpn);
+        self.done.retain(|other| *other != qpn);
+        self.pairs.remove(&qpn).is_some()
+    }
+
+    /// Accepts a request. Returns its number, by queue pair.
+    pub fn handle_request(&mut self, qpn: u32, request: Request) -> Result<u64, Refused> {
+        let pair = self.pairs.get_mut(&qpn).ok_or(Refused::UnknownPair)?;
+        let id = pair.requester.handle_request(request)?;
+        note(qpn, pair, &mut self.ready, &mut self.done);
+        Ok(id)
+    }
+
+    /// Posts a receive of at most `bytes` bytes. Returns its number, by queue pair.
+    pub fn handle_receive(&mut self, qpn: u32, bytes: u32) -> Result<u64, ReceiveRefused> {
+        let pair = self.pairs.get_mut(&qpn).ok_or(ReceiveRefused::UnknownPair)?;
+        pair.responder.handle_receive(bytes)
+    }
+
+    /// Accepts a frame.
+    pub fn handle_frame(&mut self, frame: &[u8], now: Nanos) {
+        self.counters.frames_in += 1;
+        let frame = match frame::parse(frame, self.config.icrc_verified) {
+            Ok(frame) => frame,
+            Err(error) => {
+                *(match error {
+                    FrameError::NotRoce => &mut self.counters.not_roce,
+                    FrameError::Unsupported => &mut self.counters.unsupported,
+                    FrameError::Malformed(_) => &mut self.counters.malformed,
+                    FrameError::Checksum => &mut self.counters.bad_checksum,
+                    FrameError::Icrc => &mut self.counters.bad_icrc,
+                }) += 1;
+                return;
+            }
+        };
+        let (ipv4, packet) = (&frame.ipv4, &frame.packet);
+        let Some(pair) = self.pairs.get_mut(&packet.bth.qpn) else {
+            self.counters.unknown_pair += 1;
+            return;
+        };
+        // The highest bit of a partition key is a kind of membership.
+        let path = &pair.connection.path;
+        if (ipv4.src, ipv4.dst) != (path.dst_ip, path.src_ip)
+            || packet.bth.partition | 0x8000 != DEFAULT_PARTITION
+        {
+            self.counters.foreign += 1;
+            return;
+        }
+        if packet.opcode.is_response() {
+            pair.requester.handle_packet(packet, now);
+        } else {
+            pair.responder.handle_packet(packet, &mut self.memory);
+        }
+        note(packet.bth.qpn, pair, &mut self.ready, &mut self.done);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next. Looks at each queue pair.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        self.pairs.values().filter_map(|pair| pair.requester.next_timeout()).min()
+    }
+
+    /// Repeats what was not acknowledged in time.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        for (qpn, pair) in &mut self.pairs {
+            if pair.requester.next_timeout().is_some_and(|due| due <= now) {
+                pair.requester.handle_timeout(now);
+                note(*qpn, pair, &mut self.ready, &mut self.done);
+            }
+        }
+    }
+
+    /// Writes the next frame over `out`, of the queue pairs in turn. Returns whether there was one.
+    pub fn poll_frame(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        while let Some(qpn) = self.ready.pop_front() {
+            let Some(pair) = self.pairs.get_mut(&qpn) else { continue };
+            // Requests and answers take turns, so that neither starves the other.
+            pair.requests_next = !pair.requests_next;
+            let turns = [pair.requests_next, !pair.requests_next];
+            let sent = turns.into_iter().any(|requests| match requests {
+                true => pair.requester.poll_frame(now, out),
+                false => pair.responder.poll_frame(&self.memory, out),
+            });
+            if sent {
+                self.ready.push_back(qpn);
+                self.counters.frames_out += 1;
+                return true;
+            }
+            pair.ready = false;
+        }
+        false
+    }
+
+    /// The next completion and its queue pair. Those of a pair come in order.
+    pub fn poll_completion(&mut self) -> Option<(u32, Completion)> {
+        while let Some(qpn) = self.done.pop_front() {
+            let Some(pair) = self.pairs.get_mut(&qpn) else { continue };
+            let request =
+                pair.requester.poll_completion().map(|(id, outcome)| Completion::Request(id, outcome));
+            let completion = request.or_else(|| pair.responder.poll_received().map(Completion::Receive));
+            if let Some(completion) = completion {
+                self.done.push_back(qpn);
+                return Some((qpn, completion));
+            }
+            pair.done = false;
+        }
+        None
+    }
+}
+
+/// Something happened at a queue pair: it may have frames and completions.
+fn note(qpn: u32, pair: &mut Pair, ready: &mut VecDeque<u32>, done: &mut VecDeque<u32>) {
+    if !std::mem::replace(&mut pair.ready, true) {
+        ready.push_back(qpn);
+    }
+    if !std::mem::replace(&mut pair.done, true) {
+        done.push_back(qpn);
+    }
+}

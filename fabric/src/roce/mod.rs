@@ -1,0 +1,25 @@
+//! Soft-RoCE: the reliable connection of RoCEv2 (InfiniBand Architecture 1.4, chapter 9), without I/O.
+//!
+//! ```text
+//!                      ┌────────────────────────── Adapter ──────────────────────────┐
+//!   handle_request ──▶ │  Requester ─┐                              ┌─▶ Responder ─┐ │ ◀── handle_receive
+//!                      │  (one each  │  poll_frame     handle_frame │   (one each  │ │
+//!                      │  queue pair)└──────▶ frames ─▶ ═ ─▶ frames ┘   queue pair)▼ │
+//!   poll_completion ◀─ │                                                     Memory  │
+//!                      └─────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! SEND, RDMA WRITE and READ, compare and swap, fetch and add. What the network loses, copies, reorders or corrupts is made
+//! good: requests complete in order, each is executed once. The formats are in [`p4rack_wire::roce`].
+
+mod adapter;
+mod config;
+mod memory;
+mod requester;
+mod responder;
+
+pub use adapter::{Adapter, Completion, Counters, PairError};
+pub use config::{BadConfig, Config, Connection};
+pub use memory::{Access, Denied, Memory, Modify, Place, Region, RegionError, Regions, Rights};
+pub use requester::{Counters as RequesterCounters, Failure, Outcome, Refused, Request, Requester};
+pub use responder::{Counters as ResponderCounters, ReceiveRefused, Received, Responder};
