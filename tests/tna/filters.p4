@@ -30,6 +30,7 @@ control I(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_
     bit<8> passed = 0;
     action smooth() { passed = own.execute(hdr.h.b); }
     table t { key = { hdr.h.a: exact; } actions = { smooth; } default_action = smooth(); filters = own; }
+    table v { key = { hdr.h.a: exact; } actions = { NoAction; } filters = low; }
     action decide() { drop = other.execute(hdr.h.b); }
     table u { key = { hdr.h.a: exact; } actions = { decide; } default_action = decide(); filters = other; }
     apply {
@@ -37,6 +38,7 @@ control I(inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_
         tm.bypass_egress = 1;
         t.apply();
         u.apply();
+        v.apply();
         if (low.execute(hdr.h.b, hdr.h.b) == hdr.h.b && early.execute(hdr.h.b, hdr.h.b) == 0 && passed == hdr.h.b) {
             hdr.h.c = hdr.h.b ++ (hdr.h.b == 9 ? passed : drop);
         }

@@ -59,8 +59,10 @@ impl Lower<'_> {
         let meter = self.attached(def.meters.as_ref(), |k| matches!(k, InstanceKind::DirectMeter { .. }));
         let register =
             self.attached(self.arch.registers(def), |k| matches!(k, InstanceKind::DirectRegister { .. }));
-        let smoother =
-            self.attached(self.arch.smoother(def), |k| matches!(k, InstanceKind::DirectSmoother { .. }));
+        // One with cells of its own may be named, too; that says nothing.
+        let smoother = self.attached(self.arch.smoother(def), |k| {
+            matches!(k, InstanceKind::DirectSmoother { .. } | InstanceKind::Smoother { .. })
+        });
         for instance in [counter, meter, register, smoother].into_iter().flatten() {
             self.own(instance, id, def.span);
         }
