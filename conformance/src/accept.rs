@@ -67,7 +67,7 @@ impl Suite {
 
     /// Programs of `p4_16_samples`, or where that is missing, those of the folder itself and below that instantiate
     /// `main`.
-    pub(crate) fn any_programs(&self) -> Result<Vec<Sample>, String> {
+    pub fn any_programs(&self) -> Result<Vec<Sample>, String> {
         if self.testdata.join(SAMPLES).is_dir() {
             return self.programs(SAMPLES);
         }

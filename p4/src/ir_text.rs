@@ -92,7 +92,7 @@ impl Printer<'_> {
                 let name = &self.program.stacks[stack.0 as usize].name;
                 self.line(out, &format!("shift {name} by {count}"));
             }
-            Stmt::If { cond, then, otherwise } => {
+            Stmt::If { cond, then, otherwise, .. } => {
                 self.line(out, &format!("if {}", self.expr(cond)));
                 self.inner(out, then);
                 if !otherwise.is_empty() {
@@ -124,7 +124,7 @@ impl Printer<'_> {
             Stmt::Continue => self.line(out, "continue"),
             Stmt::Return => self.line(out, "return"),
             Stmt::Exit => self.line(out, "exit"),
-            Stmt::Apply { table, hit, action_run } => {
+            Stmt::Apply { table, hit, action_run, .. } => {
                 let mut text = format!("apply {}", self.program.tables[table.0 as usize].named.name);
                 for (what, var) in [("hit", hit), ("action_run", action_run)] {
                     if let Some(var) = var {
@@ -143,7 +143,7 @@ impl Printer<'_> {
                 self.line(out, &format!("verify {} else {}", self.expr(cond), self.expr(error)));
             }
             Stmt::Emit(header) => self.line(out, &format!("emit {}", self.header(header))),
-            Stmt::Extern(call) => self.line(out, &self.external(call)),
+            Stmt::Extern { call, .. } => self.line(out, &self.external(call)),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod ast;
 pub mod builtin;
 pub mod diag;
 mod diagnostics;
+pub mod fit;
 pub mod ir;
 mod ir_text;
 pub mod lexer;

@@ -179,7 +179,7 @@ fn externs_of_the_program_are_calls_with_what_goes_in_and_out() {
         .control(Role::ingress(Task::Process))
         .iter()
         .filter_map(|s| match s {
-            Stmt::Extern(ExternCall::Foreign { name, object, args, results, .. }) => {
+            Stmt::Extern { call: ExternCall::Foreign { name, object, args, results, .. }, .. } => {
                 Some((name.as_str(), object.as_deref(), args.len(), results.len()))
             }
             _ => None,

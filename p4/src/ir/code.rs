@@ -221,6 +221,8 @@ pub enum Stmt {
         then: Vec<Stmt>,
         /// Statements if it does not.
         otherwise: Vec<Stmt>,
+        /// Source location of the condition.
+        span: Span,
     },
     /// Runs the first case that lists the value. Fall-through is already resolved.
     Switch {
@@ -233,7 +235,7 @@ pub enum Stmt {
         /// Statements if no case matches.
         default: Vec<Stmt>,
     },
-    /// An inlined callee: `Return` inside jumps to its end.
+    /// An inlined callee: `Return` inside jumps to its end. An action that a control calls is always one.
     Scope(Vec<Stmt>),
     /// Repeats while `cond` holds. `Break` and `Continue` inside refer to this loop; `update` also runs after
     /// `Continue`.
@@ -261,6 +263,8 @@ pub enum Stmt {
         hit: Option<VarId>,
         /// Set to the position in [`Table::actions`] of the action that ran (`Bit(32)`).
         action_run: Option<VarId>,
+        /// Source location.
+        span: Span,
     },
     /// Parser: reads a header (and makes it valid); `varbit_bits` is the varbit field's length in bits.
     Extract {
@@ -281,7 +285,12 @@ pub enum Stmt {
     /// Deparser: appends a header if it is valid.
     Emit(HeaderRef),
     /// A call of an extern.
-    Extern(ExternCall),
+    Extern {
+        /// What is called.
+        call: ExternCall,
+        /// Source location of the statement.
+        span: Span,
+    },
 }
 
 /// Hash and checksum algorithms.

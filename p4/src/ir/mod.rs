@@ -16,10 +16,12 @@
 mod block;
 mod code;
 mod objects;
+mod parts;
 
 pub use block::*;
 pub use code::*;
 pub use objects::*;
+pub use parts::Parts;
 
 /// Index into [`Program::vars`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +82,8 @@ pub struct Program {
     pub arch: String,
     /// All scalar variables.
     pub vars: Vec<Var>,
+    /// How many of them, from the first one on, are headers' and metadata: parameters of blocks.
+    pub shared_vars: usize,
     /// All header instances.
     pub headers: Vec<Header>,
     /// All header stacks.

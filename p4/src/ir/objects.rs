@@ -1,7 +1,7 @@
 //! What the control plane sees: tables, actions, extern objects, value sets, digests and their types.
 
 use super::*;
-use crate::ast::Direction;
+use crate::ast::{Direction, Span};
 use num_bigint::BigUint;
 
 /// Match kind of a table key.
@@ -87,6 +87,22 @@ pub struct Table {
     pub register: Option<InstanceId>,
     /// `support_timeout = true`
     pub idle_timeout: bool,
+    /// How its masked keys are stored.
+    pub storage: Storage,
+    /// Source location of its name.
+    pub span: Span,
+}
+
+/// How a table's masked keys are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// As the target sees fit.
+    #[default]
+    Any,
+    /// In plain memory: part of the key says in which part of it.
+    Partitioned,
+    /// In plain memory: a smaller table says in which part of it.
+    Searched,
 }
 
 /// A table key.

@@ -75,7 +75,7 @@ impl Builder<'_> {
                 self.touch_stack(*stack)?;
                 self.emit(Op::StackShift { stack: stack.0 as u16, count: *count });
             }
-            Stmt::If { cond, then, otherwise } => {
+            Stmt::If { cond, then, otherwise, .. } => {
                 let (no, end) = (self.label(), self.label());
                 self.branch(cond, false, no)?;
                 self.stmts(then)?;
@@ -124,7 +124,7 @@ impl Builder<'_> {
                 // Within an action: back to where its table was applied, and out of that block.
                 None => self.emit(Op::Exit),
             },
-            Stmt::Apply { table, hit, action_run } => self.apply(*table, *hit, *action_run)?,
+            Stmt::Apply { table, hit, action_run, .. } => self.apply(*table, *hit, *action_run)?,
             Stmt::Extract { header, varbit_bits } => self.extract(header, varbit_bits.as_ref())?,
             Stmt::Advance(bits) => {
                 let bits = self.narrow(bits, "an advance")?;
@@ -145,7 +145,7 @@ impl Builder<'_> {
                     Op::EmitAt { stack: at.stack, index: at.index }
                 });
             }
-            Stmt::Extern(call) => self.extern_call(call)?,
+            Stmt::Extern { call, .. } => self.extern_call(call)?,
         }
         Ok(())
     }

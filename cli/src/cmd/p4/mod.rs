@@ -1,6 +1,8 @@
 //! `p4rack p4`: checks, runs and compares P4 programs.
 
 mod against_bmv2;
+mod compiler;
+mod fit;
 mod run;
 mod samples;
 mod source;
@@ -50,6 +52,13 @@ enum Command {
         /// Output file [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Estimate whether a program for TNA fits into the chip: stages, memories, rules that it breaks
+    Fit {
+        #[command(flatten)]
+        source: Source,
+        #[command(flatten)]
+        options: fit::Options,
     },
     /// Run a program against a file of p4c's simple test framework
     Stf {
@@ -130,6 +139,7 @@ pub fn run(args: Args) -> ExitCode {
                 Err(diagnostics) => refuse(&diagnostics),
             })
         }),
+        Command::Fit { source, options } => fit::run(&source, &options),
         Command::Run { source, run } => self::run::run(&source, &run),
         Command::Stf { source, stf, drop_port } => stf::run(&source, &stf, drop_port),
         Command::Preprocess { source, output } => with_output(output, |write| {

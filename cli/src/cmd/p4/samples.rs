@@ -1,6 +1,6 @@
 //! `p4rack p4 samples`.
 
-use super::{against_bmv2, source};
+use super::{against_bmv2, fit, source};
 use crate::cmd::{bmv2, doctor};
 use p4rack_conformance::{Outcome, Part, Suite};
 use std::path::PathBuf;
@@ -31,6 +31,8 @@ pub struct Args {
     /// Only the program with this file name
     #[arg(long, value_name = "NAME", requires = "against_bmv2")]
     program: Option<String>,
+    #[command(flatten)]
+    compiler: fit::CompilerArgs,
     /// List failures even if enough programs pass, and the entries of packets that differ
     #[arg(short, long)]
     verbose: bool,
@@ -54,6 +56,9 @@ enum What {
     P4info,
     /// Programs with an STF file behave as it says
     Stf,
+    /// Programs for TNA: stages as estimated, and as the chip's compiler has them, if it is installed; only if asked
+    /// for, and alone
+    Fit,
 }
 
 /// Runs the command.
@@ -63,6 +68,9 @@ pub fn run(args: Args) -> ExitCode {
     if let Some(seed) = args.against_bmv2 {
         let Args { packets, program: only, verbose, json, .. } = args;
         return against_bmv2(&suite, &against_bmv2::Plan { seed, packets, only, verbose }, json);
+    }
+    if args.what.contains(&What::Fit) {
+        return fit::samples(&suite, &args.compiler, args.json, args.verbose);
     }
     let wanted = |what: What| args.what.is_empty() && what != What::Run || args.what.contains(&what);
     let parts = [

@@ -22,13 +22,19 @@ impl Lower<'_> {
             Callee::Extern(def) => self.extern_function(def, call, span),
             Callee::Method(object, def) => self.extern_method(object, def, call, span),
             Callee::Action(action) => {
+                let parent = if action.global { 0 } else { self.block_frame() };
+                let path = self.inner_path(&action.name);
+                let body = |l: &mut Self| {
+                    l.inline(parent, path, &action.params, &call.args, Subst::new(), &action.body, None, span);
+                };
                 // An action called by another action has become part of it.
                 if self.frames[self.frame].is_block {
                     self.called_action(action);
+                    let stmts = self.collect(body);
+                    self.emit(Stmt::Scope(stmts));
+                } else {
+                    body(self);
                 }
-                let parent = if action.global { 0 } else { self.block_frame() };
-                let path = self.inner_path(&action.name);
-                self.inline(parent, path, &action.params, &call.args, Subst::new(), &action.body, None, span);
                 Val::Opaque
             }
             Callee::Apply(instance) => {
@@ -314,7 +320,7 @@ impl Lower<'_> {
                 .help("apply the control with the same arguments everywhere, or exit after the apply"),
             );
         }
-        self.emit(Stmt::Apply { table: id, hit, action_run });
+        self.emit(Stmt::Apply { table: id, hit, action_run, span: e.span });
     }
 
     fn may_exit(&self, id: crate::ir::TableId) -> bool {

@@ -278,7 +278,7 @@ impl Lower<'_> {
         for (d, s) in dst.iter().zip(src) {
             let copy = Stmt::CopyHeader { dst: d.clone(), src: s.clone() };
             let cond = self.is_valid(s);
-            self.emit(Stmt::If { cond, then: vec![copy], otherwise: vec![] });
+            self.emit(Stmt::If { cond, then: vec![copy], otherwise: vec![], span: self.at });
         }
     }
 

@@ -289,7 +289,7 @@ impl Lower<'_> {
             l.emit(Stmt::Assign { target: LValue::Var(var), value, span: right.span });
         });
         let (then, otherwise) = if op == BinaryOp::And { (second, vec![]) } else { (vec![], second) };
-        self.emit(Stmt::If { cond: Expr::Var(var), then, otherwise });
+        self.emit(Stmt::If { cond: Expr::Var(var), then, otherwise, span: left.span });
         Val::Leaf(Expr::Var(var), Ty::Bool)
     }
 
@@ -315,7 +315,7 @@ impl Lower<'_> {
             })
         };
         let (then, otherwise) = (side(self, then), side(self, otherwise));
-        self.emit(Stmt::If { cond: test, then, otherwise });
+        self.emit(Stmt::If { cond: test, then, otherwise, span: cond.span });
         self.read(&place)
     }
 

@@ -17,7 +17,7 @@ use std::rc::Rc;
 impl Lower<'_> {
     /// Emits a call, then copies its results.
     pub(crate) fn emit_extern(&mut self, call: ExternCall) {
-        self.emit(Stmt::Extern(call));
+        self.emit(Stmt::Extern { call, span: self.at });
         for (place, value) in std::mem::take(&mut self.copy_out) {
             self.assign(&place, value, Span::default());
         }

@@ -79,6 +79,7 @@ impl Lower<'_> {
             }
         }
         prog.tables = tables;
+        prog.shared_vars = self.shared_vars;
         for stmts in prog.blocks.iter_mut().flat_map(ir::Block::lists_mut) {
             renumber(stmts, &table_at);
         }

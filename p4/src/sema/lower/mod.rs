@@ -179,6 +179,7 @@ impl<'a> Lower<'a> {
             pkginfo: Vec::new(),
             arch: arch.name().to_owned(),
             vars: Vec::new(),
+            shared_vars: 0,
             headers: Vec::new(),
             stacks: Vec::new(),
             tables: Vec::new(),

@@ -39,7 +39,7 @@ impl Lower<'_> {
                 }
             }
             SKind::If(cond, then, otherwise) => {
-                let cond = self.scalar(cond);
+                let (cond, span) = (self.scalar(cond), cond.span);
                 if let Expr::Const { value, .. } = &cond {
                     // Unreachable statements are not elaborated: the control plane does not see them.
                     return self.stmts(if *value == BigUint::ZERO { otherwise } else { then });
@@ -48,7 +48,7 @@ impl Lower<'_> {
                     return self.branch_states(cond, then, otherwise);
                 }
                 let (then, otherwise) = (self.nested(then), self.nested(otherwise));
-                self.emit(Stmt::If { cond, then, otherwise });
+                self.emit(Stmt::If { cond, then, otherwise, span });
             }
             SKind::Block(stmts) => self.stmts(stmts),
             SKind::Exit => {

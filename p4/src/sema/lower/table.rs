@@ -82,6 +82,8 @@ impl Lower<'_> {
             meter,
             register,
             idle_timeout: def.idle_timeout || self.arch.has_idle_timeout(def),
+            storage: self.arch.storage(def),
+            span: def.span,
         };
         self.prog.tables.push(table);
         if !prelude.is_empty() {

@@ -70,7 +70,7 @@ impl Uses {
                 self.header(src);
             }
             Stmt::SetValid { header, .. } | Stmt::Emit(header) => self.header(header),
-            Stmt::If { cond, then, otherwise } => {
+            Stmt::If { cond, then, otherwise, .. } => {
                 self.expr(cond);
                 self.stmts(then);
                 self.stmts(otherwise);
@@ -95,7 +95,7 @@ impl Uses {
                 self.expr(cond);
                 self.expr(error);
             }
-            Stmt::Extern(call) => self.call(call),
+            Stmt::Extern { call, .. } => self.call(call),
             Stmt::StackShift { .. }
             | Stmt::Break
             | Stmt::Continue
@@ -106,76 +106,19 @@ impl Uses {
     }
 
     fn call(&mut self, call: &ExternCall) {
-        let mut values: Vec<&Expr> = Vec::new();
-        let mut targets: Vec<&LValue> = Vec::new();
         match call {
-            ExternCall::RegisterRead { instance, index, dst } => {
+            ExternCall::RegisterRead { instance, dst, .. } => {
                 let var = if let LValue::Var(var) = dst { Some(*var) } else { None };
                 self.registers.entry(*instance).or_default().insert(var);
-                values.push(index);
-                targets.push(dst);
             }
-            ExternCall::RegisterWrite { instance, index, value } => {
+            ExternCall::RegisterWrite { instance, .. } => {
                 self.registers.entry(*instance).or_default().insert(None);
-                values.extend([index, value]);
             }
-            ExternCall::CounterCount { index, less, .. } => {
-                values.push(index);
-                values.extend(less);
-            }
-            ExternCall::DirectMeterRead { dst, .. } | ExternCall::DirectRegisterRead { dst, .. } => {
-                targets.push(dst);
-            }
-            ExternCall::DirectRegisterWrite { value, .. } => values.push(value),
-            ExternCall::MeterExecute { index, dst, .. } => {
-                values.push(index);
-                targets.push(dst);
-            }
-            ExternCall::Smooth { index, value, dst, .. } => {
-                values.extend(index);
-                values.push(value);
-                targets.push(dst);
-            }
-            ExternCall::Hash { dst, data, bounds, .. } => {
-                values.extend(bounds.iter().flat_map(|(base, max)| [base, max]));
-                values.extend(data.iter().map(|(value, _)| value));
-                targets.push(dst);
-            }
-            ExternCall::Random { dst, lo, hi, .. } => {
-                values.extend([lo, hi]);
-                targets.push(dst);
-            }
-            ExternCall::Digest { receiver, data, .. } => {
-                values.push(receiver);
-                values.extend(data.iter().map(|(value, _)| value));
-            }
-            ExternCall::Clone { session, .. } => values.push(session),
-            ExternCall::CloneWith { session, header, .. } => {
-                values.push(session);
-                values.extend(header.iter().map(|(value, _)| value));
-            }
-            ExternCall::ResubmitWith { header } => values.extend(header.iter().map(|(value, _)| value)),
-            ExternCall::Truncate { bytes } => values.push(bytes),
-            ExternCall::VerifyChecksum { cond, data, checksum, .. } => {
-                values.extend([cond, checksum]);
-                values.extend(data.iter().map(|(value, _)| value));
-            }
-            ExternCall::UpdateChecksum { cond, data, dst, .. } => {
-                values.push(cond);
-                values.extend(data.iter().map(|(value, _)| value));
-                targets.push(dst);
-            }
-            ExternCall::LogMsg { args, .. } => values.extend(args.iter().map(|(value, _)| value)),
-            ExternCall::Assert { cond, .. } => values.push(cond),
-            ExternCall::Foreign { args, results, .. } => {
-                values.extend(args.iter().map(|(value, _)| value));
-                targets.extend(results.iter().map(|(target, _)| target));
-            }
-            ExternCall::DirectCount { less, .. } => values.extend(less),
-            ExternCall::Drop | ExternCall::Resubmit { .. } | ExternCall::Recirculate { .. } => {}
+            _ => {}
         }
-        values.into_iter().for_each(|value| self.expr(value));
-        targets.into_iter().for_each(|target| self.target(target));
+        let parts = call.parts();
+        parts.values.into_iter().for_each(|value| self.expr(value));
+        parts.targets.into_iter().for_each(|target| self.target(target));
     }
 
     /// What a store uses. Writing a slice preserves the rest of the word, so that counts as a use.

@@ -11,7 +11,7 @@ mod v1model;
 use crate::Compiled;
 use crate::ast::{self, Span};
 use crate::diag::Diagnostic;
-use crate::ir::{Intrinsic, MatchKind, Role, Task};
+use crate::ir::{Intrinsic, MatchKind, Role, Storage, Task};
 use crate::sema;
 use crate::sema::lower::{Lower, Made, Object, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall, TExpr, TableDef};
@@ -47,6 +47,10 @@ pub(crate) trait Architecture: Sync {
     /// Whether one of its own properties says that a table's entries age.
     fn has_idle_timeout(&self, _table: &TableDef) -> bool {
         false
+    }
+    /// How one of its own properties, objects or annotations stores a table's masked keys.
+    fn storage(&self, _table: &TableDef) -> Storage {
+        Storage::Any
     }
     /// What one of its own properties attaches to a table as a register of its entries.
     fn registers<'t>(&self, _table: &'t TableDef) -> Option<&'t TExpr> {

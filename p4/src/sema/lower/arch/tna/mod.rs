@@ -14,10 +14,10 @@ mod registers;
 use super::{Architecture, BlockSlot, Function, Package, Param};
 use crate::Compiled;
 use crate::ast::Span;
-use crate::ir::{Intrinsic, MatchKind, Role, Task, Ty};
+use crate::ir::{Intrinsic, MatchKind, Role, Storage, Task, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val};
 use crate::sema::tree::{FnDef, InstDecl, TCall, TExpr, TableDef};
-use crate::sema::types::ExternTy;
+use crate::sema::types::{ExternTy, Type};
 use crate::sema::value;
 use serde_json::Value;
 
@@ -123,6 +123,10 @@ const INCLUDES: &[(&str, &str)] = include_files![
 /// Property of a table whose entries age.
 const IDLE_TIMEOUT: &str = "idle_timeout";
 
+/// Objects, and properties or annotations, of tables whose masked keys are kept in SRAM.
+const ALGORITHMS: [(&str, &str, Storage); 2] =
+    [("Alpm", "alpm", Storage::Searched), ("Atcam", "atcam", Storage::Partitioned)];
+
 /// Property of a table with a register of its entries.
 const REGISTERS: &str = "registers";
 
@@ -211,6 +215,16 @@ impl Architecture for Tna {
     fn has_idle_timeout(&self, table: &TableDef) -> bool {
         let given = table.others.iter().find(|(name, _)| name.name == IDLE_TIMEOUT);
         given.is_some_and(|(_, value)| !matches!(value.value(), Some(value::Value::Bool(false))))
+    }
+
+    fn storage(&self, table: &TableDef) -> Storage {
+        let object = table.implementation.as_ref().map(|object| &object.ty);
+        let asks = |(object_name, name, _): &&(&str, &str, Storage)| {
+            matches!(object, Some(Type::Extern(ext)) if ext.def.name == *object_name)
+                || table.others.iter().any(|(property, _)| property.name == *name)
+                || table.annos.rest.iter().any(|annotation| annotation.name == *name)
+        };
+        ALGORITHMS.iter().find(asks).map_or(Storage::Any, |(.., storage)| *storage)
     }
 
     fn registers<'t>(&self, table: &'t TableDef) -> Option<&'t TExpr> {
