@@ -35,7 +35,9 @@ fn an_estimate_names_stages_and_says_that_it_is_one() {
     let told = run(&["fit", &program]);
     let text = stdout(&told);
     assert_eq!(told.status.code(), Some(0), "{}", stderr(&told));
-    for part in ["pipe: about 1 of 12 stages of tofino", "Ingress.hosts", "estimate", "compiler: skipped: needs p4c"] {
+    for part in
+        ["pipe: about 1 of 12 stages of tofino", "Ingress.hosts", "estimate", "compiler: skipped: needs p4c"]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     let json = run(&["fit", &program, "--json", "--chip", "tofino2"]);
@@ -94,6 +96,7 @@ fn without_a_compiler_samples_are_estimated_alone() {
     let text = stdout(&told);
     assert_eq!(told.status.code(), Some(0), "{text}");
     assert!(text.contains("compiler: skipped: needs p4c") && text.contains("1 skipped"), "{text}");
-    let missing = run(&["samples", &repo("tests/tna").display().to_string(), "fit", "--compiler", "/nowhere/p4c"]);
+    let missing =
+        run(&["samples", &repo("tests/tna").display().to_string(), "fit", "--compiler", "/nowhere/p4c"]);
     assert!(stdout(&missing).contains("/nowhere/p4c: no such program"), "{}", stdout(&missing));
 }

@@ -142,13 +142,14 @@ fn direct_action_calls_copy_in_and_out_even_on_exit() {
             "action act(inout bit<8> v, in bit<8> w) { v = v + w; if (v == 9) { exit; } }",
             "act(meta.a, meta.a);",
         ),
-        "I.act.v = meta.a
-         I.act.w = meta.a
-         I.act.v = (I.act.v + I.act.w)
-         if (I.act.v == 9)
-           meta.a = I.act.v
-           exit
-         meta.a = I.act.v",
+        "scope
+           I.act.v = meta.a
+           I.act.w = meta.a
+           I.act.v = (I.act.v + I.act.w)
+           if (I.act.v == 9)
+             meta.a = I.act.v
+             exit
+           meta.a = I.act.v",
     );
 }
 
@@ -322,9 +323,10 @@ fn externs_become_calls() {
         t.apply(); log_msg(\"v is {}\", {v}); assert(v != 0); digest<inner_t>(1, meta.inner); sm.egress_spec = 3;";
     assert_lines(
         &ingress("", locals, apply),
-        "I.v = I.r[3]
-         I.v = (I.v + 1)
-         I.r[3] = I.v
+        "scope
+           I.v = I.r[3]
+           I.v = (I.v + 1)
+           I.r[3] = I.v
          I.c.count(1)
          I.color = I.m.execute(0)
          I.v = 0 + Crc32{hdr.eth.dst, meta.a} % 16
@@ -494,7 +496,7 @@ fn mark_to_drop_of_a_copy_takes_effect_when_it_is_copied_back() {
     let text = ingress(action, "", "drop_it(sm);");
     assert!(text.contains("I.drop_it.m.egress_spec = drop port\n"), "{text}");
     assert!(text.contains("I.drop_it.m.mcast_grp = 0\n"), "{text}");
-    assert!(text.contains("\nsm.egress_spec = I.drop_it.m.egress_spec\n"), "{text}");
+    assert!(text.contains("  sm.egress_spec = I.drop_it.m.egress_spec\n"), "{text}");
 }
 
 #[test]

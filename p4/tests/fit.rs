@@ -11,7 +11,8 @@ fn program(include: &str, egress_headers: &str, locals: &str, apply: &str, egres
 header eth_t {{ bit<48> dst; bit<48> src; bit<16> kind; }}
 header data_t {{ bit<32> a; bit<32> b; bit<32> c; bit<32> d; bit<8> e; bit<8> f; bit<16> g; }}
 header long_t {{ bit<1024> bytes; }}
-struct headers_t {{ eth_t eth; data_t data; long_t one; long_t two; }}
+header huge_t {{ bit<2048> a; bit<2048> b; bit<2048> c; }}
+struct headers_t {{ eth_t eth; data_t data; long_t one; long_t two; huge_t huge; }}
 struct meta_t {{ bit<32> x; bit<32> y; bit<32> z; bit<16> w; bool flag; int<32> s; }}
 parser IP(packet_in pkt, out headers_t hdr, out meta_t meta, out ingress_intrinsic_metadata_t ig) {{
     state start {{
@@ -101,7 +102,10 @@ fn only_what_depends_on_each_other_takes_stages() {
     assert_eq!(stages("", "if (hdr.data.e == 1) { hdr.data.a = 1; }"), 1);
     assert_eq!(stages("", "hdr.data.e = hdr.data.f; if (hdr.data.e == 1) { hdr.data.a = 1; }"), 2);
     // Only one of two sides runs.
-    assert_eq!(stages("", "if (hdr.data.e == 1) { hdr.data.a = hdr.data.b; } else { hdr.data.c = hdr.data.a; }"), 1);
+    assert_eq!(
+        stages("", "if (hdr.data.e == 1) { hdr.data.a = hdr.data.b; } else { hdr.data.c = hdr.data.a; }"),
+        1
+    );
     // Nothing reads it.
     assert_eq!(stages("", "meta.x = hdr.data.a; meta.y = meta.x; meta.z = meta.y;"), 0);
 }
@@ -161,7 +165,12 @@ fn arithmetic_that_no_stage_has_is_refused() {
     refused("arithmetic", "", "hdr.data.a = hdr.data.b * hdr.data.c;", "hdr.data.a = hdr.data.b *");
     refused("arithmetic", "", "hdr.data.a = hdr.data.b << hdr.data.e;", "hdr.data.a = hdr.data.b <<");
     assert!(fit("", "hdr.data.a = hdr.data.b << 3; hdr.data.c = hdr.data.d * 4;").fits());
-    refused("one-operation", "", "hdr.data.a = hdr.data.b + hdr.data.c - hdr.data.d;", "hdr.data.a = hdr.data.b +");
+    refused(
+        "one-operation",
+        "",
+        "hdr.data.a = hdr.data.b + hdr.data.c - hdr.data.d;",
+        "hdr.data.a = hdr.data.b +",
+    );
     let action = "action two() { meta.x = hdr.data.a - hdr.data.b; hdr.data.c = meta.x - hdr.data.d; }";
     refused("one-operation", action, "two();", "action two");
     assert_eq!(stages("", "meta.x = hdr.data.a - hdr.data.b; hdr.data.c = meta.x - hdr.data.d;"), 2);
@@ -174,7 +183,10 @@ fn arithmetic_that_no_stage_has_is_refused() {
 fn conditions_that_no_gateway_computes_are_refused() {
     refused("gateway", "", "if (hdr.data.a < hdr.data.b) { hdr.data.c = 1; }", "if (hdr.data.a <");
     refused("gateway", "", "if (hdr.data.a + 1 == hdr.data.b) { hdr.data.c = 1; }", "if (hdr.data.a +");
-    assert!(fit("", "if (hdr.data.a == hdr.data.b) { hdr.data.c = 1; } if (hdr.data.e < 9) { hdr.data.d = 1; }").fits());
+    assert!(
+        fit("", "if (hdr.data.a == hdr.data.b) { hdr.data.c = 1; } if (hdr.data.e < 9) { hdr.data.d = 1; }")
+            .fits()
+    );
 }
 
 /// A register of this element with one body.
@@ -200,7 +212,8 @@ fn a_packet_accesses_a_register_once() {
     assert_eq!(stages(&cells, ONCE), 1);
     let twice = "hdr.data.a = one.execute(0);\n        hdr.data.b = other.execute(1);";
     refused("one-access", &cells, twice, "hdr.data.b = other");
-    let sides = "if (hdr.data.f == 1) { hdr.data.a = one.execute(0); } else { hdr.data.b = other.execute(1); }";
+    let sides =
+        "if (hdr.data.f == 1) { hdr.data.a = one.execute(0); } else { hdr.data.b = other.execute(1); }";
     assert_eq!(stages(&cells, sides), 1);
     refused("one-apply", HOSTS, "hosts.apply();\n        hosts.apply();", "hosts.apply();\n    }");
 }
@@ -211,16 +224,27 @@ fn a_stateful_alu_does_little() {
     refused("stateful-expression", &body("v = v * hdr.data.b;"), ONCE, "v = v *");
     refused("stateful-expression", &body("v = v << hdr.data.e;"), ONCE, "v = v <<");
     refused("stateful-expression", &body("v = v + hdr.data.b - hdr.data.c;"), ONCE, "v = v +");
-    refused("stateful-operands", &body("v = hdr.data.a; if (v > hdr.data.b) { v = hdr.data.c; }"), ONCE, "hdr.data.a = one");
+    refused(
+        "stateful-operands",
+        &body("v = hdr.data.a; if (v > hdr.data.b) { v = hdr.data.c; }"),
+        ONCE,
+        "hdr.data.a = one",
+    );
     let compares = "if (v < 1) { v = 2; } else if (v < 3) { v = 4; } else if (v < 5) { v = 6; }";
     refused("stateful-compares", &body(compares), ONCE, "if (v < 1)");
     assert!(fit_second(&body(compares), ONCE).fits(), "the second generation has four");
     refused("register-width", &register("bit<24>", "v = v + 1;"), ONCE, "hdr.data.a = one");
-    assert!(fit(&body("if (v - hdr.data.b < 0x1000) { v = hdr.data.b; } else { v = v + hdr.data.c; } r = v;"), ONCE).fits());
+    assert!(
+        fit(
+            &body("if (v - hdr.data.b < 0x1000) { v = hdr.data.b; } else { v = v + hdr.data.c; } r = v;"),
+            ONCE
+        )
+        .fits()
+    );
 }
 
 #[test]
-fn a_register_has_four_bodies_and_one_place() {
+fn a_register_has_four_bodies() {
     let bodies: String = (0..5)
         .map(|n| {
             format!(
@@ -244,7 +268,8 @@ fn a_register_has_four_bodies_and_one_place() {
 
 #[test]
 fn a_program_has_only_so_many_stages() {
-    let chain = |n: usize| (0..n).map(|_| "hdr.data.a = hdr.data.a + 1;").collect::<Vec<_>>().join("\n        ");
+    let chain =
+        |n: usize| (0..n).map(|_| "hdr.data.a = hdr.data.a + 1;").collect::<Vec<_>>().join("\n        ");
     assert_eq!(stages("", &chain(12)), 12);
     let thirteen = fit("", &chain(13));
     assert_eq!(thirteen.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>(), ["stages"]);
@@ -255,10 +280,33 @@ fn a_program_has_only_so_many_stages() {
 
 #[test]
 fn parsers_read_only_so_far() {
-    let far = |include| report_of(&program(include, "pkt.extract(hdr.one); pkt.extract(hdr.two);", "", "", ""));
+    let far =
+        |include| report_of(&program(include, "pkt.extract(hdr.one); pkt.extract(hdr.two);", "", "", ""));
     let names = |report: &Report| report.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>();
     assert_eq!(names(&far("tna.p4")), ["parse-depth"]);
     assert_eq!(names(&far("t2na.p4")), Vec::<&str>::new());
+}
+
+#[test]
+fn headers_and_keys_have_only_so_much_room() {
+    let names = |report: &Report| report.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>();
+    let huge = report_of(&program("t2na.p4", "pkt.extract(hdr.huge);", "", "", ""));
+    assert_eq!(names(&huge), ["packet-bits"]);
+    let wide = "table t { key = { hdr.one.bytes: ternary; } actions = { forward; } }";
+    let report = fit(wide, "t.apply();");
+    assert_eq!(names(&report), ["key-width"], "{}", report.text());
+}
+
+#[test]
+fn a_register_is_in_ingress_or_in_egress() {
+    let text = program("tna.p4", "", "", "hdr.data.a = add.execute(0);", "hdr.data.b = add.execute(1);");
+    let global = "Register<bit<32>, bit<8>>(256) cells;
+RegisterAction<bit<32>, bit<8>, bit<32>>(cells) add = {
+    void apply(inout bit<32> v, out bit<32> r) { v = v + 1; r = v; }
+};
+control I(";
+    let text = text.replace("control I(", global);
+    assert_refused(&report_of(&text), "one-place", &text, "hdr.data.b = add");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What flows through a control: which operations matter, and which tables depend on which.
 
-use super::view::View;
 use super::access::{self, Bits, Copies};
 use super::ops::Op;
 use super::tree::{Kind, Node, Step, Tree};
+use super::view::View;
 use crate::ir::{Expr, HeaderRef, Program, Stmt, Task, VarId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,11 +107,10 @@ pub(super) fn parsed(program: &View<'_>, stmts: &[Stmt], out: &mut BTreeSet<VarI
     let mut bits = Vec::new();
     for stmt in stmts {
         match stmt {
-            Stmt::Assign { target, value, .. } => {
-                // All metadata begin with zero: storing it changes nothing.
-                if !matches!(value, Expr::Const { value, .. } if value.bits() == 0) {
-                    access::write(program, target, &Copies::new(), &mut Vec::new(), &mut bits);
-                }
+            // All metadata begin with zero: storing it changes nothing.
+            Stmt::Assign { value: Expr::Const { value, .. }, .. } if value.bits() == 0 => {}
+            Stmt::Assign { target, .. } => {
+                access::write(program, target, &Copies::new(), &mut Vec::new(), &mut bits);
             }
             Stmt::Extract { header, .. } | Stmt::CopyHeader { dst: header, .. } => {
                 access::header_bits(program, header, &mut bits);
@@ -154,7 +153,9 @@ fn zeros(nodes: &mut [Node], steps: &[Step], written: &mut BTreeSet<VarId>) {
     for step in steps {
         let node = &mut nodes[step.node()];
         for ops in &mut node.actions {
-            let fresh = |op: &Op| !op.effect && op.is_zero && op.writes.iter().all(|bits| !written.contains(&bits.var));
+            let fresh = |op: &Op| {
+                !op.effect && op.is_zero && op.writes.iter().all(|bits| !written.contains(&bits.var))
+            };
             ops.retain(|op| !fresh(op));
         }
         written.extend(node.ops().flat_map(|op| &op.writes).map(|bits| bits.var));

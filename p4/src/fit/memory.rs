@@ -3,7 +3,7 @@
 use super::access::Bits;
 use super::chip;
 use super::tree::{Kind, Node};
-use crate::ir::{InstanceId, Program, InstanceKind, MatchKind, Storage, Table, Unit};
+use crate::ir::{InstanceId, InstanceKind, MatchKind, Program, Storage, Table, Unit};
 use std::collections::BTreeSet;
 
 /// Parts of a stage.
@@ -112,7 +112,8 @@ pub(super) fn need(program: &Program, node: &Node, entries: u64) -> Need {
         }
         Kind::Action => need.tables = 1,
         Kind::Search(id) => {
-            let bits: u64 = program.tables[id.0 as usize].keys.iter().map(|key| u64::from(key.ty.width())).sum();
+            let bits: u64 =
+                program.tables[id.0 as usize].keys.iter().map(|key| u64::from(key.ty.width())).sum();
             need.tables = 1;
             need.tcams = blocks(PARTITIONS, chip::TCAM_ROWS) * blocks(bits, chip::TCAM_BITS);
             need.srams = 1;
@@ -163,7 +164,9 @@ fn beside_key(program: &Program, table: &Table) -> u64 {
 
 fn table(program: &Program, node: &Node, table: &Table, entries: u64, need: &mut Need) {
     need.tables = 1;
-    let ternary = table.keys.iter().any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Lpm | MatchKind::Optional));
+    let ternary = table.keys.iter().any(|key| {
+        matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Lpm | MatchKind::Optional)
+    });
     let width = |key: &crate::ir::Key| match key.kind {
         MatchKind::Selector => 0,
         // A range takes two bits of four for each.

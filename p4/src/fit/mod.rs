@@ -84,14 +84,21 @@ pub fn check(compiled: &Compiled, chip: &'static Chip) -> Report {
         }
         pipelines.push(pipeline);
     }
-    Report { chip, pipelines, refusals: reader.findings.into_refusals(), sources: compiled.warnings.sources().clone() }
+    Report {
+        chip,
+        pipelines,
+        refusals: reader.findings.into_refusals(),
+        sources: compiled.warnings.sources().clone(),
+    }
 }
 
 /// The tables of a half and what depends on what.
 fn thread(reader: &mut Reader<'_>, pipeline: u32, half: Half) -> (Tree, Vec<Edge>) {
     let program = reader.program;
-    let stmts = program.block(pipeline, Role { half, task: Task::Process }).map_or(&[][..], |block| block.stmts());
-    let deparser = program.block(pipeline, Role { half, task: Task::Deparse }).map_or(&[][..], |block| block.stmts());
+    let stmts =
+        program.block(pipeline, Role { half, task: Task::Process }).map_or(&[][..], |block| block.stmts());
+    let deparser =
+        program.block(pipeline, Role { half, task: Task::Deparse }).map_or(&[][..], |block| block.stmts());
     let mut tree = Builder::build(reader, stmts, deparser);
     registers::once(reader, &tree);
     let mut parsed = BTreeSet::new();

@@ -1,10 +1,10 @@
 //! Statements as operations: what each reads and writes, and which of the chip's units it takes.
 
-use super::view::{self, View};
 use super::access::{self, Bits, Copies};
 use super::expr::{each, steps};
 use super::rules::{Findings, Rule};
 use super::stateful;
+use super::view::{self, View};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, InstanceId, InstanceKind, LValue, Stmt, VarId};
 use crate::source::SourceMap;
@@ -350,7 +350,8 @@ impl<'p> Reader<'p> {
         access::read(self.program, cond, &Copies::new(), &mut reads);
         if let Some(bits) = reads.iter().find(|bits| self.is_of_packet(bits.var, results)) {
             let name = &self.program.vars[bits.var.0 as usize].name;
-            let why = format!("a condition on `{name}` in an action: move it to the control, or make it a key");
+            let why =
+                format!("a condition on `{name}` in an action: move it to the control, or make it a key");
             self.findings.refuse(Rule::ConditionInAction, span, why);
         }
     }

@@ -1,6 +1,6 @@
 //! What parsers read.
 
-use crate::ir::{Program, Expr, HeaderRef, Next, NextState, Parser, StateId, Stmt};
+use crate::ir::{Expr, HeaderRef, Next, NextState, Parser, Program, StateId, Stmt};
 use num_traits::ToPrimitive;
 use std::collections::BTreeMap;
 
@@ -53,8 +53,8 @@ fn from(
             (a, b) => a.or(b),
         };
     }
-    let whole = behind
-        .map(|b| Extent { shortest: own.shortest + b.shortest, longest: own.longest + b.longest });
+    let whole =
+        behind.map(|b| Extent { shortest: own.shortest + b.shortest, longest: own.longest + b.longest });
     known.insert(id, whole);
     whole
 }

@@ -64,16 +64,16 @@ pub(super) fn place(program: &Program, chip: &Chip, threads: &[Thread<'_>]) -> P
     let mut run = placed(&least);
     let mut together = false;
     for _ in 0..ROUNDS {
+        if run.done.iter().any(|done| !done) {
+            break;
+        }
         let mut moved = false;
         for set in &shared {
-            let latest = set.iter().filter_map(|item| run.at[*item]).map(|(first, _)| first).max();
-            for item in set {
-                if let (Some(latest), Some((first, _))) = (latest, run.at[*item])
-                    && first < latest
-                {
-                    least[*item] = latest;
-                    moved = true;
-                }
+            let first = |item: &usize| run.at[*item].map(|(first, _)| first);
+            let Some(latest) = set.iter().filter_map(first).max() else { continue };
+            for item in set.iter().filter(|item| first(item).is_some_and(|first| first < latest)) {
+                least[*item] = latest;
+                moved = true;
             }
         }
         if !moved {
@@ -107,8 +107,12 @@ fn items<'t>(program: &Program, threads: &[Thread<'t>]) -> (Vec<Item<'t>>, Vec<G
         let root = groups.len() - 1;
         collect(program, thread.tree, &thread.tree.steps, at, root, &mut items, &mut groups, &mut index);
         let known = |edge: &&Edge| index.contains_key(&edge.from) && index.contains_key(&edge.to);
-        let mut edges: Vec<(usize, usize, Reason)> =
-            thread.edges.iter().filter(known).map(|edge| (index[&edge.from], index[&edge.to], edge.reason)).collect();
+        let mut edges: Vec<(usize, usize, Reason)> = thread
+            .edges
+            .iter()
+            .filter(known)
+            .map(|edge| (index[&edge.from], index[&edge.to], edge.reason))
+            .collect();
         for (from, to, reason) in &edges {
             items[*to].before.push((*from, reason.distance()));
             // What is within a branch may wait for a table that stands before the branch: so does the branch.
@@ -154,7 +158,17 @@ fn collect<'t>(
         if let Kind::Table(id) = node.kind {
             objects.extend(program.tables[id.0 as usize].implementation);
         }
-        items.push(Item { thread, number, node, chain: 0, before: Vec::new(), group, inner: 0, entries, objects });
+        items.push(Item {
+            thread,
+            number,
+            node,
+            chain: 0,
+            before: Vec::new(),
+            group,
+            inner: 0,
+            entries,
+            objects,
+        });
         for arm in step.arms().iter().filter(|arm| !arm.is_empty()) {
             groups.push(Group { parent: Some(item) });
             collect(program, tree, arm, thread, groups.len() - 1, items, groups, index);

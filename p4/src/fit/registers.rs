@@ -1,11 +1,11 @@
 //! Rules on registers, counters, meters and tables: how often a packet may come by, and where they are.
 
-use super::view::View;
 use super::chip::Chip;
 use super::ops::Reader;
 use super::rules::{Findings, Rule};
 use super::stateful::{self, Bodies};
 use super::tree::{Kind, Step, Tree};
+use super::view::View;
 use crate::ast::Span;
 use crate::ir::{Block, InstanceId, Stmt, TableId, Task, VarId};
 use std::collections::{BTreeMap, BTreeSet};

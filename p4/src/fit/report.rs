@@ -98,8 +98,11 @@ fn chain(program: &Program, threads: &[Thread<'_>], placement: &Placement) -> Ve
         let count = thread.tree.nodes.len();
         let mut length = vec![0usize; count];
         let mut next: Vec<Option<&Edge>> = vec![None; count];
-        let mut edges: Vec<&Edge> =
-            thread.edges.iter().filter(|edge| stages[edge.from].is_some() && stages[edge.to].is_some()).collect();
+        let mut edges: Vec<&Edge> = thread
+            .edges
+            .iter()
+            .filter(|edge| stages[edge.from].is_some() && stages[edge.to].is_some())
+            .collect();
         edges.sort_by_key(|edge| std::cmp::Reverse(edge.from));
         for edge in edges {
             let behind = length[edge.to] + edge.reason.distance();
@@ -108,7 +111,10 @@ fn chain(program: &Program, threads: &[Thread<'_>], placement: &Placement) -> Ve
                 next[edge.from] = Some(edge);
             }
         }
-        let Some(start) = (0..count).filter(|at| stages[*at].is_some()).max_by_key(|at| (length[*at], std::cmp::Reverse(*at))) else {
+        let Some(start) = (0..count)
+            .filter(|at| stages[*at].is_some())
+            .max_by_key(|at| (length[*at], std::cmp::Reverse(*at)))
+        else {
             continue;
         };
         let mut found = vec![(thread.tree.nodes[start].name.clone(), "")];
@@ -189,7 +195,8 @@ impl Report {
 
     /// The estimate for machines.
     pub fn json(&self) -> Value {
-        let pipelines: Vec<Value> = self.pipelines.iter().map(|pipeline| self.pipeline_json(pipeline)).collect();
+        let pipelines: Vec<Value> =
+            self.pipelines.iter().map(|pipeline| self.pipeline_json(pipeline)).collect();
         let refusals: Vec<Value> = self
             .refusals
             .iter()

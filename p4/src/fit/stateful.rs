@@ -2,11 +2,11 @@
 //!
 //! The front end puts the body that acts on an element between a read and a write of the element.
 
-use super::view::View;
 use super::access::{self, Bits, Copies};
 use super::chip::{self, Chip};
 use super::expr::{each, steps};
 use super::rules::{Findings, Rule};
+use super::view::View;
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, InstanceId, InstanceKind, LValue, Stmt, VarId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,11 +135,8 @@ impl<'s> Access<'s> {
             });
         });
         if let Some((_, span)) = different.get(chip.compares) {
-            let why = format!(
-                "{} comparisons in one body: a stateful ALU has {}",
-                different.len(),
-                chip.compares
-            );
+            let why =
+                format!("{} comparisons in one body: a stateful ALU has {}", different.len(), chip.compares);
             findings.refuse(Rule::StatefulCompares, *span, why);
         }
     }
@@ -151,7 +148,8 @@ impl<'s> Access<'s> {
         let vars: Vec<VarId> =
             vars.into_iter().filter(|var| !self.is_own(*var) && !params.contains(var)).collect();
         if vars.len() > chip::ALU_INPUTS {
-            let names: Vec<&str> = vars.iter().map(|var| program.vars[var.0 as usize].name.as_str()).collect();
+            let names: Vec<&str> =
+                vars.iter().map(|var| program.vars[var.0 as usize].name.as_str()).collect();
             let why = format!(
                 "{} values of the packet ({}): a stateful ALU takes {}",
                 vars.len(),
@@ -218,7 +216,11 @@ fn expression(value: &Expr, span: Span, chip: &Chip, findings: &mut Findings) {
             BinOp::Shl | BinOp::Shr if !constant(left) && !constant(right) => "a variable shift",
             _ => return,
         };
-        findings.refuse(Rule::StatefulExpression, span, format!("{what}: a stateful ALU has no such operation"));
+        findings.refuse(
+            Rule::StatefulExpression,
+            span,
+            format!("{what}: a stateful ALU has no such operation"),
+        );
     });
     let sums = steps(value);
     if sums > 1 {

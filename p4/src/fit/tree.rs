@@ -102,7 +102,8 @@ impl<'r, 'p> Builder<'r, 'p> {
                 access::read(self.reader.program, cond, &Copies::new(), &mut key);
                 let name = format!("checksum's condition at {}", self.place(*span));
                 let bit = Op::bit(*span);
-                let node = self.add(Node { name, span: *span, key, actions: vec![vec![bit]], ..Node::default() });
+                let node =
+                    self.add(Node { name, span: *span, key, actions: vec![vec![bit]], ..Node::default() });
                 steps.push(Step::Run(node));
             }
         }
@@ -326,9 +327,7 @@ impl<'r, 'p> Builder<'r, 'p> {
                 BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge if !known(left) && !known(right) => {
                     "a comparison of two values of the packet: subtract them, and compare the result with 0"
                 }
-                BinOp::Add | BinOp::Sub | BinOp::AddSat | BinOp::SubSat | BinOp::Mul
-                    if *ty != Ty::Bool =>
-                {
+                BinOp::Add | BinOp::Sub | BinOp::AddSat | BinOp::SubSat | BinOp::Mul if *ty != Ty::Bool => {
                     "arithmetic in a condition: compute it before, in a statement of its own"
                 }
                 _ => return,
@@ -370,6 +369,8 @@ fn leaves(stmts: &[Stmt]) -> bool {
     match stmts.last() {
         Some(Stmt::Return | Stmt::Exit) => true,
         Some(Stmt::If { then, otherwise, .. }) => leaves(then) && leaves(otherwise),
+        // An action that exits.
+        Some(Stmt::Scope(inner)) => matches!(inner.last(), Some(Stmt::Exit)),
         _ => false,
     }
 }

@@ -29,7 +29,8 @@ impl ExternCall {
                 object = Some(*instance);
                 values.extend(less);
             }
-            ExternCall::DirectMeterRead { instance, dst } | ExternCall::DirectRegisterRead { instance, dst } => {
+            ExternCall::DirectMeterRead { instance, dst }
+            | ExternCall::DirectRegisterRead { instance, dst } => {
                 object = Some(*instance);
                 targets.push(dst);
             }

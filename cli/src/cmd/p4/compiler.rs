@@ -43,7 +43,8 @@ impl Compiler {
             // p4c has the backend only if it was built with it.
             (*name != "p4c" || targets(&program).contains("tofino")).then_some(program)
         });
-        let missing = "skipped: needs p4c with its Tofino backend, get it by building p4lang's p4c with ENABLE_TOFINO";
+        let missing =
+            "skipped: needs p4c with its Tofino backend, get it by building p4lang's p4c with ENABLE_TOFINO";
         found.map(|program| Compiler { program, timeout }).ok_or_else(|| missing.to_owned())
     }
 
@@ -70,8 +71,7 @@ impl Compiler {
             command.arg(format!("-D{name}={value}"));
         }
         command.arg("-o").arg(&out).arg(file).stdin(Stdio::null()).stdout(messages).stderr(same);
-        let mut child =
-            command.spawn().map_err(|error| format!("{}: {error}", self.program.display()))?;
+        let mut child = command.spawn().map_err(|error| format!("{}: {error}", self.program.display()))?;
         let begun = Instant::now();
         let status = loop {
             match child.try_wait().map_err(|error| error.to_string())? {

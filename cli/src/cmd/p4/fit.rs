@@ -192,7 +192,10 @@ pub fn samples(suite: &Suite, compiler: &CompilerArgs, json: bool, verbose: bool
     let required = (known.len() * REQUIRED_PERCENT).div_ceil(100);
     if json {
         let all: Vec<Value> = rows.iter().map(Row::json).collect();
-        println!("{:#}", json!({ "programs": all, "compiled": known.len(), "near": agree, "required": required }));
+        println!(
+            "{:#}",
+            json!({ "programs": all, "compiled": known.len(), "near": agree, "required": required })
+        );
     } else {
         match &compiler {
             Ok(_) => println!(
@@ -203,14 +206,16 @@ pub fn samples(suite: &Suite, compiler: &CompilerArgs, json: bool, verbose: bool
         }
     }
     // Nothing to compare is no success, unless there is nothing to compare with.
-    let fine = rows.iter().any(|row| row.ours.is_ok()) && (compiler.is_err() || !known.is_empty() && agree >= required);
+    let fine = rows.iter().any(|row| row.ours.is_ok())
+        && (compiler.is_err() || !known.is_empty() && agree >= required);
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// A program's row; `None` if it is for no chip.
 fn row(suite: &Suite, sample: &Sample, compiler: Result<&Compiler, &String>) -> Option<Row> {
     let options = suite.options(&sample.path);
-    let program = sample.path.strip_prefix(&suite.testdata).unwrap_or(&sample.path).to_string_lossy().into_owned();
+    let program =
+        sample.path.strip_prefix(&suite.testdata).unwrap_or(&sample.path).to_string_lossy().into_owned();
     let name = sample.path.to_string_lossy();
     let checked = guarded(|| {
         let compiled = match p4rack_p4::compile(&sample.text, &name, &options) {

@@ -25,7 +25,16 @@ impl Lower<'_> {
                 let parent = if action.global { 0 } else { self.block_frame() };
                 let path = self.inner_path(&action.name);
                 let body = |l: &mut Self| {
-                    l.inline(parent, path, &action.params, &call.args, Subst::new(), &action.body, None, span);
+                    l.inline(
+                        parent,
+                        path,
+                        &action.params,
+                        &call.args,
+                        Subst::new(),
+                        &action.body,
+                        None,
+                        span,
+                    );
                 };
                 // An action called by another action has become part of it.
                 if self.frames[self.frame].is_block {
