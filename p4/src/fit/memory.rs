@@ -230,8 +230,10 @@ pub(super) fn object(program: &Program, instance: InstanceId, entries: Option<u6
         }
         InstanceKind::Counter { size, unit, .. } => counter(*size, *unit, &mut need),
         InstanceKind::DirectCounter { unit, .. } => counter(entries.unwrap_or(0), *unit, &mut need),
-        InstanceKind::Meter { size, .. } => meter(*size, &mut need),
-        InstanceKind::DirectMeter { .. } => meter(entries.unwrap_or(0), &mut need),
+        InstanceKind::Meter { size, .. } | InstanceKind::Smoother { size, .. } => meter(*size, &mut need),
+        InstanceKind::DirectMeter { .. } | InstanceKind::DirectSmoother { .. } => {
+            meter(entries.unwrap_or(0), &mut need);
+        }
         InstanceKind::ActionProfile { size } => need.srams = blocks(size * 32, chip::ROWS * chip::WORD_BITS),
         InstanceKind::ActionSelector { size, .. } => {
             need.srams = blocks(size * 32, chip::ROWS * chip::WORD_BITS) + 2;

@@ -48,6 +48,12 @@ impl ExternCall {
                 object = Some(*instance);
                 values.push(value);
             }
+            ExternCall::Smooth { instance, index, value, dst } => {
+                object = Some(*instance);
+                values.extend(index);
+                values.push(value);
+                targets.push(dst);
+            }
             ExternCall::Hash { dst, data, bounds, .. } => {
                 values.extend(data.iter().map(|(value, _)| value));
                 values.extend(bounds.iter().flat_map(|(base, max)| [base, max]));
