@@ -196,10 +196,7 @@ fn beside(items: &[Item<'_>], groups: &[Group], from: usize, to: usize) -> Optio
 fn is_direct(program: &Program, object: InstanceId) -> bool {
     use crate::ir::InstanceKind::{DirectCounter, DirectMeter, DirectRegister, DirectSmoother};
     let kind = &program.instances[object.0 as usize].kind;
-    matches!(
-        kind,
-        DirectCounter { .. } | DirectMeter { .. } | DirectRegister { .. } | DirectSmoother { .. }
-    )
+    matches!(kind, DirectCounter { .. } | DirectMeter { .. } | DirectRegister { .. } | DirectSmoother { .. })
 }
 
 /// Items that must be in one stage, because they use one object or are one table.
