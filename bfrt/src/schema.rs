@@ -139,6 +139,8 @@ pub struct Table {
     pub operations: Vec<String>,
     /// Whether its default action can't be changed.
     pub has_const_default_action: bool,
+    /// Numbers of the tables that its entries refer to.
+    pub depends_on: Vec<u32>,
 }
 
 /// A digest.
@@ -302,6 +304,8 @@ mod json {
         supported_operations: Vec<String>,
         #[serde(default)]
         has_const_default_action: bool,
+        #[serde(default)]
+        depends_on: Vec<u32>,
     }
 
     #[derive(Deserialize)]
@@ -442,6 +446,7 @@ mod json {
                 attributes: self.attributes,
                 operations: self.supported_operations,
                 has_const_default_action: self.has_const_default_action,
+                depends_on: self.depends_on,
                 name: table,
             })
         }

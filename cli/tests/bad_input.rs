@@ -136,3 +136,17 @@ fn switch_run_refuses_what_a_description_refuses() {
         }
     }
 }
+
+#[test]
+fn options_of_p4runtime_are_refused_over_bfruntime() {
+    for option in [["--role", "x"], ["--device-id", "3"]] {
+        let output = p4rack()
+            .args(["table", "list", "--bfrt-addr", "127.0.0.1:1"])
+            .args(option)
+            .output()
+            .expect("p4rack starts");
+        assert_eq!(output.status.code(), Some(2));
+        let text = stderr(&output);
+        assert!(text.contains(option[0]) && text.contains("BFRuntime"), "{text}");
+    }
+}

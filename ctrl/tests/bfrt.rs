@@ -9,7 +9,7 @@ use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::bfrt::Link;
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
-use p4rack_ctrl::items::{ActionItem, Item, MulticastItem, TableItem};
+use p4rack_ctrl::items::{ActionItem, Item, MulticastItem, PlaceItem, ReplicaItem, TableItem};
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
 use p4rack_p4rt::p4::v1::{Entity, Update, update};
 use p4rack_p4rt::schema::Schema;
@@ -156,4 +156,23 @@ async fn a_programs_client_is_the_only_one() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     second.schema().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_group_that_cant_be_changed_stays() {
+    let rack = rack();
+    let (_running, _, target) = start_both(&rack).await;
+    deploy(&desired(&rack), &target, Extent::All).await.unwrap();
+    let mut link = Link::connect(ConnectOptions { election_id: 5, ..target.clone() }).await.unwrap();
+    let schema = link.schema().await.unwrap();
+    let group = |port: u32| {
+        let replica = ReplicaItem { at: PlaceItem { port, instance: 1 }, backups: Vec::new() };
+        Item::Multicast(MulticastItem { group: 9, replicas: vec![replica] }).entity(&schema).unwrap()
+    };
+    let asked = Item::Multicast(MulticastItem { group: 9, ..Default::default() }).entity(&schema).unwrap();
+    link.write(&schema, &[update(update::Type::Insert, group(1))]).await.unwrap();
+    let refused =
+        link.write(&schema, &[update(update::Type::Modify, group(400))]).await.unwrap_err().to_string();
+    assert!(refused.contains("no port 400"), "{refused}");
+    assert_eq!(link.read(vec![asked]).await.unwrap(), [group(1)]);
 }

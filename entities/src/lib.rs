@@ -33,7 +33,7 @@ pub use pipeline::{Candidate, refusal};
 pub use program::{Program, TableRef};
 pub use work::{
     Answer, Change, Found, Messages, Query, Snapshot, Undo, change, digest_list, idle_message, query,
-    snapshot,
+    query_keyed, snapshot,
 };
 pub use writing::{Allowed, Outcomes, Reading, UPDATES_A_TURN, accepted, all, each, read, write};
 

@@ -86,7 +86,7 @@ impl Translation {
     pub fn new(schema: &Schema, info: &P4Info) -> Result<Translation, String> {
         let mut translation = Translation::default();
         for table in schema.tables() {
-            let found = object(table, info)?;
+            let found = object(table, schema, info)?;
             match found {
                 Some((sort, id, object)) => {
                     let place = translation.objects.len();
@@ -134,7 +134,12 @@ impl Translation {
         matches!(object, Ok(Object::Counter(_) | Object::Meter(_) | Object::Register(_)))
     }
 
-    /// Converts an entry to an entity to be written.
+    /// Whether a table's entries have key fields, not a number.
+    pub fn has_keys(&self, table_id: u32) -> bool {
+        matches!(self.object(table_id), Ok(Object::Table(_)))
+    }
+
+    /// An entry as P4Runtime's entity, to be written.
     pub fn entity(&self, entry: &TableEntry) -> Translated<Entity> {
         let kind = match self.object(entry.table_id)? {
             Object::Table(plan) => Kinds::TableEntry(plan.entity(entry)?),
@@ -238,7 +243,7 @@ impl Translation {
     }
 }
 
-fn object(table: &Table, info: &P4Info) -> Result<Option<(Sort, u32, Object)>, String> {
+fn object(table: &Table, schema: &Schema, info: &P4Info) -> Result<Option<(Sort, u32, Object)>, String> {
     macro_rules! named {
         ($list:ident) => {
             info.$list.iter().find(|object| is_named(table, object.preamble.as_ref()))
@@ -252,7 +257,8 @@ fn object(table: &Table, info: &P4Info) -> Result<Option<(Sort, u32, Object)>, S
             (Sort::Table, id_of(wanted.preamble.as_ref()), Object::Table(Box::new(plan)))
         }
         "Action" => {
-            let Some(profile) = named!(action_profiles).or_else(|| profiles::of_selector(table, info)) else {
+            let of_selector = profiles::of_selector(table, schema, info);
+            let Some(profile) = of_selector.or_else(|| named!(action_profiles)) else {
                 return Ok(None);
             };
             let id = id_of(profile.preamble.as_ref());
@@ -374,12 +380,22 @@ fn number(table: &str, field: &Field, value: Option<&data_field::Value>) -> Tran
     }
 }
 
-/// A data field that holds a number.
-fn number_field(field: &Field, number: u64) -> DataField {
-    let width = match field.kind {
+/// Bits of a field that holds a number.
+fn bits_of(field: &Field) -> u32 {
+    match field.kind {
         Kind::Bits(width) => width,
         _ => 64,
-    };
-    let value = fixed_width(&bytes::from_u128(number.into()), width).unwrap_or_default();
+    }
+}
+
+/// The largest number that a field holds.
+fn largest(field: &Field) -> u64 {
+    u64::MAX >> 64u32.saturating_sub(bits_of(field)).min(63)
+}
+
+/// A data field with a number, or with the largest one that it holds.
+fn number_field(field: &Field, number: u64) -> DataField {
+    let number = number.min(largest(field));
+    let value = fixed_width(&bytes::from_u128(number.into()), bits_of(field)).unwrap_or_default();
     DataField { field_id: field.id, value: Some(data_field::Value::Stream(value)) }
 }

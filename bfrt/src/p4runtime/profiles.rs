@@ -2,24 +2,31 @@
 
 use super::tables::{ActionPlan, actions, from_action, to_action};
 use super::{Translated, field_id, index, index_id, index_key, invalid, name_of};
-use crate::schema::Table;
+use crate::schema::{Schema, Table};
 use p4rack_p4rt::bfrt_proto::data_field::{self, BoolArray, IntArray};
 use p4rack_p4rt::bfrt_proto::{DataField, TableData, TableEntry};
 use p4rack_p4rt::p4::config::v1::{self as config, P4Info};
 use p4rack_p4rt::p4::v1::{ActionProfileGroup, ActionProfileMember, action_profile_group};
+use std::collections::HashMap;
 
 /// Suffix of the table that holds the members of a selector without an action profile.
 const OF_SELECTOR: &str = "_ap";
 
-/// The selector whose members this table holds, if it is such a table.
-pub(super) fn of_selector<'a>(table: &Table, info: &'a P4Info) -> Option<&'a config::ActionProfile> {
-    let name = table.name.strip_suffix(OF_SELECTOR)?;
+/// The selector whose members a table holds: P4Runtime gives them to the selector, whatever they are in the program.
+pub(super) fn of_selector<'a>(
+    table: &Table,
+    schema: &Schema,
+    info: &'a P4Info,
+) -> Option<&'a config::ActionProfile> {
+    let mut selectors = schema.tables().iter().filter(|other| other.table_type == "Selector");
+    let user = selectors.find(|selector| selector.depends_on.contains(&table.id));
+    let name = user.map_or_else(|| table.name.strip_suffix(OF_SELECTOR), |user| Some(&user.name))?;
     let inner = name.split_once('.').map_or(name, |(_, inner)| inner);
     let mut all = info.action_profiles.iter();
     all.find(|profile| [name, inner].contains(&name_of(profile.preamble.as_ref())))
 }
 
-/// A group lists a member once per unit of its weight, at most this often.
+/// Members of a group, each named as often as it weighs.
 const MOST: usize = 1 << 16;
 
 /// Members.
@@ -50,7 +57,13 @@ impl MemberPlan {
     pub(super) fn entity(&self, entry: &TableEntry) -> Translated<ActionProfileMember> {
         let mut member = self.request(entry)?;
         let of = format!("table `{}`", self.name);
-        let data = entry.data.as_ref().filter(|data| data.action_id != 0);
+        let given = entry.data.as_ref();
+        let action = given.and_then(|data| self.actions.iter().find(|plan| plan.is(data.action_id)));
+        let mut fields = given.iter().flat_map(|data| &data.fields).map(|field| field.field_id);
+        if let Some(id) = fields.find(|id| !action.is_some_and(|action| action.owns(*id))) {
+            return invalid(format!("{of}: a member with this action has no field with id {id}"));
+        }
+        let data = given.filter(|data| data.action_id != 0);
         member.action = data.map(|data| to_action(&of, &self.actions, data)).transpose()?;
         Ok(member)
     }
@@ -138,12 +151,18 @@ impl GroupPlan {
                 status.len()
             ));
         }
+        if members.len() > MOST {
+            let (name, count) = (&self.name, members.len());
+            return invalid(format!("table `{name}`: {count} members in a group; {MOST} are the limit"));
+        }
+        let mut places = HashMap::new();
         for (at, member_id) in members.iter().enumerate() {
             if !status.is_none_or(|status| status[at]) {
                 continue;
             }
             let member_id = numbered(&self.name, *member_id)?;
-            match group.members.iter_mut().find(|member| member.member_id == member_id) {
+            let place = *places.entry(member_id).or_insert(group.members.len());
+            match group.members.get_mut(place) {
                 Some(member) => member.weight += 1,
                 None => group.members.push(action_profile_group::Member {
                     member_id,

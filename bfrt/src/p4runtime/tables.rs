@@ -122,7 +122,12 @@ impl ActionPlan {
         Ok(Action { action_id: self.p4_id, params })
     }
 
-    fn owns(&self, id: u32) -> bool {
+    /// Whether this is the action with a number of the schema.
+    pub(super) fn is(&self, id: u32) -> bool {
+        self.id == id
+    }
+
+    pub(super) fn owns(&self, id: u32) -> bool {
         self.params.iter().any(|param| param.id == id)
     }
 

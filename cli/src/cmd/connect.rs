@@ -38,6 +38,7 @@ impl Either {
         match &self.bfrt_addr {
             Some(addr) => {
                 let protocol = Protocol::BfRuntime;
+                self.p4runtime.identity.refuse_p4runtimes();
                 ConnectOptions { protocol, ..self.p4runtime.identity.at(addr.clone(), switch) }
             }
             None => self.p4runtime.for_switch(switch),
@@ -104,6 +105,21 @@ impl Args {
 }
 
 impl Identity {
+    /// Ends the program if an option is given that BFRuntime has nothing for: it would have no effect.
+    pub fn refuse_p4runtimes(&self) {
+        let given = [
+            ("--device-id", self.device_id.is_some()),
+            ("--role", !self.role.is_empty()),
+            ("--role-config", self.role_config.is_some()),
+            ("--log-requests", self.log_requests.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            let message =
+                format!("{option} is P4Runtime's, and --bfrt-addr selects BFRuntime: leave {option} out");
+            clap::Command::new("p4rack").error(clap::error::ErrorKind::ArgumentConflict, message).exit();
+        }
+    }
+
     /// How to connect to a switch at an address; omitted options come from the description.
     pub fn at(&self, addr: String, switch: Option<&Switch>) -> ConnectOptions {
         let identity = self.cert.clone().zip(self.private_key.clone());

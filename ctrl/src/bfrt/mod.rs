@@ -428,7 +428,8 @@ impl Link {
         Ok(bfrt::Update { r#type: kind as i32, entity: Some(Entity { entity }) })
     }
 
-    /// Writes a multicast group: what it was goes, then what it shall be comes, in one Write.
+    /// Writes a multicast group: what it was goes, then what it shall be comes, in one Write. If it can't be what it shall
+    /// be, it stays what it was.
     async fn write_group(&mut self, update: &v1::Update) -> Result<Option<UpdateError>, CtrlError> {
         let entry = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(Kind::PacketReplicationEngineEntry(entry)) => &entry.r#type,
@@ -470,7 +471,8 @@ impl Link {
             wanted.nodes().try_for_each(|node| add(bfrt::update::Type::Insert, node))?;
             add(bfrt::update::Type::Insert, wanted.entry())?;
         }
-        let request = self.request(updates)?;
+        let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
+        let request = WriteRequest { atomicity: whole, ..self.request(updates)? };
         match self.grpc.write(request).await {
             Ok(_) => Ok(None),
             Err(status) => match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {

@@ -130,6 +130,16 @@ pub fn query(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
     }
 }
 
+/// Checks an entity of a Read whose key is one entry's, even where P4Runtime would take it for a wildcard.
+pub fn query_keyed(program: &Arc<Program>, entity: &Entity) -> Checked<Vec<Query>> {
+    match &entity.entity {
+        Some(EntityKind::TableEntry(entry)) if !entry.is_default_action => {
+            Ok(vec![tables::read_keyed(program, entry)?])
+        }
+        _ => query(program, entity),
+    }
+}
+
 /// Restores what a snapshot saved.
 pub type Undo = Box<dyn FnOnce(&mut Switch) + Send>;
 

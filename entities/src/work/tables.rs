@@ -314,15 +314,27 @@ enum Shape {
     Meter { colors: bool },
 }
 
+impl Shape {
+    fn of(request: &TableEntry) -> Shape {
+        Shape::Entry {
+            counter: request.counter_data.is_some(),
+            meter: request.meter_config.is_some(),
+            colors: request.meter_counter_data.is_some(),
+            last_hit: request.time_since_last_hit.is_some(),
+        }
+    }
+}
+
 /// Reads entries of one or all tables.
 pub fn read(program: &Arc<Program>, request: &TableEntry) -> Checked<Vec<Query>> {
-    let shape = Shape::Entry {
-        counter: request.counter_data.is_some(),
-        meter: request.meter_config.is_some(),
-        colors: request.meter_counter_data.is_some(),
-        last_hit: request.time_since_last_hit.is_some(),
-    };
-    queries(program, request, shape)
+    queries(program, request, Shape::of(request))
+}
+
+/// Reads the entry with a key, which is no wildcard even if it matches anything.
+pub fn read_keyed(program: &Arc<Program>, request: &TableEntry) -> Checked<Query> {
+    let table = program.table(request.table_id)?;
+    let keys = table.matchers(&request.r#match)?;
+    query(program, &table, request, Some(keys), Shape::of(request))
 }
 
 /// Reads direct counters of one entry, one table or all tables.
@@ -353,7 +365,7 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Checke
         let all =
             program.info.tables.iter().filter_map(|info| program.table(info.preamble.as_ref()?.id).ok());
         let wildcard = TableEntry { is_default_action: request.is_default_action, ..Default::default() };
-        return all.filter(fits).map(|table| query(program, &table, &wildcard, shape)).collect();
+        return all.filter(fits).map(|table| query(program, &table, &wildcard, None, shape)).collect();
     }
     let table = program.table(request.table_id)?;
     if !fits(&table) {
@@ -364,7 +376,8 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Checke
         let message = format!("table {} does not keep the time of the last hit", table.name());
         return refuse(Code::InvalidArgument, message);
     }
-    Ok(vec![query(program, &table, request, shape)?])
+    let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
+    Ok(vec![query(program, &table, request, keys, shape)?])
 }
 
 /// An entry with the requested properties.
@@ -402,8 +415,14 @@ struct Wanted {
     is_plain: bool,
 }
 
-fn query(program: &Arc<Program>, table: &TableRef<'_>, request: &TableEntry, shape: Shape) -> Checked<Query> {
-    let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
+/// Without keys all entries are meant.
+fn query(
+    program: &Arc<Program>,
+    table: &TableRef<'_>,
+    request: &TableEntry,
+    keys: Option<Vec<Matcher>>,
+    shape: Shape,
+) -> Checked<Query> {
     let action = match request.action.as_ref().and_then(|action| action.r#type.as_ref()) {
         None => None,
         Some(given::Type::Action(action)) => Some(action.action_id),

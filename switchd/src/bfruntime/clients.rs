@@ -5,11 +5,11 @@
 //!                   └─ its id is taken: refused       └─ another one is bound: refused
 //! ```
 
-use crate::p4runtime::{Outbox, status};
+use crate::p4runtime::{Outbox, Watch, status};
 use p4rack_entities::Program;
 use p4rack_p4rt::bfrt_proto::{
-    SetForwardingPipelineConfigResponse, SetForwardingPipelineConfigResponseType, StreamMessageResponse,
-    stream_message_response,
+    SetForwardingPipelineConfigResponse, SetForwardingPipelineConfigResponseType as Progress,
+    StreamMessageResponse, stream_message_response,
 };
 use p4rack_p4rt::google::rpc::Code;
 use std::collections::HashMap;
@@ -31,8 +31,23 @@ struct Client {
 struct State {
     clients: HashMap<u32, Client>,
     streams: u64,
-    /// The bound client, and the program to which it is bound.
-    bound: Option<(u32, Weak<Program>)>,
+    /// The client that is bound.
+    bound: Option<Bound>,
+    /// Whether all were told that an installation has begun, and not that it has ended.
+    is_installing: bool,
+}
+
+#[derive(Debug)]
+struct Bound {
+    client: u32,
+    stream: u64,
+    program: Weak<Program>,
+}
+
+impl Bound {
+    fn is_to(&self, program: &Arc<Program>) -> bool {
+        std::ptr::eq(self.program.as_ptr(), Arc::as_ptr(program))
+    }
 }
 
 /// All clients of the device.
@@ -82,51 +97,48 @@ impl Clients {
         Ok(())
     }
 
-    /// A stream has ended, so its client has left.
-    pub fn close(&self, stream: u64) {
+    /// A stream has ended, and with it its client. Returns false, and does nothing, if that is bound and requests of it
+    /// may be under way.
+    pub fn close(&self, stream: u64, is_alone: bool) -> bool {
         let mut state = self.state();
-        let id = state.clients.iter().find(|(_, client)| client.stream == stream).map(|(id, _)| *id);
-        let Some(id) = id else { return };
-        state.clients.remove(&id);
-        if state.bound.as_ref().is_some_and(|(bound, _)| *bound == id) {
+        let is_bound = state.bound.as_ref().is_some_and(|bound| bound.stream == stream);
+        if is_bound && !is_alone {
+            return false;
+        }
+        state.clients.retain(|_, client| client.stream != stream);
+        if is_bound {
             state.bound = None;
         }
+        true
     }
 
-    /// Refuses clients that have not subscribed.
-    pub fn known(&self, id: u32) -> Result<(), Status> {
-        if self.state().clients.contains_key(&id) {
-            return Ok(());
-        }
-        let message = format!("there is no client {id}; open a stream and subscribe first");
-        Err(status(Code::FailedPrecondition, message))
+    /// A client's stream. Errors: nobody knows the client.
+    pub fn known(&self, id: u32) -> Result<u64, Status> {
+        self.state().known(id)
     }
 
     /// Binds a client to the running program.
     pub fn bind(&self, id: u32, program: &Arc<Program>) -> Result<(), Status> {
-        self.known(id)?;
         let mut state = self.state();
-        let to_this = |bound: &Weak<Program>| std::ptr::eq(bound.as_ptr(), Arc::as_ptr(program));
+        let stream = state.known(id)?;
         match &state.bound {
-            Some((other, to)) if *other != id && to_this(to) => {
+            Some(bound) if bound.stream != stream && bound.is_to(program) => {
+                let other = bound.client;
                 let message = format!("client {other} is bound to the program, and a program has one client");
                 return Err(status(Code::AlreadyExists, message));
             }
-            _ => state.bound = Some((id, Arc::downgrade(program))),
+            _ => state.bound = Some(Bound { client: id, stream, program: Arc::downgrade(program) }),
         }
         Ok(())
     }
 
-    /// Refuses clients that are not bound to the running program.
-    pub fn authorise(&self, id: u32, program: &Arc<Program>) -> Result<(), Status> {
-        self.known(id)?;
-        let is_bound = self
-            .state()
-            .bound
-            .as_ref()
-            .is_some_and(|(bound, to)| *bound == id && std::ptr::eq(to.as_ptr(), Arc::as_ptr(program)));
-        if is_bound {
-            return Ok(());
+    /// The stream of a client that is bound to the program that runs. Errors: it is not bound.
+    pub fn authorise(&self, id: u32, program: &Arc<Program>) -> Result<u64, Status> {
+        let state = self.state();
+        let stream = state.known(id)?;
+        let is_bound = |bound: &Bound| bound.stream == stream && bound.is_to(program);
+        if state.bound.as_ref().is_some_and(is_bound) {
+            return Ok(stream);
         }
         let message = format!(
             "client {id} is not bound to the program that runs; SetForwardingPipelineConfig with BIND first"
@@ -134,23 +146,49 @@ impl Clients {
         Err(status(Code::FailedPrecondition, message))
     }
 
-    /// Notifies all clients of the progress of an installation.
-    pub fn notify(&self, what: SetForwardingPipelineConfigResponseType) {
+    /// Notifies all clients that an installation has begun, or ended.
+    pub fn notify(&self, what: Progress) {
+        self.state().notify(what);
+    }
+
+    /// A client is bound no longer: it installs another program.
+    pub fn release(&self, id: u32) {
+        let mut state = self.state();
+        if state.bound.as_ref().is_some_and(|bound| bound.client == id) {
+            state.bound = None;
+        }
+    }
+}
+
+impl State {
+    fn known(&self, id: u32) -> Result<u64, Status> {
+        let missing = || format!("there is no client {id}; open a stream and subscribe first");
+        let client = self.clients.get(&id);
+        client.map(|client| client.stream).ok_or_else(|| status(Code::FailedPrecondition, missing()))
+    }
+
+    fn notify(&mut self, what: Progress) {
+        self.is_installing = what == Progress::WarmInitStarted;
         let response =
             SetForwardingPipelineConfigResponse { set_forwarding_pipeline_config_response_type: what as i32 };
         let update = stream_message_response::Update::SetForwardingPipelineConfigResponse(response);
-        for client in self.state().clients.values() {
+        for client in self.clients.values() {
             client.outbox.offer(StreamMessageResponse { update: Some(update.clone()) });
         }
     }
+}
 
-    /// Another program runs, so no client is bound any more. The one that was is notified, unless it installed the program.
-    pub fn unbind(&self, installer: Option<u32>) {
+impl Watch for Clients {
+    /// All are told of an installation, whoever asked for it, and who was bound to the old program has to come again.
+    fn replaced(&self, old: Option<&Arc<Program>>) {
         let mut state = self.state();
-        let Some((bound, _)) = state.bound.take().filter(|(bound, _)| Some(*bound) != installer) else {
-            return;
-        };
-        if let Some(client) = state.clients.remove(&bound) {
+        if !state.is_installing {
+            state.notify(Progress::WarmInitStarted);
+        }
+        state.notify(Progress::WarmInitFinished);
+        let is_old = |bound: &mut Bound| old.is_some_and(|old| bound.is_to(old));
+        let Some(bound) = state.bound.take_if(is_old) else { return };
+        if let Some(client) = state.clients.remove(&bound.client) {
             client
                 .outbox
                 .send(Err(Status::cancelled("another program was installed; subscribe and bind anew")));

@@ -111,7 +111,7 @@ impl Fixed {
             }
             "$mirror.cfg" => {
                 let id = self.id(&entry, "$sid")?;
-                let session = if kind == update::Type::Delete { None } else { Some(session(entry)?) };
+                let session = if kind == update::Type::Delete { None } else { Some(Session::of(entry)?) };
                 Ok(self.edit(program, kind, Edit::Session(id, session)))
             }
             "$PORT" => self.port_step(kind, entry),
@@ -135,13 +135,17 @@ impl Fixed {
         let (fixed, program) = (self.clone(), program.clone());
         let change: Change = Box::new(move |switch, now| {
             let mut replication = fixed.replication();
-            replication.expect(kind, &edit)?;
+            replication.expect(kind, &edit, switch)?;
+            let edit = replication.merged(kind, edit)?;
             replication.apply(&program, switch, now, edit)
         });
         Step { snapshot: Some(snapshot), change }
     }
 
     fn port_step(self: &Arc<Fixed>, kind: update::Type, entry: Entry) -> Checked<Step> {
+        if matches!(kind, update::Type::ModifyInc | update::Type::Reset) {
+            return not_offered(&entry, kind.as_str_name());
+        }
         let port = self.id(&entry, "$DEV_PORT")?;
         let Ok(port) = u16::try_from(port) else {
             return refuse(Code::InvalidArgument, format!("there is no port {port}"));
@@ -184,7 +188,44 @@ impl Fixed {
         Ok(Step { snapshot: Some(snapshot), change })
     }
 
-    /// Checks a read.
+    /// The next entries of a table that is not the switch's, from a number on, and the number of the next one; `None` for
+    /// another table. Without a number the read begins.
+    pub fn page(
+        &self,
+        message: &TableEntry,
+        from: Option<u32>,
+    ) -> Checked<Option<(Vec<TableEntry>, Option<u32>)>> {
+        let entry = self.entry(&TableEntry { data: None, ..message.clone() })?;
+        let key = match entry.table() {
+            "$pre.node" => "$MULTICAST_NODE_ID",
+            "$pre.mgid" => "$MGID",
+            "$mirror.cfg" => "$sid",
+            _ => return Ok(None),
+        };
+        let range = match message.value {
+            Some(_) => {
+                let id = self.id(&entry, key)?;
+                id..=id
+            }
+            None => from.unwrap_or(0)..=u32::MAX,
+        };
+        let replication = self.replication();
+        let found = match entry.table() {
+            "$pre.node" => replication.nodes(range),
+            "$pre.mgid" => replication.groups(range),
+            _ => replication.sessions(range),
+        };
+        drop(replication);
+        if found.is_empty() && message.value.is_some() {
+            return refuse(Code::NotFound, format!("table `{}` has no such entry", entry.table()));
+        }
+        let next = found.last().and_then(|(id, _)| id.checked_add(1)).filter(|_| message.value.is_none());
+        let built = found.iter().map(|(_, entry)| entry.build(&self.schema));
+        let built: Result<Vec<TableEntry>, _> = built.collect();
+        Ok(Some((built.or_else(|error| refuse(Code::Internal, error.to_string()))?, next)))
+    }
+
+    /// Checks a read of the switch's state.
     pub fn lookup(self: &Arc<Fixed>, arch: &str, message: &TableEntry) -> Checked<Lookup> {
         // The requested fields carry no values.
         let entry = self.entry(&TableEntry { data: None, ..message.clone() })?;
@@ -204,18 +245,6 @@ impl Fixed {
             "$PORT_STAT" => {
                 let wanted = wanted("$DEV_PORT")?;
                 Box::new(move |_, switch, now| statistics(switch, now, wanted))
-            }
-            "$pre.node" => {
-                let wanted = wanted("$MULTICAST_NODE_ID")?;
-                Box::new(move |fixed, _, _| fixed.replication().nodes(wanted))
-            }
-            "$pre.mgid" => {
-                let wanted = wanted("$MGID")?;
-                Box::new(move |fixed, _, _| fixed.replication().groups(wanted))
-            }
-            "$mirror.cfg" => {
-                let wanted = wanted("$sid")?;
-                Box::new(move |fixed, _, _| fixed.replication().sessions(wanted))
             }
             _ => return not_offered(&entry, "reading"),
         };
@@ -293,19 +322,6 @@ fn nodes(entry: &Entry) -> Checked<Vec<u32>> {
         return not_offered(entry, "exclusion by $MULTICAST_NODE_L1_XID");
     }
     Ok(nodes)
-}
-
-fn session(entry: Entry) -> Checked<Session> {
-    let number = |field: &str| entry.get(field).and_then(Value::number);
-    let is = |field: &str| entry.get(field) == Some(&Value::Bool(true));
-    if entry.action_name() != Some("$normal") {
-        return not_offered(&entry, "an action other than $normal");
-    }
-    let to = number("$ucast_egress_port").filter(|_| is("$session_enable") && is("$ucast_egress_port_valid"));
-    let port = to.map(|port| u32::try_from(port).unwrap_or(u32::MAX));
-    let class = number("$ingress_cos").unwrap_or(0) as u32;
-    let (rid, most) = (number("$mcast_rid").unwrap_or(0) as u32, number("$max_pkt_len").unwrap_or(0));
-    Ok(Session { port, rid, class, most_bytes: i32::try_from(most).unwrap_or(i32::MAX), entry })
 }
 
 fn device(table: &str, switch: &Switch, second: bool) -> Entry {

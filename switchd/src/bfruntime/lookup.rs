@@ -53,11 +53,6 @@ impl Target {
             format!("entries have the scope of all pipes; write to pipe 0xffff, not {}", self.0.pipe_id);
         refuse(Code::InvalidArgument, message)
     }
-
-    /// The target as a message.
-    pub fn message(self) -> TargetDevice {
-        self.0
-    }
 }
 
 impl Loaded {

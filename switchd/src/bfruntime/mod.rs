@@ -9,7 +9,8 @@
 //!           ├─ write ─┬─ update               translates an update to changes of the switch
 //!           ├─ read ──┤
 //!           ├─ lookup └─ fixed              tables that every device has: ports, multicast, mirror, the device
-//!           └─ outcome                      errors, one per update
+//!           ├─ outcome                      errors, one for each update
+//!           └─ weigh                        what a request takes, before it is decoded
 //! ```
 
 mod clients;
@@ -22,6 +23,7 @@ mod programs;
 mod read;
 mod service;
 mod update;
+mod weigh;
 mod write;
 
 pub(crate) use front::Front;

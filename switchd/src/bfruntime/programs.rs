@@ -15,7 +15,7 @@ use crate::p4runtime::{Charge, Device, status};
 use p4rack_bfrt::Schema;
 use p4rack_entities::Candidate;
 use p4rack_p4rt::bfrt_proto::forwarding_pipeline_config::Profile;
-use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::{Action, DevInitMode};
 use p4rack_p4rt::bfrt_proto::{
     ForwardingPipelineConfig, GetForwardingPipelineConfigResponse, NonP4Config,
     SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
@@ -34,8 +34,8 @@ const NAMEABLE_PIPES: u32 = 4;
 #[derive(Debug, Default)]
 struct State {
     loaded: Option<Arc<Loaded>>,
-    /// The prepared program, with the client that prepared it.
-    prepared: Option<(u32, Candidate)>,
+    /// With the stream of the client that prepares it.
+    prepared: Option<(u64, Candidate)>,
 }
 
 /// The programs of the device.
@@ -91,11 +91,11 @@ impl Programs {
         Err(Status::unavailable("a program is being installed; try again after WARM_INIT_FINISHED"))
     }
 
-    /// A client has left: discards the program that it prepared.
-    pub fn leave(&self, client: u32) {
-        let mut state = self.state();
-        if state.prepared.as_ref().is_some_and(|(own, _)| *own == client) {
-            state.prepared = None;
+    /// A stream has ended; what its client prepared is forgotten.
+    pub fn leave(&self, stream: u64) {
+        let gone = self.state().prepared.take_if(|(own, _)| *own == stream);
+        if gone.is_some() {
+            self.clients.notify(Progress::WarmInitFinished);
         }
     }
 
@@ -132,7 +132,12 @@ impl Programs {
         }
         let action = Action::try_from(request.action).map_err(|_| invalid("there is no such action"))?;
         let client = request.client_id;
-        self.clients.known(client)?;
+        let stream = self.clients.known(client)?;
+        if request.dev_init_mode() == DevInitMode::Hitless && action != Action::Bind {
+            return Err(Status::unimplemented(
+                "HITLESS is not offered: a new program has empty tables; use FAST_RECONFIG",
+            ));
+        }
         let answer = |what: Progress| SetForwardingPipelineConfigResponse {
             set_forwarding_pipeline_config_response_type: what as i32,
         };
@@ -154,10 +159,9 @@ impl Programs {
             (Action::WarmInitEnd, None) => {
                 let prepared = {
                     let mut state = self.state();
-                    match state.prepared.take() {
-                        Some((own, candidate)) if own == client => candidate,
-                        other => {
-                            state.prepared = other;
+                    match state.prepared.take_if(|(own, _)| *own == stream) {
+                        Some((_, candidate)) => candidate,
+                        None => {
                             let message =
                                 "this client has prepared nothing; VERIFY_AND_WARM_INIT_BEGIN first";
                             return Err(status(Code::FailedPrecondition, message));
@@ -190,6 +194,11 @@ impl Programs {
                     verified
                 };
                 let candidate = self.device.compile(verify).await??;
+                // Much may have happened meanwhile.
+                if self.clients.known(client)? != stream {
+                    return Err(Status::cancelled("the client that sent the request has left"));
+                }
+                self.check_steady()?;
                 match action {
                     Action::VerifyAndWarmInitBegin => {
                         {
@@ -199,11 +208,11 @@ impl Programs {
                                     "another client is installing a program; try again",
                                 ));
                             }
-                            state.prepared = Some((client, candidate));
+                            state.prepared = Some((stream, candidate));
                         }
-                        // Its stream may have ended meanwhile.
-                        self.clients.known(client).inspect_err(|_| self.leave(client))?;
                         self.clients.notify(Progress::WarmInitStarted);
+                        // Its stream may have ended meanwhile.
+                        self.clients.known(client).inspect_err(|_| self.leave(stream))?;
                         Ok(answer(Progress::WarmInitStarted))
                     }
                     Action::VerifyAndWarmInitBeginAndEnd => {
@@ -216,11 +225,14 @@ impl Programs {
         }
     }
 
+    /// Installs a program, to its end even if the caller has gone.
     async fn install(&self, client: u32, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
-        self.device.replace(candidate, charge).await?;
-        self.clients.unbind(Some(client));
-        self.clients.notify(Progress::WarmInitFinished);
-        Ok(())
+        let programs = self.clone();
+        let work = tokio::spawn(async move {
+            programs.clients.release(client);
+            programs.device.replace(candidate, charge).await
+        });
+        work.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
     }
 }
 

@@ -4,12 +4,14 @@ use super::loaded::Loaded;
 use super::lookup::Target;
 use super::outcome::overall;
 use crate::core::Isolation;
-use crate::p4runtime::{Device, status};
-use p4rack_entities::{Checked, Found, Reading, refuse};
+use crate::p4runtime::{Device, Held, status};
+use p4rack_entities::{Checked, Found, Reading, query_keyed, refuse};
 use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, ReadResponse, TableEntry, TableUsage, entity};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
+use p4rack_switch::Switch;
 use prost::Message;
+use prost::bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -22,8 +24,8 @@ const TURNS_A_PART: usize = 16;
 /// A Read is ended if its client reads nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// The messages of a Read.
-pub type Answers = mpsc::Sender<Result<ReadResponse, Status>>;
+/// Messages of a Read.
+pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
 /// A Read under way.
 pub struct Answering<'a> {
@@ -78,12 +80,26 @@ impl Answering<'_> {
     }
 
     async fn entries(&mut self, target: Target, entry: &TableEntry) -> Result<Checked<()>, Status> {
-        let target = match target.or(entry.entry_tgt.as_ref()) {
-            Ok(target) => target,
-            Err(error) => return Ok(Err(error)),
-        };
+        if let Err(error) = target.or(entry.entry_tgt.as_ref()) {
+            return Ok(Err(error));
+        }
         let loaded = self.loaded;
         if loaded.fixed.has(entry.table_id) {
+            let mut from = None;
+            loop {
+                let (found, next) = match loaded.fixed.page(entry, from) {
+                    Ok(Some(page)) => page,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Err(error)),
+                };
+                for found in found {
+                    self.give_entry(entry, found).await?;
+                }
+                from = next;
+                if from.is_none() {
+                    return Ok(Ok(()));
+                }
+            }
             let found = match loaded.fixed.lookup(&loaded.program.ir.arch, entry) {
                 Ok(lookup) => self.device.handle().call(move |switch, now| lookup(switch, now)).await?,
                 Err(error) => Err(error),
@@ -91,7 +107,7 @@ impl Answering<'_> {
             return match found {
                 Ok(found) => {
                     for found in found {
-                        self.give_entry(entry, found, target).await?;
+                        self.give_entry(entry, found).await?;
                     }
                     Ok(Ok(()))
                 }
@@ -104,6 +120,22 @@ impl Answering<'_> {
         };
         let single = entry.value.is_some();
         let mut count = 0;
+        if single
+            && let [wanted] = &wanted[..]
+            && loaded.translation.has_keys(entry.table_id)
+        {
+            let found = match self.keyed(wanted).await? {
+                Ok(found) => found,
+                Err(error) => return Ok(Err(error)),
+            };
+            let Some(found) = found.first() else {
+                return Ok(refuse(Code::NotFound, "there is no such entry"));
+            };
+            return Ok(match loaded.translation.entry(found) {
+                Ok(found) => Ok(self.give_entry(entry, found).await?),
+                Err(error) => Err(error),
+            });
+        }
         let mut reading = self.begin(wanted);
         loop {
             if let Some(outcomes) = reading.outcomes() {
@@ -119,7 +151,7 @@ impl Answering<'_> {
             for entity in found.into_iter().flat_map(Found::messages) {
                 count += 1;
                 match loaded.translation.entry(&entity) {
-                    Ok(found) => self.give_entry(entry, found, target).await?,
+                    Ok(found) => self.give_entry(entry, found).await?,
                     Err(error) => return Ok(Err(error)),
                 }
             }
@@ -156,20 +188,37 @@ impl Answering<'_> {
         Reading::new(self.loaded.program.clone(), request, Box::new(|_| Ok(())))
     }
 
-    async fn part(&self, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
+    /// While it is held, the program that is read runs.
+    async fn hold(&self) -> Result<Held<'_>, Status> {
         let held = self.device.hold().await;
         if !held.runs(&self.loaded.program) {
             return Err(status(Code::Aborted, "another program was installed during the read; read again"));
         }
+        Ok(held)
+    }
+
+    /// The entry with a key, if there is one.
+    async fn keyed(&self, wanted: &v1::Entity) -> Result<Checked<Vec<v1::Entity>>, Status> {
+        let queries = match query_keyed(&self.loaded.program, wanted) {
+            Ok(queries) => queries,
+            Err(error) => return Ok(Err(error)),
+        };
+        let _held = self.hold().await?;
+        let one = move |switch: &mut Switch, now| {
+            let found = queries.into_iter().map(|query| query(switch, now).map(|answer| answer.found));
+            found.collect::<Checked<Vec<Found>>>()
+        };
+        let found = self.device.handle().call(one).await?;
+        Ok(found.map(|found| found.into_iter().flat_map(Found::messages).collect()))
+    }
+
+    async fn part(&self, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
+        let _permit = self.device.part().await;
+        let _held = self.hold().await?;
         Ok(self.device.handle().in_turns(Isolation::Whole, reading.part(TURNS_A_PART)).await?)
     }
 
-    async fn give_entry(
-        &mut self,
-        asked: &TableEntry,
-        mut found: TableEntry,
-        target: Target,
-    ) -> Result<(), Status> {
+    async fn give_entry(&mut self, asked: &TableEntry, mut found: TableEntry) -> Result<(), Status> {
         let key_only = asked.table_flags.as_ref().is_some_and(|flags| flags.key_only);
         if key_only {
             found.data = None;
@@ -179,7 +228,8 @@ impl Answering<'_> {
             let wanted = |id: u32| asked.fields.iter().any(|field| field.field_id == id);
             data.fields.retain(|field| wanted(field.field_id));
         }
-        found.entry_tgt = Some(target.message());
+        // Clients expect it where they gave it, and nowhere else.
+        found.entry_tgt = asked.entry_tgt;
         self.give(Entity { entity: Some(entity::Entity::TableEntry(found)) }).await
     }
 
@@ -194,7 +244,7 @@ impl Answering<'_> {
             return Ok(());
         }
         self.bytes = 0;
-        let message = std::mem::take(&mut self.ready);
+        let message = Bytes::from(std::mem::take(&mut self.ready).encode_to_vec());
         match tokio::time::timeout(STALLED, self.answers.send(Ok(message))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(status(Code::Cancelled, "the client has left")),

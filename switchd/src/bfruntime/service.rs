@@ -5,29 +5,32 @@ use super::clients::Clients;
 use super::loaded::Loaded;
 use super::outcome::overall;
 use super::programs::Programs;
+use super::weigh::Weighed;
 use super::{read, write};
 use crate::p4runtime::{
-    Charge, Connection, Device, LARGE_BYTES, Outbox, Refusals, SMALL_UPDATES, Stored, UPDATE_BYTES,
-    charge_of, connection_of, fitting, status,
+    Charge, Connection, Device, LARGE_BYTES, Outbox, Refusals, Stored, connection_of, fitting, status,
 };
 use p4rack_p4rt::bfrt_proto::bf_runtime_server::BfRuntime;
 use p4rack_p4rt::bfrt_proto::{
-    GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse,
-    SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse, StreamMessageRequest,
-    StreamMessageResponse, Subscribe, WriteRequest, WriteResponse, entity, stream_message_request,
-    stream_message_response,
+    Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
+    ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
+    StreamMessageRequest, StreamMessageResponse, Subscribe, WriteRequest, WriteResponse, entity,
+    stream_message_request, stream_message_response,
 };
 use p4rack_p4rt::google::rpc::{self, Code};
 use prost::Message;
+use prost::bytes::Bytes;
+use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 /// Maximum messages of a Read, 32 KiB each, that wait to be sent.
 const READ_AHEAD: usize = 4;
-/// Memory per update in addition to P4Runtime's share, because it exists in both forms.
-const TRANSLATED_BYTES: usize = 2 * UPDATE_BYTES;
+/// The answers of a Read, serialised.
+pub type Answers = ReceiverStream<Result<Bytes, Status>>;
 
 /// The handlers of all calls.
 #[derive(Clone, Debug)]
@@ -40,9 +43,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// The handlers for a device.
-    pub fn new(device: Arc<Device>, stopping: watch::Receiver<bool>) -> Service {
+    /// For a device.
+    pub async fn new(device: Arc<Device>, stopping: watch::Receiver<bool>) -> Service {
         let clients = Clients::default();
+        device.watch(Arc::new(clients.clone())).await;
         let programs = Programs::new(device.clone(), clients.clone());
         Service { device, clients, programs, stopping, refusals: Refusals::default() }
     }
@@ -58,32 +62,39 @@ impl Service {
         Err(status(Code::NotFound, format!("there is no program `{p4_name}`; `{own}` runs")))
     }
 
-    async fn make(
-        &self,
-        request: WriteRequest,
-        connection: &Connection,
-        charge: &Charge,
-    ) -> Result<(), Status> {
-        let loaded = self.program(&request.p4_name).await?;
-        self.clients.authorise(request.client_id, &loaded.program)?;
-        let updates = request.updates.len();
-        connection.check_count("updates", updates)?;
-        if updates > SMALL_UPDATES {
-            charge.add(TRANSLATED_BYTES * updates)?;
-        }
-        let is_large = request.encoded_len() >= LARGE_BYTES;
+    async fn make(&self, request: Bytes, connection: &Connection, charge: &Charge) -> Result<(), Status> {
+        let is_large = request.len() >= LARGE_BYTES;
         let _place = if is_large { Some(connection.large_write().await) } else { None };
-        connection.drained().await?;
-        let (job, isolation) = if is_large {
-            let loaded = loaded.clone();
-            self.device.aside(move || write::ready(&loaded, &request)).await??
+        let weighed = if is_large {
+            let request = request.clone();
+            self.device.aside(move || Weighed::<WriteRequest>::write(&request)).await??
         } else {
-            write::ready(&loaded, &request)?
+            Weighed::write(&request)?
         };
-        // No other program is installed before the last change is made.
+        let loaded = self.program(&weighed.head.p4_name).await?;
+        let client = weighed.head.client_id;
+        let binding = self.clients.authorise(client, &loaded.program)?;
+        connection.check_count("updates", weighed.count)?;
+        weighed.charge(charge)?;
+        let updates = weighed.count;
+        let _permit = if is_large {
+            self.device.large_write(connection).await?
+        } else {
+            connection.drained().await?;
+            None
+        };
+        let prepared = {
+            let loaded = loaded.clone();
+            move || write::ready(&loaded, &decoded(request)?)
+        };
+        let (job, isolation) = if is_large { self.device.aside(prepared).await?? } else { prepared()? };
+        // No program comes and nobody else is bound before the last change is made.
         let held = self.device.hold().await;
         if !held.runs(&loaded.program) {
             return Err(status(Code::Aborted, "another program was installed meanwhile; bind anew"));
+        }
+        if self.clients.authorise(client, &loaded.program)? != binding {
+            return Err(status(Code::Aborted, "the client that sent the request has left"));
         }
         let outcomes = match is_large {
             true => self.device.handle().in_turns(isolation, job).await?,
@@ -92,49 +103,51 @@ impl Service {
         drop(held);
         overall(&outcomes)
     }
-}
 
-#[tonic::async_trait]
-impl BfRuntime for Service {
-    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
-        let (connection, charge) = (connection_of(&request)?, charge_of(&request)?);
-        let request = request.into_inner();
-        tracing::debug!(updates = request.updates.len(), "Write");
-        // Its memory stays charged until its end, even if the client has left.
-        let (service, own) = (self.clone(), connection.clone());
-        let made = if request.encoded_len() < LARGE_BYTES {
-            self.make(request, &connection, &charge).await
+    /// A Write, serialised. `charge` covers its memory.
+    pub async fn write_bytes(
+        &self,
+        request: Bytes,
+        connection: &Arc<Connection>,
+        charge: Arc<Charge>,
+    ) -> Result<Bytes, Status> {
+        let made = if request.len() < LARGE_BYTES {
+            self.make(request, connection, &charge).await
         } else {
+            // What it takes is charged to its end, even if its sender has gone.
+            let (service, own) = (self.clone(), connection.clone());
             let write = tokio::spawn(async move { service.make(request, &own, &charge).await });
             write.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
         };
         self.refusals.log("BFRuntime Write", made.as_ref().err());
-        made.map(|()| Response::new(WriteResponse::default())).map_err(|error| fitting(error, &connection))
+        // A `WriteResponse` without errors has no bytes.
+        made.map(|()| Bytes::new()).map_err(|error| fitting(error, connection))
     }
 
-    type ReadStream = ReceiverStream<Result<ReadResponse, Status>>;
-
-    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
-        let (connection, charge) = (connection_of(&request)?, charge_of(&request)?);
-        let request = request.into_inner();
-        tracing::debug!(entities = request.entities.len(), "Read");
+    /// A Read, with request and answers serialised. `charge` covers its memory.
+    pub async fn read_bytes(
+        &self,
+        request: Bytes,
+        connection: &Arc<Connection>,
+        charge: Arc<Charge>,
+    ) -> Result<Answers, Status> {
         let begun = async {
+            let weighed = Weighed::<ReadRequest>::read(&request)?;
+            self.clients.known(weighed.head.client_id)?;
+            connection.check_count("entities", weighed.count)?;
+            weighed.charge(&charge)?;
+            let request: ReadRequest = decoded(request)?;
             let loaded = self.program(&request.p4_name).await?;
-            // Clients read the device's tables before they bind.
-            let of_device = |entity: &p4rack_p4rt::bfrt_proto::Entity| matches!(&entity.entity, Some(entity::Entity::TableEntry(entry)) if loaded.fixed.has(entry.table_id));
-            match request.entities.iter().all(of_device) {
-                true => self.clients.known(request.client_id)?,
-                false => self.clients.authorise(request.client_id, &loaded.program)?,
+            // Clients look at the device before they bind.
+            let of_device = |entity: &Entity| matches!(&entity.entity, Some(entity::Entity::TableEntry(entry)) if loaded.fixed.has(entry.table_id));
+            if !request.entities.iter().all(of_device) {
+                self.clients.authorise(request.client_id, &loaded.program)?;
             }
-            connection.check_count("entities", request.entities.len())?;
-            if request.entities.len() > SMALL_UPDATES {
-                charge.add(TRANSLATED_BYTES * request.entities.len())?;
-            }
-            Ok((loaded, connection.read()?))
+            Ok((request, loaded, connection.read()?))
         };
-        let (loaded, place) =
+        let (request, loaded, place) =
             begun.await.inspect_err(|error| self.refusals.log("BFRuntime Read", Some(error)))?;
-        let (device, refusals) = (self.device.clone(), self.refusals.clone());
+        let (device, refusals, connection) = (self.device.clone(), self.refusals.clone(), connection.clone());
         let (sender, answers) = mpsc::channel(READ_AHEAD);
         tokio::spawn(async move {
             let result = read::read(&device, &loaded, &request, &sender).await;
@@ -146,19 +159,47 @@ impl BfRuntime for Service {
             }
             drop((place, charge));
         });
-        Ok(Response::new(ReceiverStream::new(answers)))
+        Ok(ReceiverStream::new(answers))
+    }
+
+    /// A SetForwardingPipelineConfig, serialised. `charge` covers its memory.
+    pub async fn set_bytes(&self, request: Bytes, charge: Arc<Charge>) -> Result<Bytes, Status> {
+        let made = async {
+            Weighed::<SetForwardingPipelineConfigRequest>::programs(&request)?;
+            let request: SetForwardingPipelineConfigRequest = decoded(request)?;
+            tracing::debug!(action = request.action().as_str_name(), "BFRuntime SetForwardingPipelineConfig");
+            self.programs.set(request, charge).await
+        };
+        let set = made.await;
+        self.refusals.log("BFRuntime SetForwardingPipelineConfig", set.as_ref().err());
+        set.map(|answer| answer.encode_to_vec().into())
+    }
+}
+
+#[tonic::async_trait]
+impl BfRuntime for Service {
+    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        let (connection, charge) = (connection_of(&request)?, Arc::new(connection_of(&request)?.charge()));
+        let request = request.into_inner().encode_to_vec().into();
+        self.write_bytes(request, &connection, charge).await.map(|_| Response::new(WriteResponse::default()))
+    }
+
+    type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
+
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let (connection, charge) = (connection_of(&request)?, Arc::new(connection_of(&request)?.charge()));
+        let request = request.into_inner().encode_to_vec().into();
+        let answers = self.read_bytes(request, &connection, charge).await?;
+        Ok(Response::new(Box::pin(answers.map(|bytes| decoded(bytes?)))))
     }
 
     async fn set_forwarding_pipeline_config(
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
-        let charge = charge_of(&request)?;
-        let request = request.into_inner();
-        tracing::debug!(action = request.action().as_str_name(), "BFRuntime SetForwardingPipelineConfig");
-        let set = self.programs.set(request, charge).await;
-        self.refusals.log("BFRuntime SetForwardingPipelineConfig", set.as_ref().err());
-        set.map(Response::new)
+        let charge = Arc::new(connection_of(&request)?.charge());
+        let request = request.into_inner().encode_to_vec().into();
+        decoded(self.set_bytes(request, charge).await?).map(Response::new)
     }
 
     async fn get_forwarding_pipeline_config(
@@ -199,10 +240,13 @@ impl BfRuntime for Service {
                     break Some(end);
                 }
             };
-            service.clients.close(stream);
-            if let Some(own) = own {
-                service.programs.leave(own);
+            // Only the end of the bound client waits for Writes: they end before another one can be bound.
+            let mut alone = None;
+            while !service.clients.close(stream, alone.is_some()) {
+                alone = Some(service.device.alone().await);
             }
+            drop(alone);
+            service.programs.leave(stream);
             if let Some(end) = end {
                 outbox.send(Err(end));
             }
@@ -245,6 +289,10 @@ impl Service {
             None => Err(status(Code::InvalidArgument, "the stream message's update is not set")),
         }
     }
+}
+
+fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M, Status> {
+    M::decode(bytes).map_err(|error| Status::internal(error.to_string()))
 }
 
 fn check_device(id: u32) -> Result<(), Status> {

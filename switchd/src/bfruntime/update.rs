@@ -9,10 +9,12 @@
 use super::fixed::Step;
 use super::loaded::Loaded;
 use super::lookup::Target;
-use p4rack_entities::{Change, Checked, Found, Program, Snapshot, Undo, change, query, refuse, snapshot};
+use p4rack_entities::{
+    Change, Checked, Found, Program, Query, Snapshot, Undo, change, query, query_keyed, refuse, snapshot,
+};
 use p4rack_p4rt::bfrt_proto::{
     self as bfrt, DataField, TableAttribute, TableData, TableEntry, TableOperation, entity, mode,
-    table_attribute, update,
+    table_attribute, table_entry, update,
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -66,14 +68,20 @@ fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> 
     let translation = &loaded.translation;
     let wrap = |kind: v1::update::Type, entity| v1::Update { r#type: kind as i32, entity: Some(entity) };
     let plain = |kind, entity| Ok(Prepared::Plain(Box::new(wrap(kind, entity))));
-    let keyless = entry.value.is_none() && !entry.is_default_entry;
+    let unnamed = match &entry.value {
+        None => true,
+        // All fields of a table's key may match anything; a number can't.
+        Some(table_entry::Value::Key(key)) => key.fields.is_empty() && !translation.has_keys(entry.table_id),
+        Some(table_entry::Value::HandleId(_)) => false,
+    };
+    let keyless = unnamed && !entry.is_default_entry;
     if translation.has_cells(entry.table_id) {
         return match kind {
             Type::ModifyInc => {
                 refuse(Code::Unimplemented, "MODIFY_INC of cells is not offered by this switch")
             }
             Type::Delete | Type::Reset => plain(v1::update::Type::Modify, zeroed(loaded, entry)?),
-            _ if keyless => invalid("the key of the cell is not set"),
+            _ if unnamed => invalid("the key of the cell is not set"),
             _ if translation.is_whole(entry) => plain(v1::update::Type::Modify, translation.entity(entry)?),
             _ => Ok(Prepared::Step(merge(loaded, entry)?)),
         };
@@ -126,15 +134,10 @@ fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
     Ok(entity)
 }
 
-/// The entities that a query finds, all at once.
-fn found(
-    program: &Arc<Program>,
-    wanted: &v1::Entity,
-    switch: &Switch,
-    now: Nanos,
-) -> Checked<Vec<v1::Entity>> {
+/// What queries find, in one go.
+fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1::Entity>> {
     let mut all = Vec::new();
-    for query in query(program, wanted)? {
+    for query in queries {
         let mut next = Some(query);
         while let Some(query) = next {
             let answer = query(switch, now)?;
@@ -152,7 +155,7 @@ fn merge(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let saved = snapshot(program, &v1::Update { r#type: 0, entity: Some(wanted.clone()) })?;
     let (loaded, entry) = (loaded.clone(), entry.clone());
     let change: Change = Box::new(move |switch, now| {
-        let there = found(&loaded.program, &wanted, switch, now)?;
+        let there = found(query_keyed(&loaded.program, &wanted)?, switch, now)?;
         let Some(there) = there.first() else {
             return refuse(Code::NotFound, "there is no such entry");
         };
@@ -182,7 +185,7 @@ fn merged(there: Option<TableData>, given: Option<TableData>) -> TableData {
 /// Ids from this one on are fields of the table, not parameters of an action.
 const COMMON: u32 = 1 << 16;
 
-/// Removes all entries of a table.
+/// Removes all entries of a table, or none if one can't be removed.
 fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     let wanted = loaded.translation.request(entry)?;
     // Checks that there is such a table.
@@ -196,11 +199,11 @@ fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
             }
             v1::Update { r#type: v1::update::Type::Delete as i32, entity: Some(entity) }
         };
-        let found = found(program, wanted, switch, now)?;
+        let found = found(query(program, wanted)?, switch, now)?;
         Ok::<Vec<v1::Update>, UpdateError>(found.into_iter().filter(is_own).map(delete).collect())
     };
     let (program, saved) = (loaded.program.clone(), wanted.clone());
-    let snapshot: Snapshot = Box::new(move |switch| {
+    let saved: Snapshot = Box::new(move |switch| {
         let updates = deletions(&program, &saved, switch, Nanos(0)).unwrap_or_default();
         let one = |update: &v1::Update| Some(snapshot(&program, update).ok()?(switch));
         let undos: Vec<Undo> = updates.iter().filter_map(one).collect();
@@ -208,12 +211,18 @@ fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     });
     let program = loaded.program.clone();
     let change: Change = Box::new(move |switch, now| {
+        let mut undos: Vec<Undo> = Vec::new();
         for update in deletions(&program, &wanted, switch, now)? {
-            change(&program, &update)?(switch, now)?;
+            let undo = snapshot(&program, &update)?(switch);
+            if let Err(error) = change(&program, &update).and_then(|change| change(switch, now)) {
+                undos.into_iter().rev().for_each(|undo| undo(switch));
+                return Err(error);
+            }
+            undos.push(undo);
         }
         Ok(())
     });
-    Ok(Step { snapshot: Some(snapshot), change })
+    Ok(Step { snapshot: Some(saved), change })
 }
 
 fn nothing() -> Step {
@@ -258,7 +267,8 @@ fn set_attribute(loaded: &Loaded, given: &TableAttribute) -> Checked<Step> {
         Some(Attribute::DynKeyMask(_)) => not_offered("a mask of the key"),
         Some(Attribute::DynHashing(_)) => not_offered("the choice of a hash"),
         Some(Attribute::PortStatusNotify(_)) => not_offered("notification of ports"),
-        Some(Attribute::IntvlMs(_)) => Ok(nothing()),
+        Some(Attribute::IntvlMs(interval)) if interval.intvl_val == 0 => Ok(nothing()),
+        Some(Attribute::IntvlMs(_)) => not_offered("an interval: state is read when it is asked for"),
         Some(Attribute::PreDeviceConfig(_)) => not_offered("a setting of the replication engine"),
         Some(Attribute::SelectorUpdateNotify(_)) => not_offered("notification of selectors"),
     }

@@ -7,7 +7,7 @@ use super::update::{Prepared, prepare};
 use crate::core::Isolation;
 use crate::p4runtime::Job;
 use p4rack_entities::plain::Request;
-use p4rack_entities::{Checked, Outcomes, Program, UPDATES_A_TURN, change, each, refuse, snapshot};
+use p4rack_entities::{Checked, Outcomes, Program, UPDATES_A_TURN, change, each, snapshot};
 use p4rack_p4rt::bfrt_proto::WriteRequest;
 use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
 use p4rack_p4rt::errors::UpdateError;
@@ -114,11 +114,11 @@ fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     })
 }
 
-/// Carries out all updates or none: if one fails, those before it are undone in reverse order.
+/// All updates or none: those before the first that fails are undone, in reverse order. Its error is the only one.
 fn all(program: &Arc<Program>, prepared: Vec<Checked<Prepared>>) -> Job {
     let total = prepared.len();
     let failed = move |at: usize, error| {
-        let mut outcomes = vec![refuse(Code::Aborted, ""); total];
+        let mut outcomes = vec![Ok(()); total];
         outcomes[at] = Err(error);
         ControlFlow::Break(outcomes)
     };

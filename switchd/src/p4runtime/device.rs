@@ -23,6 +23,8 @@ use p4rack_p4rt::{google::rpc, p4::v1};
 use p4rack_switch::{DigestMessage, Pipeline, Switch, TableEntry, TraceFilter};
 use p4rack_wire::Nanos;
 use programs::Programs;
+pub(crate) use programs::Watch;
+pub(crate) use shared::Held;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;

@@ -21,10 +21,10 @@ mod roles;
 mod service;
 mod writing;
 
-pub(crate) use device::{Claim, Device, LARGE_BYTES, status};
-pub(crate) use front::{Counted, Front, RECEIVE_LIMIT, STREAM_LIMIT};
+pub(crate) use device::{Claim, Device, Held, LARGE_BYTES, Watch, status};
+pub(crate) use front::{Counted, Front, READ_LIMIT, RECEIVE_LIMIT, STREAM_LIMIT};
 pub(crate) use limits::{
-    CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES, charge_of, connection_of,
+    CALLS_A_CONNECTION, Charge, Connection, Limits, SMALL_UPDATES, UPDATE_BYTES, connection_of,
 };
 pub(crate) use outbox::{Outbox, Stored};
 pub(crate) use refusals::Refusals;

@@ -187,14 +187,18 @@ pub async fn serve_both(
         entrance.open(listener)
     };
     let incoming = entrance(listener);
-    let bfrt = bfrt.map(|listener| {
-        let front = bfruntime::Front::new(bfruntime::Service::new(device.clone(), stopping.clone()));
-        let (incoming, mut ending) = (entrance(listener), stopping.clone());
-        let ended = async move {
-            let _ = ending.wait_for(|stop| *stop).await;
-        };
-        transport(keepalive).serve_with_incoming_shutdown(front, incoming, ended)
-    });
+    let bfrt = match bfrt {
+        Some(listener) => {
+            let service = bfruntime::Service::new(device.clone(), stopping.clone()).await;
+            let (incoming, mut ending) = (entrance(listener), stopping.clone());
+            let ended = async move {
+                let _ = ending.wait_for(|stop| *stop).await;
+            };
+            let front = bfruntime::Front::new(service);
+            Some(transport(keepalive).serve_with_incoming_shutdown(front, incoming, ended))
+        }
+        None => None,
+    };
     let traces = TraceService::new(device.clone(), handle.clone(), stopping.clone());
     let others = Routes::new(GeneratorServer::new(GeneratorService::new(handle.clone(), device.clone())))
         .add_service(TraceServer::new(traces))

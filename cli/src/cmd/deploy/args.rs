@@ -85,6 +85,7 @@ impl Args {
     /// Where and as whom to connect, for each switch.
     pub fn targets(&self, rack: &Rack) -> Vec<ConnectOptions> {
         if self.to == Some(To::Tofino) {
+            self.identity.refuse_p4runtimes();
             let over_bfrt = |addr: &String| ConnectOptions {
                 protocol: Protocol::BfRuntime,
                 ..self.identity.at(addr.clone(), Some(&rack.switch))

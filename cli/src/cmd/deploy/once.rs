@@ -77,7 +77,10 @@ fn one(
     prefix: &str,
 ) -> (Value, bool, Option<CtrlError>) {
     let started = Instant::now();
-    let mut report = json!({ "grpc_addr": target.addr, "device_id": target.device_id });
+    let mut report = match target.protocol {
+        Protocol::P4Runtime => json!({ "grpc_addr": target.addr, "device_id": target.device_id }),
+        Protocol::BfRuntime => json!({ "bfrt_addr": target.addr }),
+    };
     let mut differs = false;
     let connected = match target.protocol {
         Protocol::P4Runtime => format!("connected to device {} at {}", target.device_id, target.addr),

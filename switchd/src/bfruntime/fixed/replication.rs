@@ -1,6 +1,7 @@
 //! Multicast nodes, groups of nodes and mirror sessions, and their translation to P4Runtime's multicast groups and clone
 //! sessions.
 
+use super::not_offered;
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Checked, Program, change, refuse};
 use p4rack_p4rt::bfrt_proto::update;
@@ -11,13 +12,20 @@ use p4rack_p4rt::p4::v1::{
 };
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Maximum nodes, and maximum groups.
 const MOST: usize = 1 << 16;
 /// Maximum copies of one packet.
 const COPIES: usize = 1 << 12;
+/// Groups that have a node: a change of the node changes all of them, between two frames.
+const GROUPS_A_NODE: usize = 64;
+/// Ports of all nodes together, and nodes of all groups.
+const ALL: usize = 1 << 20;
+/// Entries that are read at once.
+const PAGE: usize = 64;
 
 /// A node: copies with one replication id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +60,53 @@ pub struct Replication {
     /// Groups that contain a node.
     users: BTreeMap<u32, BTreeSet<u32>>,
     sessions: BTreeMap<u32, Session>,
+    /// Ports of all nodes, and nodes of all groups.
+    port_count: usize,
+    node_count: usize,
 }
 
 fn put<T>(all: &mut BTreeMap<u32, T>, id: u32, value: Option<T>) -> Option<T> {
     match value {
         Some(value) => all.insert(id, value),
         None => all.remove(&id),
+    }
+}
+
+/// Refuses what names something twice.
+fn each_once(what: &str, all: &[u32]) -> Checked<()> {
+    let mut seen = HashSet::with_capacity(all.len().min(COPIES));
+    match all.iter().find(|one| !seen.insert(**one)) {
+        Some(one) => refuse(Code::InvalidArgument, format!("the entry names {what} {one} twice")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what would be too many of all entries together.
+fn room(what: &str, count: usize) -> Checked<()> {
+    if count <= ALL {
+        return Ok(());
+    }
+    refuse(Code::ResourceExhausted, format!("there would be {count} {what}, and {ALL} are the limit"))
+}
+
+impl Session {
+    /// The session that an entry says.
+    pub fn of(entry: Entry) -> Checked<Session> {
+        let number = |field: &str| entry.get(field).and_then(Value::number);
+        let is = |field: &str| entry.get(field) == Some(&Value::Bool(true));
+        if entry.action_name() != Some("$normal") {
+            return not_offered(&entry, "an action other than $normal");
+        }
+        if let Some(group) = ["$mcast_grp_a_valid", "$mcast_grp_b_valid"].into_iter().find(|field| is(field))
+        {
+            return not_offered(&entry, group);
+        }
+        let to =
+            number("$ucast_egress_port").filter(|_| is("$session_enable") && is("$ucast_egress_port_valid"));
+        let port = to.map(|port| u32::try_from(port).unwrap_or(u32::MAX));
+        let class = number("$ingress_cos").unwrap_or(0) as u32;
+        let (rid, most) = (number("$mcast_rid").unwrap_or(0) as u32, number("$max_pkt_len").unwrap_or(0));
+        Ok(Session { port, rid, class, most_bytes: i32::try_from(most).unwrap_or(i32::MAX), entry })
     }
 }
 
@@ -71,8 +120,20 @@ impl Replication {
         }
     }
 
-    /// Checks an update: its type against the current object, its contents against all others.
-    pub fn expect(&self, kind: update::Type, edit: &Edit) -> Checked<()> {
+    /// What an update makes of what is there.
+    pub fn merged(&self, kind: update::Type, edit: Edit) -> Checked<Edit> {
+        let keeps = matches!(kind, update::Type::Modify | update::Type::InsertOrModify);
+        match edit {
+            Edit::Session(id, Some(given)) if keeps && let Some(there) = self.sessions.get(&id) => {
+                let entry = there.entry.clone().updated(&given.entry);
+                Ok(Edit::Session(id, Some(Session::of(entry)?)))
+            }
+            edit => Ok(edit),
+        }
+    }
+
+    /// Checks the type of an update against what is there, and what it says against the rest.
+    pub fn expect(&self, kind: update::Type, edit: &Edit, switch: &Switch) -> Checked<()> {
         let (what, id, exists, full) = match edit {
             Edit::Node(id, _) => {
                 ("multicast node", id, self.nodes.contains_key(id), self.nodes.len() >= MOST)
@@ -82,7 +143,17 @@ impl Replication {
             }
             Edit::Session(id, _) => ("mirror session", id, self.sessions.contains_key(id), false),
         };
+        let is_foreign = !exists
+            && match edit {
+                Edit::Node(..) => false,
+                Edit::Group(id, _) => switch.multicast_group_get(*id).is_some(),
+                Edit::Session(id, _) => switch.clone_session_get(*id).is_some(),
+            };
         match (kind, exists) {
+            (update::Type::Insert | update::Type::InsertOrModify, _) if is_foreign => {
+                let message = format!("{what} {id} was made over P4Runtime; delete it there first");
+                refuse(Code::AlreadyExists, message)?
+            }
             (update::Type::Insert, true) => {
                 refuse(Code::AlreadyExists, format!("{what} {id} already exists"))?
             }
@@ -111,12 +182,40 @@ impl Replication {
                     format!("multicast group {group} has node {id}; take it out of the group first");
                 refuse(Code::FailedPrecondition, message)
             }
-            Edit::Group(_, Some(nodes)) => match nodes.iter().find(|node| !self.nodes.contains_key(node)) {
-                Some(node) => {
-                    refuse(Code::NotFound, format!("there is no multicast node {node}; add it first"))
+            Edit::Node(id, Some(node)) => {
+                each_once("port", &node.ports)?;
+                let config = switch.config();
+                let has = |port: &u32| {
+                    config
+                        .ports
+                        .iter()
+                        .map(|own| own.port)
+                        .chain(config.cpu_port)
+                        .any(|own| u32::from(own) == *port)
+                };
+                if let Some(port) = node.ports.iter().find(|port| !has(port)) {
+                    return refuse(Code::InvalidArgument, format!("the switch has no port {port}"));
                 }
-                None => Ok(()),
-            },
+                let before = self.nodes.get(id).map_or(0, |node| node.ports.len());
+                room("ports of multicast nodes", self.port_count - before + node.ports.len())
+            }
+            Edit::Group(id, Some(nodes)) => {
+                each_once("multicast node", nodes)?;
+                for node in nodes {
+                    if !self.nodes.contains_key(node) {
+                        let message = format!("there is no multicast node {node}; add it first");
+                        return refuse(Code::NotFound, message);
+                    }
+                    let users = self.users.get(node);
+                    if users.is_some_and(|users| users.len() >= GROUPS_A_NODE && !users.contains(id)) {
+                        let message =
+                            format!("multicast node {node} is in {GROUPS_A_NODE} groups, which is the limit");
+                        return refuse(Code::ResourceExhausted, message);
+                    }
+                }
+                let before = self.groups.get(id).map_or(0, Vec::len);
+                room("nodes of multicast groups", self.node_count - before + nodes.len())
+            }
             _ => Ok(()),
         }
     }
@@ -143,12 +242,16 @@ impl Replication {
     fn set(&mut self, edit: Edit) -> Vec<(bool, u32)> {
         match edit {
             Edit::Node(id, node) => {
-                put(&mut self.nodes, id, node);
+                let ports = |node: Option<&Node>| node.map_or(0, |node| node.ports.len());
+                self.port_count += ports(node.as_ref());
+                self.port_count -= ports(put(&mut self.nodes, id, node).as_ref());
                 self.users.get(&id).into_iter().flatten().map(|group| (true, *group)).collect()
             }
             Edit::Group(id, nodes) => {
                 let added = nodes.clone().unwrap_or_default();
-                for node in put(&mut self.groups, id, nodes).unwrap_or_default() {
+                let removed = put(&mut self.groups, id, nodes).unwrap_or_default();
+                self.node_count = self.node_count + added.len() - removed.len();
+                for node in removed {
                     if let Some(users) = self.users.get_mut(&node) {
                         users.remove(&id);
                         if users.is_empty() {
@@ -229,38 +332,40 @@ impl Replication {
         }))
     }
 
-    /// One node or all as entries.
-    pub fn nodes(&self, wanted: Option<u32>) -> Vec<Entry> {
+    /// The next nodes as entries.
+    pub fn nodes(&self, wanted: RangeInclusive<u32>) -> Vec<(u32, Entry)> {
         let one = |(id, node): (&u32, &Node)| {
-            Entry::of("$pre.node")
+            let entry = Entry::of("$pre.node")
                 .exact("$MULTICAST_NODE_ID", (*id).into())
                 .data("$MULTICAST_RID", node.rid)
                 .data("$MULTICAST_LAG_ID", Value::Numbers(Vec::new()))
-                .data("$DEV_PORT", Value::Numbers(node.ports.clone()))
+                .data("$DEV_PORT", Value::Numbers(node.ports.clone()));
+            (*id, entry)
         };
-        self.nodes.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == **id)).map(one).collect()
+        self.nodes.range(wanted).take(PAGE).map(one).collect()
     }
 
-    /// One group or all as entries.
-    pub fn groups(&self, wanted: Option<u32>) -> Vec<Entry> {
+    /// The next groups as entries.
+    pub fn groups(&self, wanted: RangeInclusive<u32>) -> Vec<(u32, Entry)> {
         let one = |(id, nodes): (&u32, &Vec<u32>)| {
             let empty = || Value::Numbers(Vec::new());
-            Entry::of("$pre.mgid")
+            let entry = Entry::of("$pre.mgid")
                 .exact("$MGID", (*id).into())
                 .data("$MULTICAST_NODE_ID", Value::Numbers(nodes.clone()))
                 .data("$MULTICAST_NODE_L1_XID_VALID", Value::Bools(vec![false; nodes.len()]))
                 .data("$MULTICAST_NODE_L1_XID", Value::Numbers(vec![0; nodes.len()]))
                 .data("$MULTICAST_ECMP_ID", empty())
                 .data("$MULTICAST_ECMP_L1_XID_VALID", Value::Bools(Vec::new()))
-                .data("$MULTICAST_ECMP_L1_XID", empty())
+                .data("$MULTICAST_ECMP_L1_XID", empty());
+            (*id, entry)
         };
-        self.groups.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == **id)).map(one).collect()
+        self.groups.range(wanted).take(PAGE).map(one).collect()
     }
 
-    /// One session or all as entries.
-    pub fn sessions(&self, wanted: Option<u32>) -> Vec<Entry> {
-        let all = self.sessions.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == **id));
-        all.map(|(_, session)| session.entry.clone()).collect()
+    /// The next sessions as entries.
+    pub fn sessions(&self, wanted: RangeInclusive<u32>) -> Vec<(u32, Entry)> {
+        let next = self.sessions.range(wanted).take(PAGE);
+        next.map(|(id, session)| (*id, session.entry.clone())).collect()
     }
 }
 

@@ -11,9 +11,17 @@ use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use std::sync::Arc;
 use tonic::Status;
 
+/// Who is told of programs, while nothing is written or read.
+pub(crate) trait Watch: std::fmt::Debug + Send + Sync {
+    /// Another program runs than `old`.
+    fn replaced(&self, old: Option<&Arc<Program>>);
+}
+
 /// The running program, and the one saved for COMMIT.
 #[derive(Debug, Default)]
 pub struct Programs {
+    /// Who is told when another program runs.
+    pub watch: Option<Arc<dyn Watch>>,
     /// The running program.
     pub running: Option<Arc<Program>>,
     /// The program that VERIFY_AND_SAVE saved.
@@ -25,8 +33,16 @@ impl Programs {
     pub async fn commit(&mut self, handle: &Handle, candidate: Candidate) -> Result<(), Gone> {
         let Candidate { program, pipeline } = candidate;
         handle.call(move |switch, _| switch.load(pipeline)).await?;
-        self.running = Some(Arc::new(program));
+        self.runs(Arc::new(program));
         Ok(())
+    }
+
+    /// The switch has another program.
+    fn runs(&mut self, program: Arc<Program>) {
+        let old = self.running.replace(program);
+        if let Some(watch) = &self.watch {
+            watch.replaced(old.as_ref());
+        }
     }
 
     /// Carries out an action of SetForwardingPipelineConfig with a verified program.
@@ -45,7 +61,7 @@ impl Programs {
                 let program = preserve::replace(handle, &running, candidate).await?;
                 let program = program.map_err(|error| status(error.code, error.message))?;
                 self.saved = None;
-                self.running = Some(program);
+                self.runs(program);
             }
             _ => {}
         }

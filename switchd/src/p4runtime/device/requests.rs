@@ -63,7 +63,7 @@ impl Device {
         let _permit = if is_large {
             // A sender that may not write is refused without waiting.
             self.admit(&*self.programs.read().await, &head)?;
-            self.permit(connection).await?
+            self.large_write(connection).await?
         } else {
             connection.drained().await?;
             None
@@ -138,7 +138,10 @@ impl Device {
     }
 
     /// A permit for a large Write, once its client has read its earlier errors.
-    async fn permit(&self, connection: &Connection) -> Result<Option<SemaphorePermit<'_>>, Status> {
+    pub(crate) async fn large_write(
+        &self,
+        connection: &Connection,
+    ) -> Result<Option<SemaphorePermit<'_>>, Status> {
         loop {
             connection.drained().await?;
             // The semaphore is never closed.

@@ -1,12 +1,12 @@
 //! What another server of the same device needs: its program, and the order of requests.
 
 use super::programs::{Programs, to_its_end};
-use super::{Device, beside};
+use super::{Device, Watch, beside};
 use crate::core::Handle;
 use crate::p4runtime::limits::Charge;
 use p4rack_entities::{Candidate, Program};
 use std::sync::Arc;
-use tokio::sync::RwLockReadGuard;
+use tokio::sync::{RwLockReadGuard, RwLockWriteGuard, SemaphorePermit};
 use tonic::Status;
 
 /// While it is held, no program comes.
@@ -20,6 +20,10 @@ impl Held<'_> {
     }
 }
 
+/// While it is held, nothing is written and no program comes.
+#[derive(Debug)]
+pub(crate) struct Alone<'a>(#[allow(dead_code)] RwLockWriteGuard<'a, Programs>);
+
 impl Device {
     /// The way to the switch.
     pub(crate) fn handle(&self) -> &Handle {
@@ -29,6 +33,22 @@ impl Device {
     /// Keeps the program.
     pub(crate) async fn hold(&self) -> Held<'_> {
         Held(self.programs.read().await)
+    }
+
+    /// Waits until nothing is written and no program comes, and keeps it so.
+    pub(crate) async fn alone(&self) -> Alone<'_> {
+        Alone(self.programs.write().await)
+    }
+
+    /// From now on, tells of programs that replace others.
+    pub(crate) async fn watch(&self, watch: Arc<dyn Watch>) {
+        self.programs.write().await.watch = Some(watch);
+    }
+
+    /// A permit for a part of a Read.
+    pub(crate) async fn part(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.parts.acquire().await.ok()
     }
 
     /// Compiles, where nobody waits for it.
@@ -47,7 +67,7 @@ impl Device {
         beside(&self.aside, work).await
     }
 
-    /// Loads a program, to its end even if the caller has gone. A saved one is forgotten.
+    /// Loads a program; `charge` is held to the end. A saved one is forgotten.
     pub(crate) async fn replace(&self, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
         let mut programs = self.programs.clone().write_owned().await;
         let handle = self.handle.clone();

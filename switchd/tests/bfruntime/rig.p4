@@ -35,7 +35,23 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
         default_action = NoAction();
         size = 128;
     }
+    table routes {
+        key = { hdr.ethernet.dst : lpm; }
+        actions = { deny; send; }
+        size = 128;
+    }
+    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) spread;
+    ActionProfile(128) profile;
+    ActionSelector(profile, spread, SelectorMode_t.FAIR, 64, 16) selector;
+    table balanced {
+        key = { hdr.ethernet.dst : exact; hdr.ethernet.src : selector; }
+        actions = { send; }
+        implementation = selector;
+        size = 128;
+    }
     apply {
+        routes.apply();
+        balanced.apply();
         seen.count(ig.ingress_port);
         exact_dst.apply();
         acl.apply();

@@ -1,0 +1,185 @@
+//! What serialised requests will take: a few bytes may become a message of many, so they are counted before anything is
+//! decoded, and the memory of all of them is charged.
+
+use crate::p4runtime::{Charge, SMALL_UPDATES, UPDATE_BYTES};
+use p4rack_p4rt::google::rpc::Code;
+use prost::Message;
+use prost::encoding::{self, DecodeContext, WireType};
+use tonic::Status;
+
+/// Memory of an update or entity beside its bytes, with [`PARTS`] parts: it is there as BFRuntime's message, as
+/// P4Runtime's, and as work.
+const BYTES: usize = 3 * UPDATE_BYTES;
+/// Parts of an update that are charged with it.
+const PARTS: usize = 16;
+/// Memory of each further part.
+const PART_BYTES: usize = 128;
+/// Messages in messages; decoding refuses more.
+const DEPTH: usize = 100;
+
+/// A message whose fields may be messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Update,
+    Entity,
+    Entry,
+    Handle,
+    Attribute,
+    Masks,
+    Key,
+    Data,
+    Field,
+    Groups,
+    Group,
+    Texts,
+    /// Numbers of a byte each, which become four.
+    Numbers,
+    Config,
+    Profile,
+    Leaf,
+}
+
+impl Shape {
+    /// The message in a field.
+    fn of(self, field: u32) -> Shape {
+        match (self, field) {
+            (Shape::Update, 2) => Shape::Entity,
+            (Shape::Entity, 1) => Shape::Entry,
+            (Shape::Entity, 3) => Shape::Attribute,
+            (Shape::Entity, 6) => Shape::Handle,
+            (Shape::Attribute, 4) => Shape::Masks,
+            (Shape::Entry | Shape::Handle, 2) => Shape::Key,
+            (Shape::Entry, 3) => Shape::Data,
+            (Shape::Data, 2) | (Shape::Group, 1) => Shape::Field,
+            (Shape::Field, 4) | (Shape::Profile, 4) => Shape::Numbers,
+            (Shape::Field, 7) => Shape::Groups,
+            (Shape::Groups, 1) => Shape::Group,
+            (Shape::Field, 9) => Shape::Texts,
+            (Shape::Config, 3) => Shape::Profile,
+            _ => Shape::Leaf,
+        }
+    }
+
+    /// Parts of a message, as far as it is well-formed.
+    fn parts(self, mut message: &[u8], depth: usize) -> usize {
+        if self == Shape::Leaf || depth == 0 {
+            return 0;
+        }
+        let mut parts = if self == Shape::Numbers { message.len() / 16 } else { 0 };
+        while let Some((number, bytes)) = field(&mut message) {
+            parts += 1 + bytes.map_or(0, |bytes| self.of(number).parts(bytes, depth - 1));
+        }
+        parts
+    }
+}
+
+/// The next field: its number, and its bytes if it has some. `None` at the end, or where it is malformed.
+fn field<'a>(message: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
+    let (number, kind) = encoding::decode_key(message).ok()?;
+    if kind == WireType::LengthDelimited {
+        let length = usize::try_from(encoding::decode_varint(message).ok()?).ok()?;
+        let (bytes, rest) = message.split_at_checked(length)?;
+        *message = rest;
+        return Some((number, Some(bytes)));
+    }
+    encoding::skip_field(kind, number, message, DecodeContext::default()).ok()?;
+    Some((number, None))
+}
+
+/// A request before it is decoded.
+#[derive(Debug)]
+pub struct Weighed<M> {
+    /// The request without its updates, entities or programs.
+    pub head: M,
+    /// How many of these there are.
+    pub count: usize,
+    parts: usize,
+}
+
+impl<M: Message + Default> Weighed<M> {
+    fn new(request: &[u8], repeated: u32, shape: Shape) -> Result<Weighed<M>, Status> {
+        let (mut head, mut count, mut parts, mut rest) = (Vec::new(), 0, 0, request);
+        while !rest.is_empty() {
+            let from = rest;
+            let malformed = || Status::internal("the request is malformed");
+            match field(&mut rest).ok_or_else(malformed)? {
+                (number, Some(bytes)) if number == repeated => {
+                    count += 1;
+                    parts += shape.parts(bytes, DEPTH);
+                }
+                _ => head.extend_from_slice(&from[..from.len() - rest.len()]),
+            }
+        }
+        let head = M::decode(&head[..]).map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Weighed { head, count, parts })
+    }
+
+    /// A `WriteRequest`.
+    pub fn write(request: &[u8]) -> Result<Weighed<M>, Status> {
+        Weighed::new(request, 3, Shape::Update)
+    }
+
+    /// A `ReadRequest`.
+    pub fn read(request: &[u8]) -> Result<Weighed<M>, Status> {
+        Weighed::new(request, 3, Shape::Entity)
+    }
+
+    /// A `SetForwardingPipelineConfigRequest`. Errors: it has parts that no program needs.
+    pub fn programs(request: &[u8]) -> Result<Weighed<M>, Status> {
+        const MOST: usize = 1 << 10;
+        let weighed: Weighed<M> = Weighed::new(request, 6, Shape::Config)?;
+        if weighed.count + weighed.parts > MOST {
+            let message = "the request has more programs, profiles and pipes than any device";
+            return Err(Status::new(tonic::Code::from(Code::InvalidArgument as i32), message));
+        }
+        Ok(weighed)
+    }
+
+    /// Charges what decoding it takes.
+    pub fn charge(&self, charge: &Charge) -> Result<(), Status> {
+        let few = PARTS * self.count.max(SMALL_UPDATES);
+        let many = if self.count > SMALL_UPDATES { BYTES * self.count } else { 0 };
+        match many + PART_BYTES * self.parts.saturating_sub(few) {
+            0 => Ok(()),
+            bytes => charge.add(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that cannot go on should panic
+mod tests {
+    use super::*;
+    use p4rack_p4rt::bfrt_proto::data_field::{self, IntArray};
+    use p4rack_p4rt::bfrt_proto::*;
+
+    fn update(fields: usize, numbers: usize) -> Update {
+        let val = vec![1; numbers];
+        let one = DataField { field_id: 1, value: Some(data_field::Value::IntArrVal(IntArray { val })) };
+        let data = TableData { action_id: 1, fields: vec![one; fields] };
+        let entry = TableEntry { table_id: 1, data: Some(data), ..Default::default() };
+        Update { r#type: 1, entity: Some(Entity { entity: Some(entity::Entity::TableEntry(entry)) }) }
+    }
+
+    fn parts(updates: Vec<Update>) -> (usize, usize) {
+        let request = WriteRequest { client_id: 5, updates, p4_name: "p".into(), ..Default::default() };
+        let weighed = Weighed::<WriteRequest>::write(&request.encode_to_vec()).unwrap();
+        assert_eq!((weighed.head.client_id, &*weighed.head.p4_name), (5, "p"));
+        assert!(weighed.head.updates.is_empty());
+        (weighed.count, weighed.parts)
+    }
+
+    #[test]
+    fn every_part_of_a_message_counts() {
+        assert_eq!(parts(vec![Update::default(); 3]), (3, 0));
+        let (_, one) = parts(vec![update(1, 0)]);
+        assert_eq!(parts(vec![update(11, 0)]), (1, one + 10 * 3));
+        assert_eq!(parts(vec![update(1, 1600)]), (1, one + 1600 / 16 + 1));
+        assert!(Weighed::<WriteRequest>::write(&[0x1a, 9, 0]).is_err());
+        let far = SetForwardingPipelineConfigRequest {
+            config: vec![Default::default(); 2000],
+            ..Default::default()
+        };
+        assert!(Weighed::<SetForwardingPipelineConfigRequest>::programs(&far.encode_to_vec()).is_err());
+    }
+}

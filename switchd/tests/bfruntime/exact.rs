@@ -1,0 +1,116 @@
+//! An update or a read means what its key says, no more and no less.
+
+use crate::rig::*;
+use p4rack_bfrt::{Entry, Match, Value};
+use p4rack_p4rt::bfrt_proto::update::Type;
+use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
+use p4rack_p4rt::bfrt_proto::*;
+use p4rack_p4rt::google::rpc;
+
+fn route(length: u32) -> Entry {
+    let key = Match::Lpm(vec![0xff; 6], length);
+    Entry::of("routes").key("hdr.ethernet.dst", key).action("send").data("port", 1u16).data("queue", 3u16)
+}
+
+#[tokio::test]
+async fn a_key_that_matches_anything_is_one_key() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let build = |entry: Entry| entry.build(&schema).unwrap();
+    client.one(Type::Insert, build(route(8))).await.unwrap();
+    client.one(Type::Insert, build(route(16))).await.unwrap();
+    let keyed = |entry: Entry| entity::Entity::TableEntry(TableEntry { data: None, ..build(entry) });
+    let absent = client.read(vec![keyed(route(0))]).await.unwrap_err();
+    assert_eq!(errors(&absent)[0].0, rpc::Code::NotFound as i32);
+    let mut part = build(route(0).data("port", 4u16));
+    part.data.as_mut().unwrap().fields.retain(|field| field.field_id == 1);
+    assert_eq!(client.one(Type::Modify, part.clone()).await.unwrap_err().0, rpc::Code::NotFound as i32);
+    client.one(Type::Insert, build(route(0))).await.unwrap();
+    assert_eq!(client.read(vec![keyed(route(0))]).await.unwrap().len(), 1);
+    client.one(Type::Modify, part).await.unwrap();
+    let ports: Vec<_> = client
+        .entries(&schema, "routes")
+        .await
+        .iter()
+        .map(|e| e.get("port").unwrap().number().unwrap())
+        .collect();
+    assert_eq!(ports.iter().filter(|port| **port == 4).count(), 1, "{ports:?}");
+    // The same with masks and a priority.
+    let any = Entry::of("acl").exact("$MATCH_PRIORITY", 7).action("deny");
+    let some = any.clone().key("hdr.ethernet.src", Match::Ternary(vec![1], vec![1]));
+    client.one(Type::Insert, build(some)).await.unwrap();
+    let absent = client.read(vec![keyed(any)]).await.unwrap_err();
+    assert_eq!(errors(&absent)[0].0, rpc::Code::NotFound as i32);
+}
+
+#[tokio::test]
+async fn cells_are_written_by_number() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let cell = Entry::of("last").exact("$REGISTER_INDEX", 3).data("I.last.f1", 7u32).build(&schema).unwrap();
+    let empty = TableEntry { value: Some(table_entry::Value::Key(TableKey::default())), ..cell.clone() };
+    let default = TableEntry { value: None, is_default_entry: true, ..cell };
+    for wrong in [empty, default] {
+        for kind in [Type::Modify, Type::Insert, Type::InsertOrModify] {
+            let refused = client.one(kind, wrong.clone()).await.unwrap_err();
+            assert_eq!(refused.0, rpc::Code::InvalidArgument as i32, "{refused:?}");
+        }
+    }
+    let cells = client.entries(&schema, "last").await;
+    assert!(cells.iter().all(|cell| cell.get("I.last.f1").unwrap().number() == Some(0)), "{cells:?}");
+}
+
+#[tokio::test]
+async fn an_update_that_fails_leaves_nothing_done() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let build = |entry: Entry| entry.build(&schema).unwrap();
+    let member = |id: u128| {
+        let member = Entry::of("profile").exact("$ACTION_MEMBER_ID", id).action("send");
+        build(member.data("port", 1u16).data("queue", 3u16))
+    };
+    for id in 1..=3 {
+        client.one(Type::Insert, member(id)).await.unwrap();
+    }
+    let user = Entry::of("balanced").exact("hdr.ethernet.dst", 1).data("$ACTION_MEMBER_ID", 3u32);
+    client.one(Type::Insert, build(user)).await.unwrap();
+    let all = TableEntry { table_id: schema.table("profile").unwrap().id, ..Default::default() };
+    for atomicity in [Atomicity::RollbackOnError, Atomicity::ContinueOnError] {
+        client.write(atomicity, vec![update(Type::Delete, all.clone())]).await.unwrap_err();
+        assert_eq!(client.entries(&schema, "profile").await.len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn settings_that_nothing_follows_are_refused() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let build = |entry: Entry| entry.build(&schema).unwrap();
+    let port = Entry::of("$PORT").exact("$DEV_PORT", 1).data("$SPEED", "BF_SPEED_25G");
+    for kind in [Type::Reset, Type::ModifyInc] {
+        let refused = client.one(kind, build(port.clone())).await.unwrap_err();
+        assert_eq!(refused.0, rpc::Code::Unimplemented as i32, "{refused:?}");
+    }
+    assert!(client.entries(&schema, "$PORT").await.is_empty());
+    // A mirror session keeps what a change doesn't name.
+    let session = Entry::of("$mirror.cfg").exact("$sid", 7).action("$normal");
+    let on = session.clone().data("$session_enable", true).data("$ucast_egress_port", 2u32);
+    client.one(Type::Insert, build(on.data("$ucast_egress_port_valid", true))).await.unwrap();
+    client.one(Type::Modify, build(session.data("$max_pkt_len", 100u32))).await.unwrap();
+    let kept = &client.entries(&schema, "$mirror.cfg").await[0];
+    assert_eq!(kept.get("$ucast_egress_port_valid"), Some(&Value::Bool(true)), "{kept:?}");
+    let mut odd = build(
+        Entry::of("profile")
+            .exact("$ACTION_MEMBER_ID", 9)
+            .action("send")
+            .data("port", 1u16)
+            .data("queue", 3u16),
+    );
+    odd.data.as_mut().unwrap().fields.push(DataField { field_id: 77, value: None });
+    let refused = client.one(Type::Insert, odd).await.unwrap_err();
+    assert!(refused.1.contains("no field with id 77"), "{refused:?}");
+}

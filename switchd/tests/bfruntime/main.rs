@@ -1,0 +1,9 @@
+//! The BFRuntime server, over gRPC on localhost.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod both;
+mod exact;
+mod limits;
+mod rig;
+mod serving;

@@ -1,0 +1,194 @@
+//! A switch in a thread, both servers on ports of the system's choice, and clients of BFRuntime.
+
+use p4rack_bfrt::{Entry, Schema};
+use p4rack_netdev::{clock, wait::Poller};
+use p4rack_p4rt::bfrt_proto::bf_runtime_client::BfRuntimeClient;
+use p4rack_p4rt::bfrt_proto::forwarding_pipeline_config::Profile;
+use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::bfrt_proto::update::Type;
+use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
+use p4rack_p4rt::bfrt_proto::*;
+use p4rack_p4rt::google::rpc;
+use p4rack_switch::{Config, PortConfig, Switch};
+use p4rack_switchd::core;
+use p4rack_switchd::server::{ServerConfig, bind, serve_both};
+use p4rack_wire::Nanos;
+use prost::Message;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+
+pub const PROGRAM: &str = include_str!("rig.p4");
+pub const NAME: &str = "rig";
+pub const ALL: TargetDevice = TargetDevice { device_id: 0, pipe_id: 0xffff, direction: 0xff, prsr_id: 0xff };
+
+pub struct Rig {
+    pub addr: String,
+    pub p4runtime: String,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Rig {
+    pub async fn start() -> Rig {
+        let (handle, mut jobs, _events, from_plane) = core::channel().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        std::thread::spawn(move || {
+            let ports = (1..=4).map(|port| PortConfig::new(port, 0)).collect();
+            let mut switch = Switch::new(Config { ports, ..Config::default() });
+            let mut poller = Poller::new();
+            poller.add(&jobs).unwrap();
+            while !stopped.load(Ordering::Relaxed) {
+                poller.wait(Some(clock::now() + Nanos::from_millis(1))).unwrap();
+                jobs.run_pending(&mut switch, clock::now());
+            }
+        });
+        let any = || bind("127.0.0.1:0".parse().unwrap());
+        let (p4runtime, bfrt) = (any().await.unwrap(), any().await.unwrap());
+        let addr = bfrt.local_addr().unwrap().to_string();
+        let own = p4runtime.local_addr().unwrap();
+        let config = ServerConfig::new(own, 1);
+        let gone = handle.clone();
+        tokio::spawn(serve_both(p4runtime, Some(bfrt), handle, from_plane, config, async move {
+            gone.gone().await
+        }));
+        Rig { addr, p4runtime: own.to_string(), stop }
+    }
+
+    /// A client with the program, bound to it.
+    pub async fn bound(&self) -> Client {
+        let mut client = Client::subscribe(self, 0).await.unwrap();
+        client.set(Action::VerifyAndWarmInitBeginAndEnd, config(PROGRAM)).await.unwrap();
+        client.set(Action::Bind, named(NAME)).await.unwrap();
+        client
+    }
+}
+
+pub struct Client {
+    pub id: u32,
+    pub grpc: BfRuntimeClient<Channel>,
+    _out: mpsc::Sender<StreamMessageRequest>,
+    pub stream: Streaming<StreamMessageResponse>,
+}
+
+pub fn schema_text() -> String {
+    let compiled = p4rack_p4::compile(PROGRAM, NAME, &p4rack_p4::Options::default());
+    compiled.unwrap_or_else(|error| panic!("{}", error.render(false))).bf_rt().unwrap().to_string()
+}
+
+/// The program's tables and the device's.
+pub async fn schema(client: &mut Client) -> Schema {
+    let request = GetForwardingPipelineConfigRequest { device_id: 0, client_id: client.id };
+    let answer = client.grpc.get_forwarding_pipeline_config(request).await.unwrap().into_inner();
+    let mut schema = Schema::parse(&answer.config[0].bfruntime_info).unwrap();
+    schema.add(&answer.non_p4_config.unwrap().bfruntime_info).unwrap();
+    schema
+}
+
+pub fn config(text: &str) -> ForwardingPipelineConfig {
+    let profile = Profile { profile_name: "pipe".into(), binary: text.into(), ..Default::default() };
+    let bfruntime_info = schema_text().into_bytes();
+    ForwardingPipelineConfig { p4_name: NAME.into(), bfruntime_info, profiles: vec![profile] }
+}
+
+pub fn named(name: &str) -> ForwardingPipelineConfig {
+    ForwardingPipelineConfig { p4_name: name.into(), ..Default::default() }
+}
+
+impl Client {
+    pub async fn subscribe(rig: &Rig, id: u32) -> Result<Client, String> {
+        let mut grpc = BfRuntimeClient::connect(format!("http://{}", rig.addr)).await.unwrap();
+        let (out, requests) = mpsc::channel(4);
+        let update = Some(stream_message_request::Update::Subscribe(Subscribe::default()));
+        out.send(StreamMessageRequest { client_id: id, update }).await.unwrap();
+        let mut stream = grpc.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
+        match stream.message().await.unwrap().unwrap().update {
+            Some(stream_message_response::Update::Subscribe(told)) => match told.status.unwrap() {
+                rpc::Status { code: 0, .. } => Ok(Client { id, grpc, _out: out, stream }),
+                refused => Err(refused.message),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn set(&mut self, action: Action, config: ForwardingPipelineConfig) -> Result<(), Status> {
+        let request = SetForwardingPipelineConfigRequest {
+            client_id: self.id,
+            action: action as i32,
+            config: if config == Default::default() { Vec::new() } else { vec![config] },
+            ..Default::default()
+        };
+        self.grpc.set_forwarding_pipeline_config(request).await.map(|_| ())
+    }
+
+    pub async fn write(&mut self, atomicity: Atomicity, updates: Vec<Update>) -> Result<(), Status> {
+        let request = WriteRequest {
+            target: Some(ALL),
+            client_id: self.id,
+            updates,
+            atomicity: atomicity as i32,
+            p4_name: NAME.into(),
+        };
+        self.grpc.write(request).await.map(|_| ())
+    }
+
+    /// One update, and its error.
+    pub async fn one(&mut self, kind: Type, entry: TableEntry) -> Result<(), (i32, String)> {
+        let written = self.write(Atomicity::ContinueOnError, vec![update(kind, entry)]).await;
+        written.map_err(|status| errors(&status).pop().unwrap())
+    }
+
+    pub async fn read(&mut self, entities: Vec<entity::Entity>) -> Result<Vec<Entity>, Status> {
+        let entities = entities.into_iter().map(|entity| Entity { entity: Some(entity) }).collect();
+        let request = ReadRequest { target: Some(ALL), client_id: self.id, entities, p4_name: NAME.into() };
+        let mut answers = self.grpc.read(request).await?.into_inner();
+        let mut found = Vec::new();
+        while let Some(answer) = answers.message().await? {
+            found.extend(answer.entities);
+        }
+        Ok(found)
+    }
+
+    pub async fn entries(&mut self, schema: &Schema, table: &str) -> Vec<Entry> {
+        let table_id = schema.table(table).unwrap().id;
+        let all = TableEntry { table_id, ..Default::default() };
+        let found = self.read(vec![entity::Entity::TableEntry(all)]).await.unwrap();
+        let one = |found: Entity| match found.entity {
+            Some(entity::Entity::TableEntry(entry)) => Entry::read(schema, &entry).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        found.into_iter().map(one).filter(|entry| !entry.is_default()).collect()
+    }
+}
+
+pub fn update(kind: Type, entry: TableEntry) -> Update {
+    Update { r#type: kind as i32, entity: Some(Entity { entity: Some(entity::Entity::TableEntry(entry)) }) }
+}
+
+/// Codes and messages in a status, up to the last that failed.
+pub fn errors(status: &Status) -> Vec<(i32, String)> {
+    assert_eq!(status.code(), Code::Unknown, "{status}");
+    let details = rpc::Status::decode(status.details()).unwrap().details;
+    let one = |any: &prost_types::Any| {
+        let error = Error::decode(&any.value[..]).unwrap();
+        (error.canonical_code, error.message)
+    };
+    details.iter().map(one).collect()
+}
+
+pub fn to(mac: u64, port: u16) -> Entry {
+    Entry::of("exact_dst")
+        .exact("hdr.ethernet.dst", mac.into())
+        .action("send")
+        .data("port", port)
+        .data("queue", 3u16)
+}
