@@ -272,6 +272,8 @@ impl TablePlan {
         };
         made.counter_data = self.counter.as_ref().map(|_| CounterData::default());
         made.meter_config = self.meter.as_ref().map(|_| MeterConfig::default());
+        let is_timed = self.ttl.is_some() && !entry.is_default_entry;
+        made.time_since_last_hit = is_timed.then(v1::table_entry::IdleTimeout::default);
         Ok(made)
     }
 
@@ -349,6 +351,10 @@ impl TablePlan {
         }
         let mut data = match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
             None => TableData::default(),
+            // A table whose actions are its members' shows none on a miss.
+            Some(table_action::Type::Action(_)) if entry.is_default_action && self.actions.is_empty() => {
+                TableData::default()
+            }
             Some(table_action::Type::Action(action)) => from_action(&of, &self.actions, action)?,
             Some(table_action::Type::ActionProfileMemberId(id)) => chosen(&of, self.member, *id)?,
             Some(table_action::Type::ActionProfileGroupId(id)) => chosen(&of, self.group, *id)?,
@@ -363,7 +369,10 @@ impl TablePlan {
             data.fields.extend(plan.fields(entry.meter_config.as_ref()));
         }
         if let Some(ttl) = self.ttl.as_ref().filter(|_| !entry.is_default_action) {
-            let ns = u64::try_from(entry.idle_timeout_ns).unwrap_or(0);
+            // Of an entry whose last hit is known, what is left.
+            let passed = entry.time_since_last_hit.as_ref().map_or(0, |passed| passed.elapsed_ns);
+            let left = entry.idle_timeout_ns.saturating_sub(passed);
+            let ns = u64::try_from(left).unwrap_or(0);
             data.fields.push(number_field(ttl, ns / TTL_NS));
         }
         Ok(TableEntry {

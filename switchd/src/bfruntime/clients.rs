@@ -7,6 +7,7 @@
 
 use crate::p4runtime::{Outbox, Watch, status};
 use p4rack_entities::Program;
+use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
     SetForwardingPipelineConfigResponse, SetForwardingPipelineConfigResponseType as Progress,
     StreamMessageResponse, stream_message_response,
@@ -25,6 +26,8 @@ struct Client {
     /// Number of its stream, because another client may use its id later.
     stream: u64,
     outbox: Outbox<StreamMessageResponse>,
+    /// What it wants to hear of.
+    wanted: Notifications,
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +76,7 @@ impl Clients {
         stream: u64,
         id: u32,
         own: Option<u32>,
+        wanted: Notifications,
         outbox: &Outbox<StreamMessageResponse>,
     ) -> Result<(), Status> {
         let mut state = self.state();
@@ -93,7 +97,7 @@ impl Clients {
             let message = format!("{CLIENTS} clients are connected, which is the limit");
             return Err(status(Code::ResourceExhausted, message));
         }
-        state.clients.insert(id, Client { stream, outbox: outbox.clone() });
+        state.clients.insert(id, Client { stream, outbox: outbox.clone(), wanted });
         Ok(())
     }
 
@@ -149,6 +153,25 @@ impl Clients {
     /// Notifies all clients that an installation has begun, or ended.
     pub fn notify(&self, what: Progress) {
         self.state().notify(what);
+    }
+
+    /// Whether a client is bound.
+    pub fn any_bound(&self) -> bool {
+        self.state().bound.is_some()
+    }
+
+    /// Sends a message to the client that is bound to a program, if it wants such messages. Returns whether it was sent.
+    pub fn notice(
+        &self,
+        program: &Arc<Program>,
+        wants: impl Fn(&Notifications) -> bool,
+        update: stream_message_response::Update,
+    ) -> bool {
+        let state = self.state();
+        let bound = state.bound.as_ref().filter(|bound| bound.is_to(program));
+        let client = bound.and_then(|bound| state.clients.get(&bound.client));
+        let client = client.filter(|client| wants(&client.wanted));
+        client.is_some_and(|client| client.outbox.offer(StreamMessageResponse { update: Some(update) }))
     }
 
     /// A client is bound no longer: it installs another program.

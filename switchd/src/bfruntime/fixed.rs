@@ -3,7 +3,6 @@
 
 mod replication;
 
-use super::PIPES;
 use p4rack_bfrt::{Entry, Schema, Value};
 use p4rack_entities::{Change, Checked, Program, Snapshot, refuse};
 use p4rack_p4rt::bfrt_proto::{TableEntry, update};
@@ -331,7 +330,7 @@ fn device(table: &str, switch: &Switch, second: bool) -> Entry {
     let count = u32::try_from(ports.len()).unwrap_or(u32::MAX);
     Entry::default_of(table)
         .data("sku", "UNKNOWN")
-        .data("num_pipes", PIPES)
+        .data("num_pipes", u32::try_from(switch.pipes()).unwrap_or(1))
         .data("num_stages", STAGES[usize::from(second)])
         .data("num_max_ports", count)
         .data("num_front_ports", count)

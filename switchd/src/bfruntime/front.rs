@@ -20,6 +20,9 @@ const ROOM: usize = 512;
 /// The same for the answers of a Read.
 const READ_ROOM: usize = 40 << 10;
 
+/// Metadata of a Write with which a client says that deletions of what is not there are fine.
+const IGNORE: &str = "ignore_not_found";
+
 /// The generated server behind the limits.
 #[derive(Clone, Debug)]
 pub struct Front {
@@ -122,9 +125,10 @@ impl Tower<Request<Bytes>> for Handler {
             (self.service.clone(), self.connection.clone(), self.charge.clone());
         let call = self.call;
         Box::pin(async move {
+            let ignores_missing = request.metadata().get(IGNORE).is_some_and(|value| value == "1");
             let request = request.into_inner();
             let answer = match call {
-                Call::Write => service.write_bytes(request, &connection, charge).await?,
+                Call::Write => service.write_bytes(request, ignores_missing, &connection, charge).await?,
                 Call::Set => service.set_bytes(request, charge).await?,
             };
             Ok(Response::new(answer))

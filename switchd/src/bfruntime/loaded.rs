@@ -1,6 +1,7 @@
 //! A running program with its BFRuntime schema.
 
 use super::fixed::{Fixed, Ports, fixed_text};
+use super::settings::Settings;
 use crate::p4runtime::status;
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::Translation;
@@ -20,11 +21,15 @@ pub struct Loaded {
     pub translation: Translation,
     /// The tables of the device.
     pub fixed: Arc<Fixed>,
+    /// What clients have set for its tables.
+    pub settings: Settings,
+    /// Pipes with entries of their own.
+    pub pipes: u32,
 }
 
 impl Loaded {
     /// Makes the schema of a program for Tofino's architecture.
-    pub fn new(program: Arc<Program>, ports: Ports) -> Result<Loaded, Status> {
+    pub fn new(program: Arc<Program>, ports: Ports, pipes: u32) -> Result<Loaded, Status> {
         let Some(text) = &program.bf_rt else {
             let message = format!(
                 "the program is one for {}, and BFRuntime is for tna and t2na; use P4Runtime",
@@ -43,6 +48,6 @@ impl Loaded {
             Schema::parse(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?,
             ports,
         ));
-        Ok(Loaded { program, schema, translation, fixed })
+        Ok(Loaded { program, schema, translation, fixed, settings: Settings::default(), pipes })
     }
 }

@@ -1,57 +1,89 @@
 //! Look-ups that need no entries: the target of a request, attributes, ids of names.
 
+use super::DEVICE;
 use super::loaded::Loaded;
-use super::{DEVICE, PIPES};
+use super::settings::Scope;
 use p4rack_bfrt::{SchemaError, Table};
 use p4rack_entities::{Checked, refuse};
 use p4rack_p4rt::bfrt_proto::{
-    ByteCountAdj, Entity, EntryScope, IdleTable, Mode, ObjectId, StatePullIntvl, TableAttribute,
-    TargetDevice, entity, mode, object_id, table_attribute,
+    ByteCountAdj, Entity, EntryScope, ObjectId, StatePullIntvl, TableAttribute, TargetDevice, entity,
+    object_id, table_attribute,
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::Pipes;
 
 /// All pipes.
-const ALL_PIPES: u32 = 0xffff;
+pub const ALL_PIPES: u32 = 0xffff;
 /// Both directions, and all parsers.
 const ALL: u32 = 0xff;
 
 /// The part of the device that a request is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Target(TargetDevice);
+pub struct Target {
+    device: TargetDevice,
+    /// Pipes of the device.
+    pipes: u32,
+}
+
+/// An error of a request that makes no sense.
+pub fn invalid<T>(message: impl Into<String>) -> Checked<T> {
+    refuse(Code::InvalidArgument, message)
+}
 
 impl Target {
     /// The target of a request; by default the whole device.
-    pub fn of(given: Option<&TargetDevice>) -> Target {
+    pub fn of(given: Option<&TargetDevice>, pipes: u32) -> Target {
         let all = TargetDevice { device_id: DEVICE, pipe_id: ALL_PIPES, direction: ALL, prsr_id: ALL };
-        Target(given.copied().unwrap_or(all))
+        Target { device: given.copied().unwrap_or(all), pipes }
     }
 
     /// The target of an entry; by default that of its request. Errors: there is no such device or pipe.
     pub fn or(self, given: Option<&TargetDevice>) -> Checked<Target> {
-        let target = given.map_or(self, |given| Target(*given));
-        let TargetDevice { device_id, pipe_id, .. } = target.0;
+        let target = Target { device: given.copied().unwrap_or(self.device), ..self };
+        let TargetDevice { device_id, pipe_id, .. } = target.device;
         if device_id != DEVICE {
             return refuse(
                 Code::NotFound,
                 format!("there is no device {device_id}; this is device {DEVICE}"),
             );
         }
-        if pipe_id != ALL_PIPES && pipe_id >= PIPES {
-            let message = format!("there is no pipe {pipe_id}; name all, 0xffff, or one below {PIPES}");
-            return refuse(Code::InvalidArgument, message);
+        if pipe_id != ALL_PIPES && pipe_id >= self.pipes {
+            return invalid(format!(
+                "there is no pipe {pipe_id}; name all, 0xffff, or one below {}",
+                self.pipes
+            ));
         }
         Ok(target)
     }
 
-    /// Entries are in all pipes, so they are written in all.
-    pub fn check_write(self) -> Checked<()> {
-        if self.0.pipe_id == ALL_PIPES {
-            return Ok(());
+    /// As a message.
+    pub fn message(self) -> TargetDevice {
+        self.device
+    }
+
+    /// The pipe that is meant; all if there is none.
+    pub fn pipe(self) -> Option<u32> {
+        Some(self.device.pipe_id).filter(|pipe| *pipe != ALL_PIPES)
+    }
+
+    /// The pipes to write to; all if there are none. Cells have no scope: each pipe has its own.
+    pub fn written(self, loaded: &Loaded, table_id: u32) -> Checked<Option<Pipes>> {
+        let Some(pipe) = self.pipe() else { return Ok(None) };
+        if loaded.fixed.has(table_id) {
+            return invalid(format!(
+                "the device's tables are of all pipes; name all, 0xffff, not pipe {pipe}"
+            ));
         }
-        let message =
-            format!("entries have the scope of all pipes; write to pipe 0xffff, not {}", self.0.pipe_id);
-        refuse(Code::InvalidArgument, message)
+        if !loaded.translation.has_keys(table_id) {
+            return Ok(Some(Pipes::of([pipe as usize])));
+        }
+        loaded.settings.scope(table_id).pipes(pipe).map(Some)
+    }
+
+    /// The pipe to read from: any of those that have an entry.
+    pub fn read(self) -> Option<Pipes> {
+        self.pipe().map(|pipe| Pipes::of([pipe as usize]))
     }
 }
 
@@ -66,23 +98,20 @@ impl Loaded {
     pub fn attribute(&self, asked: &TableAttribute) -> Checked<Entity> {
         use table_attribute::Attribute;
         let table = self.table(asked.table_id)?;
-        let mode = || {
-            let scope = Some(mode::Scope::Predef(mode::PredefinedMode::All as i32));
-            Some(Mode { scope, args: 0 })
-        };
         let attribute = match &asked.attribute {
-            Some(Attribute::EntryScope(_)) => Attribute::EntryScope(EntryScope {
-                gress_scope: mode(),
-                pipe_scope: mode(),
-                prsr_scope: mode(),
-            }),
+            Some(Attribute::EntryScope(_)) => {
+                let pipes = self.settings.scope(asked.table_id);
+                Attribute::EntryScope(EntryScope {
+                    gress_scope: Some(Scope::All.message()),
+                    pipe_scope: Some(pipes.message()),
+                    prsr_scope: Some(Scope::All.message()),
+                })
+            }
             Some(Attribute::ByteCountAdj(_)) => {
                 Attribute::ByteCountAdj(ByteCountAdj { byte_count_adjust: 0 })
             }
             Some(Attribute::IntvlMs(_)) => Attribute::IntvlMs(StatePullIntvl { intvl_val: 0 }),
-            Some(Attribute::IdleTable(_)) => {
-                Attribute::IdleTable(IdleTable { enable: true, ..Default::default() })
-            }
+            Some(Attribute::IdleTable(_)) => Attribute::IdleTable(self.settings.idle(asked.table_id)),
             Some(_) => {
                 let message = format!("table `{}`: this attribute is not offered by this switch", table.name);
                 return refuse(Code::Unimplemented, message);

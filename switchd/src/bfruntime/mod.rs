@@ -9,6 +9,8 @@
 //!           ├─ write ─┬─ update               translates an update to changes of the switch
 //!           ├─ read ──┤
 //!           ├─ lookup └─ fixed              tables that every device has: ports, multicast, mirror, the device
+//!           ├─ notices                      digests and idle entries, to the bound client
+//!           ├─ settings                     attributes of tables, handles of entries
 //!           ├─ outcome                      errors, one for each update
 //!           └─ weigh                        what a request takes, before it is decoded
 //! ```
@@ -18,10 +20,12 @@ mod fixed;
 mod front;
 mod loaded;
 mod lookup;
+mod notices;
 mod outcome;
 mod programs;
 mod read;
 mod service;
+mod settings;
 mod update;
 mod weigh;
 mod write;
@@ -31,5 +35,3 @@ pub(crate) use service::Service;
 
 /// Device id. BFRuntime counts devices from 0.
 pub const DEVICE: u32 = 0;
-/// Number of pipes with separate state.
-pub const PIPES: u32 = 1;

@@ -71,7 +71,9 @@ impl Programs {
         if let Some(loaded) = known.filter(|loaded| Arc::ptr_eq(&loaded.program, &program)) {
             return Ok(loaded);
         }
-        let loaded = Arc::new(Loaded::new(program, self.ports.clone())?);
+        let pipes = self.device.handle().call(|switch, _| switch.pipes()).await?;
+        let pipes = u32::try_from(pipes).unwrap_or(1);
+        let loaded = Arc::new(Loaded::new(program, self.ports.clone(), pipes)?);
         let mut state = self.state();
         // Another call may have been faster. Keep its result, because its tables may be in use.
         match &state.loaded {

@@ -1,17 +1,22 @@
 //! Reads: translates each requested entity to lookups in the switch, done in turns, and their results to entries.
 
 use super::loaded::Loaded;
-use super::lookup::Target;
+use super::lookup::{ALL_PIPES, Target};
 use super::outcome::overall;
+use super::write::in_pipes;
 use crate::core::Isolation;
 use crate::p4runtime::{Device, Held, status};
 use p4rack_entities::{Checked, Found, Reading, query_keyed, refuse};
-use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, ReadResponse, TableEntry, TableUsage, entity};
+use p4rack_p4rt::bfrt_proto::{
+    Entity, HandleId, ReadRequest, ReadResponse, TableEntry, TableUsage, TargetDevice, entity, handle_id,
+    table_entry,
+};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::Switch;
 use prost::Message;
 use prost::bytes::Bytes;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -44,7 +49,7 @@ pub async fn read(
     answers: &Answers,
 ) -> Result<(), Status> {
     let mut answering = Answering { device, loaded, answers, ready: ReadResponse::default(), bytes: 0 };
-    let target = Target::of(request.target.as_ref());
+    let target = Target::of(request.target.as_ref(), loaded.pipes);
     let mut outcomes: Vec<Checked<()>> = Vec::with_capacity(request.entities.len());
     for entity in &request.entities {
         outcomes.push(answering.entity(target, entity).await?);
@@ -61,10 +66,7 @@ impl Answering<'_> {
             Some(entity::Entity::TableUsage(usage)) => return self.usage(target, usage).await,
             Some(entity::Entity::TableAttribute(asked)) => self.loaded.attribute(asked),
             Some(entity::Entity::ObjectId(asked)) => self.loaded.object_id(asked),
-            Some(entity::Entity::Handle(_)) => refuse(
-                Code::Unimplemented,
-                "handles are not offered by this switch; name entries by their keys",
-            ),
+            Some(entity::Entity::Handle(asked)) => return self.handle(target, asked).await,
             Some(entity::Entity::TableOperation(_)) => {
                 refuse(Code::InvalidArgument, "operations can only be written")
             }
@@ -79,11 +81,66 @@ impl Answering<'_> {
         }
     }
 
-    async fn entries(&mut self, target: Target, entry: &TableEntry) -> Result<Checked<()>, Status> {
-        if let Err(error) = target.or(entry.entry_tgt.as_ref()) {
-            return Ok(Err(error));
+    /// The handle of the entry with a key.
+    async fn handle(&mut self, target: Target, asked: &HandleId) -> Result<Checked<()>, Status> {
+        let Some(handle_id::Value::Key(key)) = &asked.value else {
+            return Ok(refuse(Code::InvalidArgument, "a handle is asked for by a key; it is not set"));
+        };
+        let value = Some(table_entry::Value::Key(key.clone()));
+        let entry = TableEntry { table_id: asked.table_id, value, ..Default::default() };
+        let checked = target.or(None).and_then(|target| {
+            if !self.loaded.translation.has_keys(asked.table_id) {
+                return refuse(Code::InvalidArgument, "only entries of match-action tables have handles");
+            }
+            Ok((target, self.loaded.translation.request(&entry)?))
+        });
+        let (target, wanted) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Ok(Err(error)),
+        };
+        let found = match self.keyed(target, &wanted).await? {
+            Ok(found) if found.is_empty() => return Ok(refuse(Code::NotFound, "there is no such entry")),
+            Ok(found) => self.loaded.translation.entry(&found[0]),
+            Err(error) => return Ok(Err(error)),
+        };
+        let pipe = target.pipe().unwrap_or(ALL_PIPES);
+        let handle = found.and_then(|found| match &found.value {
+            Some(table_entry::Value::Key(key)) => self.loaded.settings.handle(asked.table_id, pipe, key),
+            _ => refuse(Code::NotFound, "there is no such entry"),
+        });
+        match handle {
+            Ok(handle) => {
+                let value = Some(handle_id::Value::HandleId(handle));
+                let told = HandleId { table_id: asked.table_id, value };
+                self.give(Entity { entity: Some(entity::Entity::Handle(told)) }).await?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
         }
+    }
+
+    async fn entries(&mut self, target: Target, entry: &TableEntry) -> Result<Checked<()>, Status> {
         let loaded = self.loaded;
+        let mut target = match target.or(entry.entry_tgt.as_ref()) {
+            Ok(target) => target,
+            Err(error) => return Ok(Err(error)),
+        };
+        let with_key;
+        let entry = match &entry.value {
+            Some(table_entry::Value::HandleId(handle)) => {
+                let found = loaded.settings.with_key(entry, *handle).and_then(|(entry, pipe)| {
+                    let device = TargetDevice { pipe_id: pipe, ..target.message() };
+                    let own = Some(device).filter(|_| pipe != ALL_PIPES && target.pipe().is_none());
+                    Ok((TableEntry { entry_tgt: own.or(entry.entry_tgt), ..entry }, target.or(own.as_ref())?))
+                });
+                match found {
+                    Ok(found) => (with_key, target) = found,
+                    Err(error) => return Ok(Err(error)),
+                }
+                &with_key
+            }
+            _ => entry,
+        };
         if loaded.fixed.has(entry.table_id) {
             let mut from = None;
             loop {
@@ -124,14 +181,14 @@ impl Answering<'_> {
             && let [wanted] = &wanted[..]
             && loaded.translation.has_keys(entry.table_id)
         {
-            let found = match self.keyed(wanted).await? {
+            let found = match self.keyed(target, wanted).await? {
                 Ok(found) => found,
                 Err(error) => return Ok(Err(error)),
             };
             let Some(found) = found.first() else {
                 return Ok(refuse(Code::NotFound, "there is no such entry"));
             };
-            return Ok(match loaded.translation.entry(found) {
+            return Ok(match loaded.found(entry.table_id, found.clone()) {
                 Ok(found) => Ok(self.give_entry(entry, found).await?),
                 Err(error) => Err(error),
             });
@@ -147,10 +204,10 @@ impl Answering<'_> {
                 });
             }
             let found;
-            (reading, found) = self.part(reading).await?;
+            (reading, found) = self.part(target, reading).await?;
             for entity in found.into_iter().flat_map(Found::messages) {
                 count += 1;
-                match loaded.translation.entry(&entity) {
+                match loaded.found(entry.table_id, entity) {
                     Ok(found) => self.give_entry(entry, found).await?,
                     Err(error) => return Ok(Err(error)),
                 }
@@ -161,16 +218,17 @@ impl Answering<'_> {
     /// Number of entries of a table.
     async fn usage(&mut self, target: Target, usage: &TableUsage) -> Result<Checked<()>, Status> {
         let entry = TableEntry { table_id: usage.table_id, ..Default::default() };
-        let checked = target.or(None).and_then(|_| self.loaded.translation.request(&entry));
-        let wanted = match checked {
-            Ok(wanted) => wanted,
+        let checked =
+            target.or(None).and_then(|target| Ok((target, self.loaded.translation.request(&entry)?)));
+        let (target, wanted) = match checked {
+            Ok(checked) => checked,
             Err(error) => return Ok(Err(error)),
         };
         let mut reading = self.begin(vec![wanted]);
         let mut count = 0;
         while reading.outcomes().is_none() {
             let found;
-            (reading, found) = self.part(reading).await?;
+            (reading, found) = self.part(target, reading).await?;
             count += found.into_iter().map(|found| found.messages().len()).sum::<usize>();
         }
         let failed =
@@ -198,24 +256,36 @@ impl Answering<'_> {
     }
 
     /// The entry with a key, if there is one.
-    async fn keyed(&self, wanted: &v1::Entity) -> Result<Checked<Vec<v1::Entity>>, Status> {
+    async fn keyed(&self, target: Target, wanted: &v1::Entity) -> Result<Checked<Vec<v1::Entity>>, Status> {
         let queries = match query_keyed(&self.loaded.program, wanted) {
             Ok(queries) => queries,
             Err(error) => return Ok(Err(error)),
         };
         let _held = self.hold().await?;
+        let pipes = target.read();
         let one = move |switch: &mut Switch, now| {
-            let found = queries.into_iter().map(|query| query(switch, now).map(|answer| answer.found));
-            found.collect::<Checked<Vec<Found>>>()
+            in_pipes(switch, pipes, |switch| {
+                let found = queries.into_iter().map(|query| query(switch, now).map(|answer| answer.found));
+                found.collect::<Checked<Vec<Found>>>()
+            })?
         };
         let found = self.device.handle().call(one).await?;
         Ok(found.map(|found| found.into_iter().flat_map(Found::messages).collect()))
     }
 
-    async fn part(&self, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
+    async fn part(&self, target: Target, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
         let _permit = self.device.part().await;
         let _held = self.hold().await?;
-        Ok(self.device.handle().in_turns(Isolation::Whole, reading.part(TURNS_A_PART)).await?)
+        let (pipes, mut part) = (target.read(), reading.part(TURNS_A_PART));
+        // The target's pipes have been checked.
+        let turn = move |switch: &mut Switch, now| match pipes {
+            None => part(switch, now),
+            Some(pipes) => {
+                let turn = switch.within(pipes, |switch| part(switch, now));
+                turn.unwrap_or(ControlFlow::Continue(()))
+            }
+        };
+        Ok(self.device.handle().in_turns(Isolation::Whole, turn).await?)
     }
 
     async fn give_entry(&mut self, asked: &TableEntry, mut found: TableEntry) -> Result<(), Status> {
@@ -268,5 +338,17 @@ fn requests(loaded: &Loaded, entry: &TableEntry) -> Checked<Vec<v1::Entity>> {
     match is_table {
         true => Ok(vec![wanted, loaded.translation.request(&default)?]),
         false => Ok(vec![wanted]),
+    }
+}
+
+impl Loaded {
+    /// An entry as it is shown: of its time to live what is left, if the table's idle entries are looked for.
+    fn found(&self, table_id: u32, mut found: v1::Entity) -> Checked<TableEntry> {
+        if let Some(v1::entity::Entity::TableEntry(entry)) = &mut found.entity
+            && !self.settings.idle(table_id).enable
+        {
+            entry.time_since_last_hit = None;
+        }
+        self.translation.entry(&found)
     }
 }

@@ -17,6 +17,7 @@ use p4rack_p4rt::bfrt_proto::{
     StreamMessageRequest, StreamMessageResponse, Subscribe, WriteRequest, WriteResponse, entity,
     stream_message_request, stream_message_response,
 };
+use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::{self, Code};
 use prost::Message;
 use prost::bytes::Bytes;
@@ -35,9 +36,9 @@ pub type Answers = ReceiverStream<Result<Bytes, Status>>;
 /// The handlers of all calls.
 #[derive(Clone, Debug)]
 pub struct Service {
-    device: Arc<Device>,
-    clients: Clients,
-    programs: Programs,
+    pub(super) device: Arc<Device>,
+    pub(super) clients: Clients,
+    pub(super) programs: Programs,
     stopping: watch::Receiver<bool>,
     refusals: Refusals,
 }
@@ -62,7 +63,13 @@ impl Service {
         Err(status(Code::NotFound, format!("there is no program `{p4_name}`; `{own}` runs")))
     }
 
-    async fn make(&self, request: Bytes, connection: &Connection, charge: &Charge) -> Result<(), Status> {
+    async fn make(
+        &self,
+        request: Bytes,
+        ignores_missing: bool,
+        connection: &Connection,
+        charge: &Charge,
+    ) -> Result<(), Status> {
         let is_large = request.len() >= LARGE_BYTES;
         let _place = if is_large { Some(connection.large_write().await) } else { None };
         let weighed = if is_large {
@@ -85,9 +92,14 @@ impl Service {
         };
         let prepared = {
             let loaded = loaded.clone();
-            move || write::ready(&loaded, &decoded(request)?)
+            move || {
+                let request = decoded(request)?;
+                let deletes = if ignores_missing { write::deletions(&request) } else { Vec::new() };
+                write::ready(&loaded, &request).map(|(job, isolation)| (job, isolation, deletes))
+            }
         };
-        let (job, isolation) = if is_large { self.device.aside(prepared).await?? } else { prepared()? };
+        let (job, isolation, deletes) =
+            if is_large { self.device.aside(prepared).await?? } else { prepared()? };
         // No program comes and nobody else is bound before the last change is made.
         let held = self.device.hold().await;
         if !held.runs(&loaded.program) {
@@ -96,27 +108,34 @@ impl Service {
         if self.clients.authorise(client, &loaded.program)? != binding {
             return Err(status(Code::Aborted, "the client that sent the request has left"));
         }
-        let outcomes = match is_large {
+        let mut outcomes = match is_large {
             true => self.device.handle().in_turns(isolation, job).await?,
             false => self.device.make_small(job, isolation, updates).await?,
         };
         drop(held);
+        for at in deletes {
+            if let Some(outcome @ Err(UpdateError { code: Code::NotFound, .. })) = outcomes.get_mut(at) {
+                *outcome = Ok(());
+            }
+        }
         overall(&outcomes)
     }
 
-    /// A Write, serialised. `charge` covers its memory.
+    /// A Write, serialised. `charge` covers its memory. A deletion of what is not there may count as done.
     pub async fn write_bytes(
         &self,
         request: Bytes,
+        ignores_missing: bool,
         connection: &Arc<Connection>,
         charge: Arc<Charge>,
     ) -> Result<Bytes, Status> {
         let made = if request.len() < LARGE_BYTES {
-            self.make(request, connection, &charge).await
+            self.make(request, ignores_missing, connection, &charge).await
         } else {
             // What it takes is charged to its end, even if its sender has gone.
             let (service, own) = (self.clone(), connection.clone());
-            let write = tokio::spawn(async move { service.make(request, &own, &charge).await });
+            let write =
+                tokio::spawn(async move { service.make(request, ignores_missing, &own, &charge).await });
             write.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
         };
         self.refusals.log("BFRuntime Write", made.as_ref().err());
@@ -181,7 +200,9 @@ impl BfRuntime for Service {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         let (connection, charge) = (connection_of(&request)?, Arc::new(connection_of(&request)?.charge()));
         let request = request.into_inner().encode_to_vec().into();
-        self.write_bytes(request, &connection, charge).await.map(|_| Response::new(WriteResponse::default()))
+        self.write_bytes(request, false, &connection, charge)
+            .await
+            .map(|_| Response::new(WriteResponse::default()))
     }
 
     type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
@@ -267,8 +288,15 @@ impl Service {
     ) -> Result<(), Status> {
         match message.update {
             Some(stream_message_request::Update::Subscribe(given)) => {
-                let subscribed = check_device(given.device_id)
-                    .and_then(|()| self.clients.subscribe(stream, message.client_id, *own, outbox));
+                let subscribed = check_device(given.device_id).and_then(|()| {
+                    self.clients.subscribe(
+                        stream,
+                        message.client_id,
+                        *own,
+                        given.notifications.unwrap_or_default(),
+                        outbox,
+                    )
+                });
                 let status = match &subscribed {
                     Ok(()) => rpc::Status::default(),
                     Err(refused) => rpc::Status {

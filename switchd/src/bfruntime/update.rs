@@ -8,18 +8,19 @@
 
 use super::fixed::Step;
 use super::loaded::Loaded;
-use super::lookup::Target;
+use super::lookup::{Target, invalid};
+use super::settings::Scope;
 use p4rack_entities::{
     Change, Checked, Found, Program, Query, Snapshot, Undo, change, query, query_keyed, refuse, snapshot,
 };
 use p4rack_p4rt::bfrt_proto::{
-    self as bfrt, DataField, TableAttribute, TableData, TableEntry, TableOperation, entity, mode,
+    self as bfrt, DataField, TableAttribute, TableData, TableEntry, TableOperation, entity, idle_table,
     table_attribute, table_entry, update,
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
-use p4rack_switch::Switch;
+use p4rack_switch::{Pipes, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
@@ -31,12 +32,12 @@ pub enum Prepared {
     Step(Step),
 }
 
-fn invalid<T>(message: impl Into<String>) -> Checked<T> {
-    refuse(Code::InvalidArgument, message)
-}
-
 /// Checks an update; `target` is the request's.
-pub fn prepare(loaded: &Arc<Loaded>, target: Target, update: &bfrt::Update) -> Checked<Prepared> {
+pub fn prepare(
+    loaded: &Arc<Loaded>,
+    target: Target,
+    update: &bfrt::Update,
+) -> Checked<(Prepared, Option<Pipes>)> {
     let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
         return invalid("the update's entity is not set");
     };
@@ -46,17 +47,19 @@ pub fn prepare(loaded: &Arc<Loaded>, target: Target, update: &bfrt::Update) -> C
     };
     match entity {
         entity::Entity::TableEntry(entry) => {
-            target.or(entry.entry_tgt.as_ref())?.check_write()?;
+            let pipes = target.or(entry.entry_tgt.as_ref())?.written(loaded, entry.table_id)?;
             if kind == update::Type::Unspecified {
                 return invalid("the update's type is not set");
             }
             if loaded.fixed.has(entry.table_id) {
-                return Ok(Prepared::Step(loaded.fixed.step(&loaded.program, kind, entry)?));
+                return Ok((Prepared::Step(loaded.fixed.step(&loaded.program, kind, entry)?), None));
             }
-            table_entry(loaded, kind, entry)
+            Ok((table_entry(loaded, kind, entry)?, pipes))
         }
-        entity::Entity::TableAttribute(attribute) => Ok(Prepared::Step(set_attribute(loaded, attribute)?)),
-        entity::Entity::TableOperation(operation) => Ok(Prepared::Step(operate(loaded, operation)?)),
+        entity::Entity::TableAttribute(attribute) => {
+            Ok((Prepared::Step(set_attribute(loaded, attribute)?), None))
+        }
+        entity::Entity::TableOperation(operation) => Ok((Prepared::Step(operate(loaded, operation)?), None)),
         entity::Entity::TableUsage(_) | entity::Entity::ObjectId(_) | entity::Entity::Handle(_) => {
             invalid("usage, object ids and handles can only be read")
         }
@@ -92,6 +95,12 @@ fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> 
         }
         Type::ModifyInc => refuse(Code::Unimplemented, "MODIFY_INC is not offered for this table"),
         Type::Insert if entry.is_default_entry => invalid("the default entry is always there; modify it"),
+        // Nobody can have changed it.
+        Type::Delete | Type::Reset
+            if entry.is_default_entry && loaded.table(entry.table_id)?.has_const_default_action =>
+        {
+            Ok(Prepared::Step(nothing()))
+        }
         Type::Delete | Type::Reset if entry.is_default_entry => {
             let reset = TableEntry { data: None, ..entry.clone() };
             plain(v1::update::Type::Modify, translation.entity(&reset)?)
@@ -159,7 +168,12 @@ fn merge(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
         let Some(there) = there.first() else {
             return refuse(Code::NotFound, "there is no such entry");
         };
-        let there = loaded.translation.entry(there)?;
+        let mut there = there.clone();
+        if let Some(v1::entity::Entity::TableEntry(entry)) = &mut there.entity {
+            // The whole time to live stays, not what is left of it.
+            entry.time_since_last_hit = None;
+        }
+        let there = loaded.translation.entry(&there)?;
         let merged = TableEntry { data: Some(merged(there.data, entry.data.clone())), ..entry };
         let update = v1::Update {
             r#type: v1::update::Type::Modify as i32,
@@ -225,6 +239,11 @@ fn clear(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
     Ok(Step { snapshot: Some(saved), change })
 }
 
+/// All entries of a table, to be read.
+fn all_of(table_id: u32) -> TableEntry {
+    TableEntry { table_id, ..Default::default() }
+}
+
 fn nothing() -> Step {
     Step { snapshot: None, change: Box::new(|_, _| Ok(())) }
 }
@@ -242,7 +261,7 @@ fn operate(loaded: &Loaded, operation: &TableOperation) -> Checked<Step> {
     invalid(format!("table `{}` has no operation `{name}`; it has {offered}", table.name))
 }
 
-fn set_attribute(loaded: &Loaded, given: &TableAttribute) -> Checked<Step> {
+fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> {
     use table_attribute::Attribute;
     let table = loaded.table(given.table_id)?;
     let not_offered = |what: &str| {
@@ -251,17 +270,51 @@ fn set_attribute(loaded: &Loaded, given: &TableAttribute) -> Checked<Step> {
     match &given.attribute {
         None => invalid(format!("table `{}`: the attribute is not set", table.name)),
         Some(Attribute::EntryScope(scope)) => {
-            let all = Some(mode::Scope::Predef(mode::PredefinedMode::All as i32));
-            let scopes = [&scope.gress_scope, &scope.pipe_scope, &scope.prsr_scope];
-            if scopes.into_iter().flatten().any(|mode| mode.scope.is_some() && mode.scope != all) {
+            for part in [&scope.gress_scope, &scope.prsr_scope] {
+                if Scope::read(part.as_ref())? != Scope::All {
+                    return not_offered("an entry scope of directions or parsers other than ALL");
+                }
+            }
+            let pipes = Scope::read(scope.pipe_scope.as_ref())?;
+            if !loaded.translation.has_keys(given.table_id) && pipes != Scope::All {
                 return not_offered("an entry scope other than ALL");
             }
-            Ok(nothing())
+            let (wanted, table) = (loaded.translation.request(&all_of(given.table_id))?, given.table_id);
+            let queries = query(&loaded.program, &wanted)?;
+            let (saved, changed) = (loaded.clone(), loaded.clone());
+            let snapshot: Snapshot = Box::new(move |_| {
+                let before = saved.settings.scope(table);
+                Box::new(move |_| saved.settings.set_scope(table, before))
+            });
+            let change: Change = Box::new(move |switch, now| {
+                let is_own = |entity: &v1::Entity| !matches!(&entity.entity, Some(v1::entity::Entity::TableEntry(e)) if e.is_const);
+                let is_same = changed.settings.scope(table) == pipes;
+                if !is_same && found(queries, switch, now)?.iter().any(is_own) {
+                    return invalid(
+                        "the entry scope can't change while the table has entries; delete them first",
+                    );
+                }
+                changed.settings.set_scope(table, pipes);
+                Ok(())
+            });
+            Ok(Step { snapshot: Some(snapshot), change })
         }
         Some(Attribute::ByteCountAdj(adjust)) if adjust.byte_count_adjust == 0 => Ok(nothing()),
         Some(Attribute::ByteCountAdj(_)) => not_offered("a byte count adjustment other than 0"),
-        Some(Attribute::IdleTable(_)) if table.attributes.iter().any(|name| name == "IdleTimeout") => {
-            Ok(nothing())
+        Some(Attribute::IdleTable(idle)) if table.attributes.iter().any(|name| name == "IdleTimeout") => {
+            if idle.enable && idle.idle_table_mode() == idle_table::IdleTableMode::IdleTablePollMode {
+                return not_offered("the poll mode of idle entries");
+            }
+            let (changed, saved, table, idle) = (loaded.clone(), loaded.clone(), given.table_id, *idle);
+            let snapshot: Snapshot = Box::new(move |_| {
+                let before = saved.settings.idle(table);
+                Box::new(move |_| saved.settings.set_idle(table, before))
+            });
+            let change: Change = Box::new(move |_, _| {
+                changed.settings.set_idle(table, idle);
+                Ok(())
+            });
+            Ok(Step { snapshot: Some(snapshot), change })
         }
         Some(Attribute::IdleTable(_)) => invalid(format!("table `{}` has no idle timeout", table.name)),
         Some(Attribute::DynKeyMask(_)) => not_offered("a mask of the key"),

@@ -141,6 +141,11 @@ pub async fn serve_both(
     }
     let (stop, stopping) = watch::channel(false);
     let mut ending = stopping.clone();
+    let noticed = match &bfrt {
+        Some(_) => Some(bfruntime::Service::new(device.clone(), stopping.clone()).await),
+        None => None,
+    };
+    let service = noticed.clone();
     let (forwarded, counter) = (device.clone(), handle.clone());
     let forward = tokio::spawn(async move {
         let mut digests_at = None;
@@ -161,11 +166,18 @@ pub async fn serve_both(
                     }
                 }
                 Some(Event::Idle(entries)) => {
-                    if !forwarded.idle(entries, SystemTime::now()).await {
+                    let known = match &noticed {
+                        Some(service) => service.idle(&entries).await,
+                        None => false,
+                    };
+                    if !forwarded.idle(entries, SystemTime::now()).await && !known {
                         counter.count_lost();
                     }
                 }
                 Some(Event::Digest(message)) => {
+                    if let Some(service) = &noticed {
+                        service.digest(&message).await;
+                    }
                     let now = clock::now();
                     forwarded.digest(message, now).await;
                     digests_at = forwarded.send_digests(now).await;
@@ -187,9 +199,8 @@ pub async fn serve_both(
         entrance.open(listener)
     };
     let incoming = entrance(listener);
-    let bfrt = match bfrt {
-        Some(listener) => {
-            let service = bfruntime::Service::new(device.clone(), stopping.clone()).await;
+    let bfrt = match bfrt.zip(service) {
+        Some((listener, service)) => {
             let (incoming, mut ending) = (entrance(listener), stopping.clone());
             let ended = async move {
                 let _ = ending.wait_for(|stop| *stop).await;

@@ -1,0 +1,203 @@
+//! What clients set for whole tables, and handles of entries; it ends with the program.
+
+use super::lookup::invalid;
+use p4rack_entities::{Checked, refuse};
+use p4rack_p4rt::bfrt_proto::{IdleTable, Mode, TableEntry, TableKey, idle_table, mode};
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::Pipes;
+use prost::Message;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Maximum handles, and maximum idle entries that are remembered as reported.
+const MOST: usize = 1 << 18;
+/// Interval in milliseconds at which drivers look for idle entries unless a client sets another one.
+const QUERY_MS: u32 = 5000;
+
+/// Which pipes have entries of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// All pipes have the same entries.
+    #[default]
+    All,
+    /// Each pipe has its own.
+    Single,
+    /// Sets of pipes, a byte each.
+    Sets(u64),
+}
+
+impl Scope {
+    /// The scope in an attribute.
+    pub fn read(mode: Option<&Mode>) -> Checked<Scope> {
+        match mode.and_then(|mode| mode.scope) {
+            None => Ok(Scope::All),
+            Some(mode::Scope::Predef(kind)) if kind == mode::PredefinedMode::All as i32 => Ok(Scope::All),
+            Some(mode::Scope::Predef(kind)) if kind == mode::PredefinedMode::Single as i32 => {
+                Ok(Scope::Single)
+            }
+            Some(mode::Scope::Predef(kind)) => invalid(format!("there is no entry scope {kind}")),
+            Some(mode::Scope::UserDefined(sets)) => {
+                let all = sets.to_be_bytes();
+                let twice =
+                    all.iter().fold((0, 0), |(seen, twice), set| (seen | set, twice | (seen & set))).1;
+                if twice != 0 {
+                    return invalid(format!("the entry scope 0x{sets:x} has a pipe in two sets"));
+                }
+                Ok(Scope::Sets(sets))
+            }
+        }
+    }
+
+    /// As a message.
+    pub fn message(self) -> Mode {
+        let scope = match self {
+            Scope::All => mode::Scope::Predef(mode::PredefinedMode::All as i32),
+            Scope::Single => mode::Scope::Predef(mode::PredefinedMode::Single as i32),
+            Scope::Sets(sets) => mode::Scope::UserDefined(sets),
+        };
+        Mode { scope: Some(scope), args: 0 }
+    }
+
+    /// The pipes that an entry for one pipe is in. Errors: this pipe stands for none.
+    pub fn pipes(self, pipe: u32) -> Checked<Pipes> {
+        match self {
+            Scope::Single => Ok(Pipes::of([pipe as usize])),
+            Scope::All => {
+                invalid(format!("entries have the scope of all pipes; name all, 0xffff, not pipe {pipe}"))
+            }
+            Scope::Sets(sets) => {
+                let own =
+                    sets.to_be_bytes().into_iter().find(|set| *set != 0 && set.trailing_zeros() == pipe);
+                match own {
+                    Some(set) => Ok(Pipes::of((0..8).filter(|at| set >> at & 1 != 0))),
+                    None => refuse(
+                        Code::NotFound,
+                        format!("pipe {pipe} is not the lowest one of a set of the entry scope 0x{sets:x}"),
+                    ),
+                }
+            }
+        }
+    }
+}
+
+/// An entry: its table, its pipe and its key, serialised.
+type Place = (u32, u32, Vec<u8>);
+
+#[derive(Debug, Default)]
+struct State {
+    scopes: HashMap<u32, Scope>,
+    idle: HashMap<u32, IdleTable>,
+    /// When the entries that were reported as idle were last hit, in nanoseconds.
+    reported: HashMap<(u32, Vec<u8>), u64>,
+    handles: HashMap<Place, u32>,
+    /// What a handle less one stands for.
+    places: Vec<Place>,
+}
+
+/// The settings of a program's tables.
+#[derive(Debug, Default)]
+pub struct Settings(Mutex<State>);
+
+impl Settings {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No change can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The entry scope of a table.
+    pub fn scope(&self, table_id: u32) -> Scope {
+        self.state().scopes.get(&table_id).copied().unwrap_or_default()
+    }
+
+    /// Sets it.
+    pub fn set_scope(&self, table_id: u32, scope: Scope) {
+        self.state().scopes.insert(table_id, scope);
+    }
+
+    /// How a table's idle entries are found; at first not at all.
+    pub fn idle(&self, table_id: u32) -> IdleTable {
+        let notify = idle_table::IdleTableMode::IdleTableNotifyMode as i32;
+        let none = IdleTable { ttl_query_interval: QUERY_MS, idle_table_mode: notify, ..Default::default() };
+        self.state().idle.get(&table_id).copied().unwrap_or(none)
+    }
+
+    /// Sets it. A table whose idle entries are not looked for has the default interval.
+    pub fn set_idle(&self, table_id: u32, mut given: IdleTable) {
+        if given.idle_table_mode() == idle_table::IdleTableMode::IdleTablePollMode {
+            given.ttl_query_interval = 0;
+        } else if !given.enable || given.ttl_query_interval == 0 {
+            given.ttl_query_interval = QUERY_MS;
+        }
+        let mut state = self.state();
+        state.idle.insert(table_id, given);
+        state.reported.retain(|(table, _), _| *table != table_id);
+    }
+
+    /// Whether an idle entry is to be reported: once, until it was hit again.
+    pub fn reports(&self, table_id: u32, key: &TableKey, last_hit_ns: u64) -> bool {
+        let mut state = self.state();
+        if state.reported.len() >= MOST {
+            state.reported.clear();
+        }
+        state.reported.insert((table_id, key.encode_to_vec()), last_hit_ns) != Some(last_hit_ns)
+    }
+
+    /// The handle of an entry. Errors: there are too many.
+    pub fn handle(&self, table_id: u32, pipe: u32, key: &TableKey) -> Checked<u32> {
+        let mut state = self.state();
+        let place = (table_id, pipe, key.encode_to_vec());
+        if let Some(handle) = state.handles.get(&place) {
+            return Ok(*handle);
+        }
+        if state.places.len() >= MOST {
+            return refuse(Code::ResourceExhausted, format!("{MOST} handles are in use, which is the limit"));
+        }
+        state.places.push(place.clone());
+        let handle = state.places.len() as u32;
+        state.handles.insert(place, handle);
+        Ok(handle)
+    }
+
+    /// The entry with a handle, with the key in place of it, and its pipe.
+    pub fn with_key(&self, entry: &TableEntry, handle: u32) -> Checked<(TableEntry, u32)> {
+        use p4rack_p4rt::bfrt_proto::table_entry::Value;
+        let state = self.state();
+        let place = (handle as usize).checked_sub(1).and_then(|at| state.places.get(at));
+        let place = place.filter(|(table, ..)| *table == entry.table_id);
+        let Some((_, pipe, key)) = place else {
+            return refuse(Code::NotFound, format!("the table has no entry with handle {handle}"));
+        };
+        let key = TableKey::decode(&key[..]).map(Value::Key).ok();
+        Ok((TableEntry { value: key, ..entry.clone() }, *pipe))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test that cannot go on should panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_pipes_are_named_by_their_lowest() {
+        let sets = Scope::read(Some(&Scope::Sets(0xc03).message())).unwrap();
+        assert_eq!(sets.pipes(0).unwrap(), Pipes::of([0, 1]));
+        assert_eq!(sets.pipes(2).unwrap(), Pipes::of([2, 3]));
+        assert!(sets.pipes(1).is_err() && sets.pipes(3).is_err() && Scope::All.pipes(0).is_err());
+        assert!(Scope::read(Some(&Scope::Sets(0x303).message())).is_err(), "pipe 0 is in both");
+        assert_eq!(Scope::Single.pipes(3).unwrap(), Pipes::of([3]));
+    }
+
+    #[test]
+    fn handles_stay_and_idle_entries_are_reported_once() {
+        let settings = Settings::default();
+        let key = TableKey::default();
+        assert_eq!(settings.handle(7, 0, &key).unwrap(), settings.handle(7, 0, &key).unwrap());
+        let second = settings.handle(7, 1, &key).unwrap();
+        let entry = TableEntry { table_id: 7, ..Default::default() };
+        assert_eq!(settings.with_key(&entry, second).unwrap().1, 1);
+        assert!(settings.with_key(&entry, 9).is_err() && settings.with_key(&entry, 0).is_err());
+        assert!(
+            settings.reports(7, &key, 5) && !settings.reports(7, &key, 5) && settings.reports(7, &key, 6)
+        );
+    }
+}
