@@ -42,6 +42,8 @@ pub struct DaemonConfig {
     pub cpu_port: Option<u16>,
     /// The port that means "drop".
     pub drop_port: u16,
+    /// Pipes with entries and cells of their own, for architectures that have several.
+    pub pipes: usize,
     /// Nanoseconds per unit of the timestamps in `standard_metadata`.
     pub time_unit_ns: u64,
     /// P4Runtime device id.
@@ -218,6 +220,7 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
         reserved_bytes: config.reserved_bytes,
         cpu_port: config.cpu_port,
         drop_port: config.drop_port,
+        pipes: config.pipes,
         time_unit_ns: config.time_unit_ns,
         seed: clock::wall_ns(),
         ..Config::default()
@@ -259,6 +262,7 @@ mod tests {
             reserved_bytes: 0,
             cpu_port: Some(510),
             drop_port: 511,
+            pipes: 1,
             time_unit_ns: 1,
             device_id: 1,
             grpc_addr: grpc_addr.parse().unwrap(),

@@ -23,6 +23,8 @@ cargo xtask COMMAND
   fuzz [SECS]   run every fuzz target for SECS seconds each (default 10)
   dependencies  licences, duplicates, sources and known faults of what p4rack is made of
   python        PyPI's P4Runtime clients and the PTF suite against the switch
+  tna-examples FOLDER [PART,…]
+                open-p4studio's tests, unchanged, against the switch; FOLDER is a copy of it, PART in a test's name
   tidy          only what needs no build: the crate graph, circles of modules, names, lengths
   graph         print who uses whom: the crates, and the modules of each crate
   bless         rewrite the golden files: generated text and code, results; read the diff before you commit it
@@ -107,6 +109,10 @@ fn main() -> ExitCode {
         ["python"] => {
             build_binary(&mut report);
             setup::python(&mut report);
+        }
+        ["tna-examples", folder, only @ ..] if only.len() <= 1 => {
+            build_binary(&mut report);
+            setup::tna_examples(&mut report, Path::new(folder), only.first().unwrap_or(&""));
         }
         ["bless"] => {
             // With a part of the workspace, dependencies would get other features and be built anew.

@@ -79,6 +79,17 @@ pub fn python(report: &mut Report) {
     }
 }
 
+/// Runs the tests of a copy of open-p4studio, or those with this in their names.
+pub fn tna_examples(report: &mut Report, folder: &Path, only: &str) {
+    let tests = root().join("tests/python/tna");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    if let Some(python) = environment(report, ".venv-tna", &[tests.join("requirements.txt")]) {
+        let mut run = Command::new(&python);
+        run.arg(tests.join("run.py")).arg(folder).arg("--binary").arg(target.join("verify/p4rack"));
+        report.step("open-p4studio's tests", run.args(["--only", only]));
+    }
+}
+
 /// Creates a virtual environment in the workspace and returns its Python.
 pub fn environment(report: &mut Report, name: &str, requirements: &[PathBuf]) -> Option<PathBuf> {
     let venv = root().join(name);

@@ -134,6 +134,11 @@ impl Translation {
         matches!(object, Ok(Object::Counter(_) | Object::Meter(_) | Object::Register(_)))
     }
 
+    /// Whether a table's entries are the cells of a register.
+    pub fn is_register(&self, table_id: u32) -> bool {
+        matches!(self.object(table_id), Ok(Object::Register(_)))
+    }
+
     /// Whether a table's entries have key fields, not a number.
     pub fn has_keys(&self, table_id: u32) -> bool {
         matches!(self.object(table_id), Ok(Object::Table(_)))

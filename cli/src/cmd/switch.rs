@@ -98,6 +98,9 @@ struct RunArgs {
     /// CPU port, for packets of the controller, 1 to 511 [default: 510]
     #[arg(long, value_name = "PORT", value_parser = special_port())]
     cpu_port: Option<u16>,
+    /// Pipes with entries and cells of their own, for TNA, 1 to 4; as many as the ports' numbers need if that is more
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    pipes: u8,
     /// Port that means "drop", 1 to 511
     #[arg(long, value_name = "PORT", default_value_t = 511, value_parser = special_port())]
     drop_port: u16,
@@ -192,6 +195,7 @@ pub fn run(args: Args) -> ExitCode {
         reserved_bytes: args.reserve,
         cpu_port,
         drop_port: args.drop_port,
+        pipes: args.pipes.into(),
         time_unit_ns: args.time_unit_ns.unwrap_or(like.time_unit_ns()),
         device_id: args.device_id.unwrap_or(like.device_id()),
         grpc_addr: args.grpc_server_addr,

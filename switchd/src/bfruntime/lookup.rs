@@ -57,6 +57,11 @@ impl Target {
         Ok(target)
     }
 
+    /// The same, of one pipe.
+    pub fn of_pipe(self, pipe_id: u32) -> Target {
+        Target { device: TargetDevice { pipe_id, ..self.device }, ..self }
+    }
+
     /// As a message.
     pub fn message(self) -> TargetDevice {
         self.device

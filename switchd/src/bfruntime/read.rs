@@ -193,6 +193,9 @@ impl Answering<'_> {
                 Err(error) => Err(error),
             });
         }
+        if loaded.pipes > 1 && target.pipe().is_none() && loaded.translation.is_register(entry.table_id) {
+            return self.of_each_pipe(target, entry, wanted).await;
+        }
         let mut reading = self.begin(wanted);
         loop {
             if let Some(outcomes) = reading.outcomes() {
@@ -211,6 +214,42 @@ impl Answering<'_> {
                     Ok(found) => self.give_entry(entry, found).await?,
                     Err(error) => return Ok(Err(error)),
                 }
+            }
+        }
+    }
+
+    /// Reads registers: cells with a value of each pipe.
+    async fn of_each_pipe(
+        &mut self,
+        target: Target,
+        entry: &TableEntry,
+        wanted: Vec<v1::Entity>,
+    ) -> Result<Checked<()>, Status> {
+        let targets: Vec<Target> = (0..self.loaded.pipes).map(|pipe| target.of_pipe(pipe)).collect();
+        let mut readings: Vec<Reading> = targets.iter().map(|_| self.begin(wanted.clone())).collect();
+        loop {
+            let failed = |outcomes: &Vec<Checked<()>>| outcomes.iter().find_map(|one| one.clone().err());
+            if let Some(outcomes) = readings[0].outcomes() {
+                return Ok(failed(outcomes).map_or(Ok(()), Err));
+            }
+            // All pipes have the same cells, in the same order.
+            let mut cells: Vec<TableEntry> = Vec::new();
+            for (target, reading) in targets.iter().zip(std::mem::take(&mut readings)) {
+                let (rest, found) = self.part(*target, reading).await?;
+                readings.push(rest);
+                for (at, entity) in found.into_iter().flat_map(Found::messages).enumerate() {
+                    let cell = match self.loaded.translation.entry(&entity) {
+                        Ok(cell) => cell,
+                        Err(error) => return Ok(Err(error)),
+                    };
+                    match (cells.get_mut(at).and_then(|first| first.data.as_mut()), cell.data) {
+                        (Some(first), Some(data)) => first.fields.extend(data.fields),
+                        (_, data) => cells.push(TableEntry { data, ..cell }),
+                    }
+                }
+            }
+            for cell in cells {
+                self.give_entry(entry, cell).await?;
             }
         }
     }

@@ -276,7 +276,8 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
                 }
             }
             let pipes = Scope::read(scope.pipe_scope.as_ref())?;
-            if !loaded.translation.has_keys(given.table_id) && pipes != Scope::All {
+            let has_cells = loaded.translation.has_cells(given.table_id);
+            if !loaded.translation.has_keys(given.table_id) && !has_cells && pipes != Scope::All {
                 return not_offered("an entry scope other than ALL");
             }
             let (wanted, table) = (loaded.translation.request(&all_of(given.table_id))?, given.table_id);
@@ -289,7 +290,8 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
             let change: Change = Box::new(move |switch, now| {
                 let is_own = |entity: &v1::Entity| !matches!(&entity.entity, Some(v1::entity::Entity::TableEntry(e)) if e.is_const);
                 let is_same = changed.settings.scope(table) == pipes;
-                if !is_same && found(queries, switch, now)?.iter().any(is_own) {
+                // Cells are always there.
+                if !is_same && !has_cells && found(queries, switch, now)?.iter().any(is_own) {
                     return invalid(
                         "the entry scope can't change while the table has entries; delete them first",
                     );

@@ -7,3 +7,4 @@ mod exact;
 mod limits;
 mod rig;
 mod serving;
+mod settings;

@@ -4,7 +4,8 @@
 
 header ethernet_t { bit<48> dst; bit<48> src; bit<16> etherType; }
 struct headers_t { ethernet_t ethernet; }
-struct metadata_t { }
+struct metadata_t { bit<9> port; }
+struct learn_t { bit<48> src; bit<9> port; }
 
 parser P(packet_in packet, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig) {
     state start {
@@ -38,6 +39,7 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     table routes {
         key = { hdr.ethernet.dst : lpm; }
         actions = { deny; send; }
+        idle_timeout = true;
         size = 128;
     }
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) spread;
@@ -50,6 +52,8 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
         size = 128;
     }
     apply {
+        meta.port = ig.ingress_port;
+        dprsr.digest_type = 1;
         routes.apply();
         balanced.apply();
         seen.count(ig.ingress_port);
@@ -61,7 +65,11 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
 
 control D(packet_out packet, inout headers_t hdr, in metadata_t meta,
           in ingress_intrinsic_metadata_for_deparser_t dprsr) {
-    apply { packet.emit(hdr.ethernet); }
+    Digest<learn_t>() learn;
+    apply {
+        if (dprsr.digest_type == 1) { learn.pack({ hdr.ethernet.src, meta.port }); }
+        packet.emit(hdr.ethernet);
+    }
 }
 
 struct none_t { }

@@ -28,6 +28,7 @@ pub const ALL: TargetDevice = TargetDevice { device_id: 0, pipe_id: 0xffff, dire
 pub struct Rig {
     pub addr: String,
     pub p4runtime: String,
+    pub handle: core::Handle,
     stop: Arc<AtomicBool>,
 }
 
@@ -39,17 +40,19 @@ impl Drop for Rig {
 
 impl Rig {
     pub async fn start() -> Rig {
-        let (handle, mut jobs, _events, from_plane) = core::channel().unwrap();
+        let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         std::thread::spawn(move || {
             let ports = (1..=4).map(|port| PortConfig::new(port, 0)).collect();
             let mut switch = Switch::new(Config { ports, ..Config::default() });
-            let mut poller = Poller::new();
+            let (mut poller, mut frame) = (Poller::new(), Vec::new());
             poller.add(&jobs).unwrap();
             while !stopped.load(Ordering::Relaxed) {
                 poller.wait(Some(clock::now() + Nanos::from_millis(1))).unwrap();
                 jobs.run_pending(&mut switch, clock::now());
+                while switch.poll_transmit(clock::now(), &mut frame).is_some() {}
+                events.send_pending(&mut switch, &mut frame);
             }
         });
         let any = || bind("127.0.0.1:0".parse().unwrap());
@@ -57,11 +60,11 @@ impl Rig {
         let addr = bfrt.local_addr().unwrap().to_string();
         let own = p4runtime.local_addr().unwrap();
         let config = ServerConfig::new(own, 1);
-        let gone = handle.clone();
+        let (gone, inside) = (handle.clone(), handle.clone());
         tokio::spawn(serve_both(p4runtime, Some(bfrt), handle, from_plane, config, async move {
             gone.gone().await
         }));
-        Rig { addr, p4runtime: own.to_string(), stop }
+        Rig { addr, p4runtime: own.to_string(), handle: inside, stop }
     }
 
     /// A client with the program, bound to it.
@@ -108,7 +111,15 @@ impl Client {
     pub async fn subscribe(rig: &Rig, id: u32) -> Result<Client, String> {
         let mut grpc = BfRuntimeClient::connect(format!("http://{}", rig.addr)).await.unwrap();
         let (out, requests) = mpsc::channel(4);
-        let update = Some(stream_message_request::Update::Subscribe(Subscribe::default()));
+        let wanted = subscribe::Notifications {
+            enable_learn_notifications: true,
+            enable_idletimeout_notifications: true,
+            ..Default::default()
+        };
+        let update = Some(stream_message_request::Update::Subscribe(Subscribe {
+            notifications: Some(wanted),
+            ..Default::default()
+        }));
         out.send(StreamMessageRequest { client_id: id, update }).await.unwrap();
         let mut stream = grpc.stream_channel(ReceiverStream::new(requests)).await.unwrap().into_inner();
         match stream.message().await.unwrap().unwrap().update {

@@ -1,0 +1,154 @@
+//! Scopes of entries, handles, and what the bound client hears of by itself.
+
+use crate::rig::*;
+use p4rack_bfrt::{Entry, Match};
+use p4rack_p4rt::bfrt_proto::update::Type;
+use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
+use p4rack_p4rt::bfrt_proto::*;
+use p4rack_p4rt::google::rpc;
+use std::time::Duration;
+use stream_message_response::Update as Told;
+
+fn attribute(table_id: u32, attribute: table_attribute::Attribute) -> Update {
+    let attribute = TableAttribute { table_id, attribute: Some(attribute) };
+    let entity = Some(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) });
+    Update { r#type: 0, entity }
+}
+
+fn scope(table_id: u32, pipes: mode::Scope) -> Update {
+    let pipe_scope = Some(Mode { scope: Some(pipes), args: 0 });
+    let scope = EntryScope { pipe_scope, ..Default::default() };
+    attribute(table_id, table_attribute::Attribute::EntryScope(scope))
+}
+
+#[tokio::test]
+async fn pipes_have_entries_of_their_own_where_the_scope_says_so() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let table_id = schema.table("exact_dst").unwrap().id;
+    let in_pipe = |pipe_id: u32| TableEntry {
+        entry_tgt: Some(TargetDevice { pipe_id, ..ALL }),
+        ..to(1, 1).build(&schema).unwrap()
+    };
+    let single = mode::Scope::Predef(mode::PredefinedMode::Single as i32);
+    assert!(client.one(Type::Insert, in_pipe(0)).await.unwrap_err().1.contains("scope of all pipes"));
+    client.write(Atomicity::ContinueOnError, vec![scope(table_id, single)]).await.unwrap();
+    client.one(Type::Insert, in_pipe(0)).await.unwrap();
+    let other = client.one(Type::Insert, in_pipe(1)).await.unwrap_err();
+    assert!(other.1.contains("there is no pipe 1"), "{other:?}");
+    // A scope stays while there are entries; sets of pipes don't overlap.
+    let sets = mode::Scope::UserDefined(0xc03);
+    let late = client.write(Atomicity::ContinueOnError, vec![scope(table_id, sets)]).await.unwrap_err();
+    assert!(errors(&late)[0].1.contains("can't change"), "{late:?}");
+    let read = TableEntry { data: None, ..in_pipe(0) };
+    let found = client.read(vec![entity::Entity::TableEntry(read)]).await.unwrap();
+    let Some(entity::Entity::TableEntry(found)) = &found[0].entity else { panic!("{found:?}") };
+    assert_eq!(found.entry_tgt, in_pipe(0).entry_tgt, "as it was asked for");
+    client.one(Type::Delete, in_pipe(0)).await.unwrap();
+    client.write(Atomicity::ContinueOnError, vec![scope(table_id, sets)]).await.unwrap();
+    let twice = vec![scope(table_id, mode::Scope::UserDefined(0x101))];
+    assert!(client.write(Atomicity::ContinueOnError, twice).await.is_err());
+}
+
+#[tokio::test]
+async fn an_entry_is_read_by_its_handle() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let entry = to(5, 2).build(&schema).unwrap();
+    let Some(table_entry::Value::Key(key)) = entry.value.clone() else { panic!("{entry:?}") };
+    let asked = HandleId { table_id: entry.table_id, value: Some(handle_id::Value::Key(key)) };
+    let absent = client.read(vec![entity::Entity::Handle(asked.clone())]).await.unwrap_err();
+    assert_eq!(errors(&absent)[0].0, rpc::Code::NotFound as i32);
+    client.one(Type::Insert, entry.clone()).await.unwrap();
+    let found = client.read(vec![entity::Entity::Handle(asked)]).await.unwrap();
+    let Some(entity::Entity::Handle(HandleId { value: Some(handle_id::Value::HandleId(handle)), .. })) =
+        found[0].entity
+    else {
+        panic!("{found:?}")
+    };
+    let by_handle = |handle| {
+        let value = Some(table_entry::Value::HandleId(handle));
+        entity::Entity::TableEntry(TableEntry { table_id: entry.table_id, value, ..Default::default() })
+    };
+    let found = client.read(vec![by_handle(handle)]).await.unwrap();
+    let Some(entity::Entity::TableEntry(found)) = &found[0].entity else { panic!("{found:?}") };
+    assert_eq!((&found.value, &found.entry_tgt), (&entry.value, &None));
+    let unknown = client.read(vec![by_handle(handle + 1)]).await.unwrap_err();
+    assert_eq!(errors(&unknown)[0].0, rpc::Code::NotFound as i32);
+}
+
+#[tokio::test]
+async fn deletions_of_what_is_not_there_may_count_as_done() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let delete = |ignore: bool| {
+        let updates = vec![update(Type::Delete, to(1, 1).build(&schema).unwrap())];
+        let request = WriteRequest { target: Some(ALL), updates, p4_name: NAME.into(), ..Default::default() };
+        let mut request = tonic::Request::new(request);
+        if ignore {
+            request.metadata_mut().insert("ignore_not_found", "1".parse().unwrap());
+        }
+        request
+    };
+    assert!(client.grpc.write(delete(false)).await.is_err());
+    client.grpc.write(delete(true)).await.unwrap();
+}
+
+/// The next message but those about installations; `None` if there is none for a while.
+async fn told(client: &mut Client) -> Option<Told> {
+    loop {
+        match tokio::time::timeout(Duration::from_millis(400), client.stream.message())
+            .await
+            .ok()?
+            .unwrap()?
+            .update
+        {
+            Some(Told::SetForwardingPipelineConfigResponse(_)) => {}
+            update => return update,
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_bound_client_gets_digests_with_their_pipe() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let mut frame = vec![0; 64];
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+    rig.handle.call(move |switch, now| switch.handle_frame(3, &frame, now)).await.unwrap();
+    let Some(Told::Digest(digest)) = told(&mut client).await else { panic!("no digest") };
+    let values: Vec<_> = digest.data[0].fields.iter().map(|field| field.value.clone().unwrap()).collect();
+    let stream = |bytes: &[u8]| data_field::Value::Stream(bytes.to_vec());
+    assert_eq!(values, [stream(&[2, 0, 0, 0, 0, 9]), stream(&[0, 3])]);
+    assert_eq!(digest.target.unwrap().pipe_id, 0);
+}
+
+#[tokio::test]
+async fn idle_entries_are_reported_once() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let table_id = schema.table("routes").unwrap().id;
+    let idle = |enable| {
+        let notify = idle_table::IdleTableMode::IdleTableNotifyMode as i32;
+        let set = IdleTable { enable, ttl_query_interval: 30, idle_table_mode: notify, ..Default::default() };
+        attribute(table_id, table_attribute::Attribute::IdleTable(set))
+    };
+    let route =
+        Entry::of("routes").key("hdr.ethernet.dst", Match::Lpm(vec![2, 0, 0, 0, 0, 0], 8)).action("send");
+    let route =
+        route.data("port", 1u16).data("queue", 0u16).data("$ENTRY_TTL", 40u32).build(&schema).unwrap();
+    client.one(Type::Insert, route.clone()).await.unwrap();
+    assert!(told(&mut client).await.is_none(), "nobody asked for it");
+    client.write(Atomicity::ContinueOnError, vec![idle(true)]).await.unwrap();
+    let Some(Told::IdleTimeoutNotification(found)) = told(&mut client).await else { panic!("not reported") };
+    assert_eq!(found.table_entry.unwrap().value, route.value);
+    assert!(told(&mut client).await.is_none(), "once is enough");
+    let left = &client.entries(&schema, "routes").await[0];
+    assert_eq!(left.get("$ENTRY_TTL").unwrap().number(), Some(0));
+    client.write(Atomicity::ContinueOnError, vec![idle(false)]).await.unwrap();
+    assert_eq!(client.entries(&schema, "routes").await[0].get("$ENTRY_TTL").unwrap().number(), Some(40));
+}

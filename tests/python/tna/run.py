@@ -1,0 +1,262 @@
+"""Runs open-p4studio's PTF tests, unchanged and with its own client, against the embedded switch.
+
+Each test class gets a namespace of its own, with the interfaces that it expects, and a switch that has just started.
+What the tests import is made in a scratch folder from the files of FOLDER, a copy of open-p4studio; nothing stays.
+
+    run.py FOLDER --binary p4rack [--only tna_register] [--keep LOGS]
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# Programs whose tests need no tables of the device but device_configuration.
+CLASS_A = """
+t2na_counter_true_egress_accounting tna_action_profile tna_alpm tna_bridged_md tna_checksum tna_counter tna_custom_hash
+tna_digest tna_dkm tna_exact_match tna_field_slice tna_idletimeout tna_lpm_match tna_meter_bytecount_adjust
+tna_meter_lpf_wred tna_operations tna_port_metadata tna_port_metadata_extern tna_ports tna_proxy_hash tna_pvs tna_random
+tna_range_match tna_register tna_resubmit tna_symmetric_hash tna_ternary_match tna_timestamp
+""".split()
+# Programs whose tests need other tables of the device, or install programs.
+CLASS_B = """
+bri_grpc_error bri_handle selector_resize tna_32q_2pipe tna_32q_multiprogram tna_action_selector tna_dyn_hashing tna_mirror
+tna_multicast tna_pktgen
+""".split()
+# Tests that need what no software switch has.
+EXCEPTIONS = {
+    "tna_counter.IndirectCounterLatencyTest": "Thrift services of the driver's process",
+    "tna_multicast.TestLag": "Thrift services of the driver's process",
+    "tna_exact_match.ExactMatchTimeoutTest": "a server that takes longer than 2 s for 200,000 entries",
+    "t2na_counter_true_egress_accounting": "a program for Tofino 2, and the tests run for Tofino",
+}
+PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
+CPU_PORT = 64
+# Seconds for a test class.
+PATIENCE = 100
+# Modules of the driver's process that tests import and do not use.
+STUBS = ["pal_rpc", "mc_pd_rpc", "conn_mgr_pd_rpc", "res_pd_rpc"]
+
+
+def fail(message):
+    sys.exit(f"tna-examples: {message}")
+
+
+def prepare(folder, scratch):
+    """Makes the packages that the tests import, and returns the folders to import from."""
+    source = folder / "pkgsrc/bf-drivers/src/bf_rt"
+    client = source / "bfruntime_grpc_client/python"
+    proto = source / "proto/bfruntime.proto"
+    tests = folder / "pkgsrc/ptf-modules/ptf-utils"
+    pktpy = folder / "pkgsrc/ptf-modules/bf-pktpy"
+    for needed in [client / "client.py", proto, tests / "bfruntime_client_base_tests.py", pktpy, folder / PROGRAMS]:
+        if not needed.exists():
+            fail(f"{needed} is missing; give a copy of https://github.com/p4lang/open-p4studio")
+    package = scratch / "tofino/bfrt_grpc"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    for name in ["client.py", "info_parse.py"]:
+        shutil.copy(client / name, package)
+    import google.rpc.status_pb2
+    from grpc_tools import protoc
+
+    includes = [proto.parent, Path(google.rpc.status_pb2.__file__).parents[2], Path(protoc.__file__).parent / "_proto"]
+    command = [sys.executable, "-m", "grpc_tools.protoc", *(f"-I{include}" for include in includes)]
+    command += [f"--python_out={package}", f"--grpc_python_out={package}", str(proto)]
+    if subprocess.run(command).returncode != 0:
+        fail("the client's messages can't be made")
+    stub = package / "bfruntime_pb2_grpc.py"
+    stub.write_text(stub.read_text().replace("import bfruntime_pb2 as", "from . import bfruntime_pb2 as"))
+    utilities = scratch / "p4testutils"
+    shutil.copytree(tests, utilities)
+    (utilities / "__init__.py").touch()
+    for name in STUBS:
+        (scratch / name).mkdir()
+        for module in ["__init__", "ttypes", name.removesuffix("_pd_rpc")]:
+            (scratch / name / f"{module}.py").touch()
+    # As their script orders them.
+    return [utilities, scratch / "tofino", package, scratch, pktpy]
+
+
+def ports_of(tests):
+    """Ports of the device, each with the number of the switch's and of the tests' interface."""
+    described = tests / "ports.json"
+    if described.exists():
+        ports = json.loads(described.read_text())["PortToVeth"]
+        return [(port["device_port"], port["veth1"], port["veth2"]) for port in ports]
+    return [(port, 2 * port, 2 * port + 1) for port in range(17)] + [(CPU_PORT, 250, 251)]
+
+
+def sources(folder):
+    """Program name, its P4 file, and the folder of its tests, for each test.py."""
+    for path in sorted((folder / PROGRAMS).glob("*/test.py")):
+        name = path.parent.name
+        text = path.parent / f"{name}.p4"
+        yield name, text if text.exists() else None, path.parent
+
+
+class Namespace:
+    """A namespace with pairs of interfaces."""
+
+    def __init__(self, name, ports):
+        self.name = name
+        self.run("ip", "netns", "add", name)
+        self.inside("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        lines = ["link set lo up"]
+        for _, ours, theirs in ports:
+            lines.append(f"link add veth{ours} mtu 10240 type veth peer name veth{theirs} mtu 10240")
+            lines += [f"link set veth{ours} up", f"link set veth{theirs} up"]
+        self.inside("ip", "-batch", "-", input="\n".join(lines), text=True)
+
+    def run(self, *command, **options):
+        return subprocess.run(command, check=True, **options)
+
+    def inside(self, *command, **options):
+        return self.run("ip", "netns", "exec", self.name, *command, **options)
+
+    def close(self):
+        subprocess.run(["ip", "netns", "del", self.name])
+
+
+def start(binary, namespace, program, folder, ports, log):
+    command = ["ip", "netns", "exec", namespace.name, str(binary), "switch", "run", str(program)]
+    command += ["-I", str(folder / PROGRAMS), "--bfrt-addr", "127.0.0.1:50052", "--pipes", "4"]
+    for port, ours, _ in ports:
+        command += ["-i", f"{port}@veth{ours}"]
+    switch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+    line = switch.stdout.readline()
+    return switch if line.startswith("ready") else (switch.wait() and None)
+
+
+def ptf(python_path, tests, name, ports):
+    command = [sys.executable, shutil.which("ptf", path=str(Path(sys.executable).parent)), "--test-dir", str(tests)]
+    for path in python_path:
+        command += ["--pypath", str(path)]
+    command += ["-pmm", "bf_pktpy.ptf.packet_pktpy", "--socket-recv-size", "10240"]
+    for port, _, theirs in ports:
+        command += ["--interface", f"0-{port}@veth{theirs}"]
+    given = dict(arch="tofino", p4_name=name, target="asic-model", use_pi="False", traffic_gen="None", test_seed="None")
+    given |= dict(num_pipes="4", pkt_size="100", port_mode="100g", counter_byte_adjust="0", reboot="none")
+    given |= dict(thrift_server="localhost", grpc_server="localhost", bfrt_grpc_port="50052", config_file="filename")
+    said = ";".join(f"{key}='{value}'" for key, value in given.items()) + ";setup=False;cleanup=False"
+    return command + ["--test-params", said]
+
+
+def environment(python_path):
+    paths = [str(path) for path in python_path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+
+
+class Runner:
+    def __init__(self, args, scratch):
+        self.args, self.scratch = args, scratch
+        self.paths = prepare(args.folder, scratch)
+        self.logs = args.keep or scratch / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def tests_of(self, name, tests):
+        command = ptf(self.paths, tests, name, ports_of(tests)) + ["--list-test-names"]
+        listed = subprocess.run(
+            command, env=environment(self.paths), capture_output=True, text=True, cwd=self.scratch, timeout=60
+        )
+        found = re.findall(r"^\s*(test\.\w+)\s*$", listed.stdout + listed.stderr, re.MULTILINE)
+        if not found:
+            (self.logs / f"{name}.list").write_text(listed.stdout + listed.stderr)
+        return [test.split(".")[1] for test in found]
+
+    def one(self, job):
+        number, name, program, tests, test = job
+        log = self.logs / f"{name}.{test}.log"
+        ports = ports_of(tests)
+        namespace = Namespace(f"tna{os.getpid()}-{number}", ports)
+        switch = None
+        try:
+            with log.open("w") as file:
+                switch = start(self.args.binary, namespace, program, self.args.folder, ports, file)
+                if switch is None:
+                    return "refused", self.reason(log)
+                command = ["ip", "netns", "exec", namespace.name, *ptf(self.paths, tests, name, ports), f"test.{test}"]
+                work = self.scratch / f"{name}.{test}"
+                work.mkdir()
+                child = subprocess.Popen(
+                    command, env=environment(self.paths), stdout=file, stderr=file, cwd=work, start_new_session=True
+                )
+                try:
+                    code = child.wait(timeout=PATIENCE)
+                except subprocess.TimeoutExpired:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+                    return "failed", f"not done within {PATIENCE} s"
+            return ("passed", "") if code == 0 else ("failed", self.reason(log))
+        finally:
+            if switch is not None:
+                switch.send_signal(signal.SIGTERM)
+                switch.wait()
+            namespace.close()
+
+    def reason(self, log):
+        """The last line that looks like an error."""
+        lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+        errors = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception|error)\b.*:|\s*details = ", line)]
+        return (errors[-1] if errors else lines[-1] if lines else "")[:160]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a copy of open-p4studio")
+    parser.add_argument("--binary", type=Path, required=True, help="p4rack")
+    parser.add_argument("--only", default="", help="programs or test classes whose name contains one of these, with commas")
+    parser.add_argument("--keep", type=Path, help="folder for the logs [default: none are kept]")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tests at once")
+    args = parser.parse_args()
+    args.folder, args.binary = args.folder.resolve(), args.binary.resolve()
+    if os.geteuid() != 0:
+        fail("namespaces and interfaces need root")
+    with tempfile.TemporaryDirectory(prefix="tna-examples-") as scratch:
+        runner = Runner(args, Path(scratch))
+        jobs = []
+        for name, program, tests in sources(args.folder):
+            if name not in CLASS_A + CLASS_B or program is None:
+                continue
+            for test in runner.tests_of(name, tests) or ["(its tests can't be read)"]:
+                if any(part in f"{name}.{test}" for part in args.only.split(",")):
+                    jobs.append((len(jobs), name, program, tests, test))
+        began = time.monotonic()
+        results = []
+        with ThreadPoolExecutor(args.jobs) as pool:
+            for job, (state, why) in zip(jobs, pool.map(runner.one, jobs)):
+                _, name, _, _, test = job
+                results.append((name, test, state))
+                print(f"{state:8} {name}.{test}{'  ' + why if why else ''}", flush=True)
+        summary(results, time.monotonic() - began)
+    sys.exit(any(state != "passed" and not is_excepted(name, test) for name, test, state in results))
+
+
+def is_excepted(name, test):
+    return name in EXCEPTIONS or f"{name}.{test}" in EXCEPTIONS
+
+
+def summary(results, seconds):
+    for title, names in [("A: faithful data plane", CLASS_A), ("B: further tables of the device", CLASS_B)]:
+        own = [result for result in results if result[0] in names]
+        counted = [state for name, test, state in own if not is_excepted(name, test)]
+        passed = counted.count("passed")
+        if counted:
+            share = 100 * passed / len(counted)
+            print(f"class {title}: {passed} of {len(counted)} pass ({share:.0f} %), {len(own) - len(counted)} excepted")
+    for full, why in EXCEPTIONS.items():
+        if any(full in (f"{name}.{test}", name) for name, test, _ in results):
+            print(f"excepted: {full} needs {why}")
+    print(f"{len(results)} tests in {seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
