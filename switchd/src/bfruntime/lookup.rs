@@ -2,6 +2,7 @@
 
 use super::DEVICE;
 use super::loaded::Loaded;
+use super::outcome::invalid;
 use super::settings::Scope;
 use p4rack_bfrt::{SchemaError, Table};
 use p4rack_entities::{Checked, refuse};
@@ -24,11 +25,6 @@ pub struct Target {
     device: TargetDevice,
     /// Pipes of the device.
     pipes: u32,
-}
-
-/// An error of a request that makes no sense.
-pub fn invalid<T>(message: impl Into<String>) -> Checked<T> {
-    refuse(Code::InvalidArgument, message)
 }
 
 impl Target {

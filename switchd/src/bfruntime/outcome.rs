@@ -1,7 +1,7 @@
 //! Errors of single updates and entities in BFRuntime. A Write or Read that fails in part ends with UNKNOWN, and
 //! `grpc-status-details-bin` holds one error for each part up to the last failed one.
 
-use p4rack_entities::Checked;
+use p4rack_entities::{Checked, refuse};
 use p4rack_p4rt::bfrt_proto::Error;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc;
@@ -11,6 +11,11 @@ use tonic::Status;
 
 /// Type URL of an error in an [`Any`].
 const TYPE_URL: &str = "type.googleapis.com/bfrt_proto.Error";
+
+/// An error of a request that makes no sense.
+pub fn invalid<T>(message: impl Into<String>) -> Checked<T> {
+    refuse(rpc::Code::InvalidArgument, message)
+}
 
 /// Converts an outcome to a message.
 fn message(outcome: &Checked<()>) -> Error {

@@ -1,6 +1,6 @@
 //! What clients set for whole tables, and handles of entries; it ends with the program.
 
-use super::lookup::invalid;
+use super::outcome::invalid;
 use p4rack_entities::{Checked, refuse};
 use p4rack_p4rt::bfrt_proto::{IdleTable, Mode, TableEntry, TableKey, idle_table, mode};
 use p4rack_p4rt::google::rpc::Code;

@@ -8,7 +8,8 @@
 
 use super::fixed::Step;
 use super::loaded::Loaded;
-use super::lookup::{Target, invalid};
+use super::lookup::Target;
+use super::outcome::invalid;
 use super::settings::Scope;
 use p4rack_entities::{
     Change, Checked, Found, Program, Query, Snapshot, Undo, change, query, query_keyed, refuse, snapshot,
