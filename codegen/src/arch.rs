@@ -1,5 +1,6 @@
 //! Architectures for which programs are generated.
 
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,6 +31,12 @@ impl fmt::Display for Arch {
     }
 }
 
+impl Serialize for Arch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Arch {
     /// All architectures.
     pub const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::T2na];
@@ -41,6 +48,17 @@ impl Arch {
             Arch::Tna => "tna",
             Arch::T2na => "t2na",
         }
+    }
+
+    /// Name of the folders of templates that change registers as the architecture has it: by statements, or by stateful ALUs
+    /// that read and write one cell a pass.
+    pub(crate) fn registers(self) -> &'static str {
+        if self.is_tofino() { "alu" } else { "registers" }
+    }
+
+    /// Bits of the data that a frame takes along to its next pass.
+    pub(crate) fn pass_bits(self) -> u32 {
+        if self == Arch::T2na { 128 } else { 64 }
     }
 
     /// Whether it is an architecture of Tofino.

@@ -19,7 +19,10 @@ fn generated() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     let of_v1model =
         Scheme::all().into_iter().map(|scheme| (&rack, scheme)).chain([(&breakout, Scheme::PL2_CLOCK)]);
-    let of_tofino = [Arch::Tna, Arch::T2na].map(|arch| (&rack, Scheme::L2, arch));
+    let of_tofino = [Arch::Tna, Arch::T2na]
+        .into_iter()
+        .flat_map(|arch| Scheme::all().into_iter().map(move |scheme| (scheme, arch)))
+        .map(|(scheme, arch)| (&rack, scheme, arch));
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
     for (rack, scheme, arch) in racks {
         let artefacts = generate(rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
@@ -120,15 +123,49 @@ fn schemes_that_the_rack_can_not_have_are_refused() {
     let error = generate(&rack, Scheme::PL2_COUNTER, Arch::V1model).unwrap_err().to_string();
     assert!(error.contains("counts one slot for all ports, but their rates differ"), "{error}");
     assert!(generate(&rack, Scheme::PL2_CLOCK, Arch::V1model).is_ok());
-    let error = generate(&rack, Scheme::PL2_CLOCK, Arch::Tna).unwrap_err().to_string();
-    assert!(error.starts_with("rack r: pl2-clock is not generated for tna: it needs "), "{error}");
 }
 
-/// What both of Tofino's architectures share is said the same way; what differs is the include file.
 #[test]
-fn tofinos_programs_differ_in_their_include_file_alone() {
+fn what_tofino_can_not_do_is_refused_by_name() {
+    let rack = |switch: &str, pl2: &str| {
+        let host = |n: u32| {
+            format!(
+                "[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"02:00:00:00:00:0{n}\"\nip = \"10.0.0.{n}/24\"\n"
+            )
+        };
+        let hosts: String = (1..=4).map(host).collect();
+        let text = format!("name = \"r\"\n[switch]\n{switch}\n{hosts}[pl2]\n{pl2}\n");
+        Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
+    };
+    let gigabit = "port_rate = \"10 Gb/s\"";
+    for (switch, pl2, expected) in [
+        (gigabit, "mode = \"clock\"\nclocks = \"calendar\"", "shifts calendars of 64 bits"),
+        (gigabit, "mode = \"clock\"\nslot_parts = 2", "counts frames there, not parts of a slot"),
+        (gigabit, "mode = \"clock\"\nnotify_receiver = true", "does not copy grants"),
+        ("port_rate = \"10 Gb/s\"\ntime_unit_ns = 2", "mode = \"clock\"", "has times in nanoseconds"),
+        (gigabit, "mode = \"counter\"\nk = 255\nlanes = 16", "needs a table of "),
+        ("port_rate = \"5 Mb/s\"", "mode = \"clock\"", "can't tell so many reserved slots from the past"),
+    ] {
+        let rack = rack(switch, pl2);
+        assert!(generate(&rack, rack.scheme(), Arch::V1model).is_ok(), "{pl2}");
+        for arch in [Arch::Tna, Arch::T2na] {
+            let error = generate(&rack, rack.scheme(), arch).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
+
+/// What both of Tofino's architectures share is said the same way; what differs is the include file, and how much a frame
+/// takes along to its next pass.
+#[test]
+fn tofinos_programs_differ_in_little() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
     let rack = Rack::load(example).unwrap();
-    let [one, two] = [Arch::Tna, Arch::T2na].map(|arch| generate(&rack, Scheme::L2, arch).unwrap().p4);
-    assert_eq!(one.replace("#include <tna.p4>", "#include <t2na.p4>"), two);
+    for scheme in Scheme::all() {
+        let [one, two] = [Arch::Tna, Arch::T2na].map(|arch| generate(&rack, scheme, arch).unwrap().p4);
+        let as_two = one
+            .replace("#include <tna.p4>", "#include <t2na.p4>")
+            .replace("bit<56> padding;", "bit<120> padding;");
+        assert_eq!(as_two, two);
+    }
 }

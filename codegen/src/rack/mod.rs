@@ -18,6 +18,7 @@ pub(crate) use scheme::L2;
 pub use scheme::{Scheme, TOGETHER};
 pub use topology::{End, Link, Station, Topology};
 
+use crate::arch::Arch;
 use p4rack_wire::MacAddr;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use serde::{Serialize, Serializer};
@@ -45,6 +46,9 @@ pub struct Rack {
 pub struct Switch {
     /// Kind of switch.
     pub target: Target,
+    /// Architecture of its program. Descriptions don't name it: the command that uses them does.
+    #[serde(skip)]
+    pub arch: Arch,
     /// P4Runtime device id.
     pub device_id: u64,
     /// Default rate of ports, in bits per second.
@@ -73,6 +77,7 @@ impl Switch {
     pub fn new(target: Target, port_rate_bps: u64) -> Switch {
         Switch {
             target,
+            arch: Arch::V1model,
             device_id: target.device_id(),
             port_rate_bps,
             buffer_bytes: 0,
@@ -217,6 +222,11 @@ pub struct Kill {
 }
 
 impl Rack {
+    /// The same rack where the switch's program is written for `arch`. Slots, cells and what hosts may send depend on it.
+    pub fn on(&self, arch: Arch) -> Rack {
+        Rack { switch: Switch { arch, ..self.switch.clone() }, ..self.clone() }
+    }
+
     /// The host with this name.
     pub fn host(&self, name: &str) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == name)

@@ -1,7 +1,6 @@
 //! What a protocol has to tell, whoever asks: checks, generators, hosts, reports.
 
 use super::{Host, Rack, Section, Sink};
-use crate::arch::Arch;
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
@@ -119,8 +118,9 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Why its templates don't serve an architecture; continues a sentence that starts with the scheme's name.
-    fn refuses_arch(&self, _arch: Arch) -> Option<&'static str> {
+    /// Why it has no program for the architecture of the rack's switch; continues a sentence that starts with the scheme's
+    /// name.
+    fn refuses_arch(&self, _rack: &Rack) -> Option<String> {
         None
     }
 

@@ -1,7 +1,8 @@
 //! The P4 text: handlebars templates over the rack's model.
 //!
 //! `p4src/shared` and `p4src/l2` are part of every program, and have slots for protocols. A protocol fills a slot with
-//! the template of that name in its own folder. Its templates see only its own context, so protocols need to agree
+//! the template of that name in its own folder, or in the one below it for the way in which the architecture changes
+//! registers. Its templates see only its own context, so protocols need to agree
 //! on nothing but the names in the P4 text.
 
 use super::supply::{Supply, supply};
@@ -25,10 +26,8 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "shared/constants",
     "shared/headers",
     "shared/parser",
-    "shared/ingress",
     "shared/deparser",
     "l2/tables",
-    "l2/best_effort",
     "l2/best_effort_meter",
 ];
 
@@ -46,7 +45,9 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     // Metadata: before and behind what frames keep for another pass.
     ("metadata", LINE),
     ("mode_metadata", LINE),
-    // States of the parser.
+    // The parser: what it sets first, VLANs with a state of their own, further states.
+    ("parsed", LINE),
+    ("vlans", LINE),
     ("states", LINE),
     // Counters and meters.
     ("counters", LINE),
@@ -66,18 +67,20 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("controller", LINE),
     ("admit", LINE),
     ("schedule", LINE),
-    // Statements of egress.
+    // Egress: its counters, its statements.
+    ("egress_counters", LINE),
     ("egress", LINE),
 ];
 const LINE: &str = "\n";
 
 /// Renders the P4 program alone, unchecked.
 pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, GenerateError> {
-    render_rack(&rack.under(scheme)?, arch)
+    render_rack(&rack.on(arch).under(scheme)?)
 }
 
 /// The program of a rack where all of its protocols run.
-pub(super) fn render_rack(rack: &Rack, arch: Arch) -> Result<String, GenerateError> {
+pub(super) fn render_rack(rack: &Rack) -> Result<String, GenerateError> {
+    let arch = rack.switch.arch;
     let templates = templates_of(rack, arch)?;
     let mut context = context(rack);
     context["arch"] = json!(arch.name());
@@ -163,8 +166,11 @@ fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Val
             context[key] = value.clone();
         }
         for (name, parts) in &mut slots {
-            let template = format!("{}/{name}", protocol.definition().section());
-            if templates.has_template(&template) {
+            let section = protocol.definition().section();
+            let own = format!("{section}/{}/{name}", rack.switch.arch.registers());
+            let template =
+                [own, format!("{section}/{name}")].into_iter().find(|one| templates.has_template(one));
+            if let Some(template) = template {
                 let text = render(templates, &template, &context)?;
                 parts.extend(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()));
             }
@@ -200,7 +206,7 @@ fn context(rack: &Rack) -> Value {
         "time_unit_ns": rack.switch.time_unit_ns,
         "group": MULTICAST_GROUP,
         "priority_best_effort": PRIORITY_BEST_EFFORT,
-        "drop_constants": index_constants("DROP", &rack.drop_reasons()),
+        "drop_constants": index_constants("DROP", &rack.drop_reasons(), rack.switch.arch),
         "headers": descs.map(|desc| p4_header(&desc)).collect::<Vec<String>>(),
         "instances": rows(&instances, |name, width, what| format!("    {name:width$} {what};")),
         "emits": emitted.map(|(_, name)| format!("        packet.emit(hdr.{name});")).collect::<Vec<_>>().join(LINE),
@@ -212,6 +218,7 @@ fn context(rack: &Rack) -> Value {
         "protocols": !rack.protocols.is_empty(),
         "passes": rack.protocols.iter().any(|protocol| protocol.takes_passes()),
         "shared": rack.has_shared_ports(),
+        "pass_padding": rack.switch.arch.pass_bits() - 8,
     })
 }
 

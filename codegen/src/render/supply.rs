@@ -18,7 +18,13 @@ pub(super) fn supply(arch: Arch) -> Supply {
     match arch {
         Arch::V1model => Supply {
             main: "v1model/main",
-            templates: templates!["v1model/main", "v1model/parser", "v1model/ingress", "v1model/egress"],
+            templates: templates![
+                "v1model/main",
+                "v1model/parser",
+                "v1model/ingress",
+                "v1model/best_effort",
+                "v1model/egress"
+            ],
             terms: include_str!("../../../p4src/v1model/terms.toml"),
         },
         Arch::Tna | Arch::T2na => Supply {

@@ -1,5 +1,6 @@
 //! Building blocks of programs and entries, shared by all protocols.
 
+use crate::arch::Arch;
 use crate::rack::DropReason;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::EntityError;
@@ -18,8 +19,9 @@ macro_rules! templates {
 
 pub(crate) use templates;
 
-/// A constant for each reason, its index in a counter, and one for the number of reasons.
-pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
+/// A constant for each reason, its index in a counter as wide as the architecture has it, and one for the number of
+/// reasons.
+pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason], arch: Arch) -> String {
     let mut rows: Vec<(String, usize, &str)> = Vec::new();
     for (index, reason) in reasons.iter().enumerate() {
         rows.push((format!("{prefix}_{}", reason.name.to_uppercase()), index, reason.doc));
@@ -28,7 +30,8 @@ pub(crate) fn index_constants(prefix: &str, reasons: &[DropReason]) -> String {
     let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0);
     let lines = rows.iter().map(|(name, index, doc)| {
         let value = format!("{index};");
-        format!("const bit<32> {name:width$} = {value:3} // {doc}")
+        let kind = if arch.is_tofino() && *index < reasons.len() { "bit<8> " } else { "bit<32>" };
+        format!("const {kind} {name:width$} = {value:3} // {doc}")
     });
     lines.collect::<Vec<_>>().join("\n")
 }

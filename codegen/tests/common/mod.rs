@@ -66,7 +66,13 @@ pub struct Built {
 
 impl Built {
     pub fn new(rack: Rack, scheme: Scheme) -> Built {
-        let artefacts = generate(&rack, scheme, Arch::V1model).unwrap_or_else(|error| panic!("{error}"));
+        Built::on(rack, scheme, Arch::V1model)
+    }
+
+    /// The program for an architecture.
+    pub fn on(rack: Rack, scheme: Scheme, arch: Arch) -> Built {
+        let rack = rack.on(arch);
+        let artefacts = generate(&rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
         let compiled = compile_text(&artefacts.p4);
         let instances = compiled.program.instances.iter().map(|instance| instance.named.name.clone());
         let entries = text::parse(&artefacts.entries).unwrap_or_else(|error| panic!("{error}"));
@@ -106,7 +112,7 @@ impl Built {
     }
 
     pub fn p4(&self) -> String {
-        p4rack_codegen::render_p4(&self.rack, self.scheme, Arch::V1model).unwrap()
+        p4rack_codegen::render_p4(&self.rack, self.scheme, self.rack.switch.arch).unwrap()
     }
 }
 

@@ -242,6 +242,38 @@ pub(super) fn refuses(pl2: &Pl2, rack: &Rack) -> Option<&'static str> {
     )
 }
 
+/// Most slots that `counter` mode's waits may have where a table tells their time.
+const WAITS_MAX: u64 = 16_384;
+
+/// Why there is no program for the architecture of the rack's switch; continues a sentence that starts with the scheme's
+/// name.
+pub(super) fn refuses_arch(pl2: &Pl2, rack: &Rack) -> Option<String> {
+    if !rack.switch.arch.is_tofino() {
+        return None;
+    }
+    if pl2.mode == Mode::Clock && pl2.clocks == Clocks::Calendar {
+        return Some(
+            "shifts calendars of 64 bits, which no stateful ALU does: use clocks = \"pair\"".to_owned(),
+        );
+    }
+    if pl2.slot_parts > 1 {
+        return Some(
+            "counts frames there, not parts of a slot, since ingress does not know how long they are: remove slot_parts"
+                .to_owned(),
+        );
+    }
+    if pl2.notify_receiver {
+        return Some("does not copy grants to receivers there: remove notify_receiver".to_owned());
+    }
+    if rack.switch.time_unit_ns != 1 {
+        return Some("has times in nanoseconds there: remove switch.time_unit_ns".to_owned());
+    }
+    let waits = pl2.reach_slots(rack);
+    (pl2.mode == Mode::Counter && waits > WAITS_MAX).then(|| {
+        format!("needs a table of {waits} waits, more than {WAITS_MAX}: lower k or lanes, or use pl2-clock")
+    })
+}
+
 /// A warning if the reserved part of the buffer can't hold what all cells towards one port may send at once.
 pub(super) fn burst_beyond_buffer(pl2: &Pl2, rack: &Rack) -> Option<String> {
     // BMv2's buffer has no part for scheduled frames.

@@ -1,14 +1,14 @@
 //! PL2's constants that P4, Rust and Python share.
 
 use super::{
-    CONTROL_METER, DEMOTED, DEMOTED_COUNTER, EARLY_SLOTS, HORIZON_UNITS, IN_RESERVATION, Mode,
-    OUT_RESERVATION, PRIORITY_CONTROL, PRIORITY_SCHEDULED, Pl2, REFUSED, REFUSED_COUNTER,
+    CONTROL_METER, DEMOTED, DEMOTED_COUNTER, EARLY_SLOTS, IN_RESERVATION, Mode, OUT_RESERVATION,
+    PRIORITY_CONTROL, PRIORITY_SCHEDULED, Pl2, REFUSED, REFUSED_COUNTER,
 };
 use crate::rack::Rack;
 use p4rack_wire::pl2::{Kind, NOT_NOW, Side, VERSION};
 use serde_json::{Map, Value, json};
 
-pub(super) fn add(pl2: &Pl2, _rack: &Rack, constants: &mut Value) {
+pub(super) fn add(pl2: &Pl2, rack: &Rack, constants: &mut Value) {
     constants["meters"]["control"] = json!(CONTROL_METER);
     constants["priorities"]["control"] = json!(PRIORITY_CONTROL);
     constants["priorities"]["scheduled"] = json!(PRIORITY_SCHEDULED);
@@ -22,7 +22,7 @@ pub(super) fn add(pl2: &Pl2, _rack: &Rack, constants: &mut Value) {
         "lanes": pl2.lanes,
         "early_slots": EARLY_SLOTS,
         "late_slots": pl2.late_slots(),
-        "horizon_units": HORIZON_UNITS,
+        "horizon_units": pl2.horizon_units(rack),
         "part_wire_bytes": pl2.part_wire_bytes(),
         "not_now": NOT_NOW,
         "demoted_counter": DEMOTED_COUNTER,

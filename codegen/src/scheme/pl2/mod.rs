@@ -14,7 +14,6 @@ pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
 pub use slots::{EARLY_SLOTS, HORIZON_UNITS};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
-use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -242,11 +241,8 @@ impl Protocol for Pl2 {
         check::refuses(self, rack).map(str::to_owned)
     }
 
-    fn refuses_arch(&self, arch: Arch) -> Option<&'static str> {
-        arch.is_tofino().then_some(
-            "needs the length of frames in ingress, and registers that several statements read and write: \
-             choose another architecture, or --scheme l2",
-        )
+    fn refuses_arch(&self, rack: &Rack) -> Option<String> {
+        check::refuses_arch(self, rack)
     }
 
     fn claims(&self) -> Vec<(&'static str, Claim)> {

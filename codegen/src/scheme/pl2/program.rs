@@ -1,6 +1,6 @@
 //! PL2's part of the P4 text.
 
-use super::{Clocks, DEMOTED, EARLY_SLOTS, HORIZON_UNITS, Mode, Pl2, REFUSED};
+use super::{Clocks, DEMOTED, EARLY_SLOTS, Mode, Pl2, REFUSED};
 use super::{PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::rack::Rack;
 use crate::scheme::Header;
@@ -14,34 +14,62 @@ use serde_json::{Value, json};
 pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/banner",
     "pl2/constants",
-    "pl2/time_constants",
-    "pl2/mode_constants",
     "pl2/classes",
-    "pl2/metadata",
-    "pl2/mode_metadata",
-    "pl2/states",
     "pl2/counters",
-    "pl2/accept_doc",
-    "pl2/accept_parameters",
-    "pl2/accept",
-    "pl2/forward_parameters",
-    "pl2/forward",
-    "pl2/controls",
-    "pl2/begin",
-    "pl2/manage",
-    "pl2/controller",
-    "pl2/admit",
-    "pl2/schedule",
-    "pl2/egress",
-    // Parts of these.
-    "pl2/lanes",
-    "pl2/claim",
-    "pl2/occupied",
-    "pl2/counter",
-    "pl2/clock",
-    "pl2/calendar",
-    "pl2/schedule_calendar",
+    // Parts of others.
     "pl2/answers",
+    "pl2/lanes_doc",
+    // Where statements change registers.
+    "pl2/registers/time_constants",
+    "pl2/registers/mode_constants",
+    "pl2/registers/metadata",
+    "pl2/registers/mode_metadata",
+    "pl2/registers/states",
+    "pl2/registers/accept_doc",
+    "pl2/registers/accept_parameters",
+    "pl2/registers/accept",
+    "pl2/registers/forward_parameters",
+    "pl2/registers/forward",
+    "pl2/registers/controls",
+    "pl2/registers/begin",
+    "pl2/registers/manage",
+    "pl2/registers/controller",
+    "pl2/registers/admit",
+    "pl2/registers/schedule",
+    "pl2/registers/egress",
+    "pl2/registers/lanes",
+    "pl2/registers/claim",
+    "pl2/registers/occupied",
+    "pl2/registers/counter",
+    "pl2/registers/clock",
+    "pl2/registers/calendar",
+    "pl2/registers/schedule_calendar",
+    // Where stateful ALUs do.
+    "pl2/alu/time_constants",
+    "pl2/alu/mode_constants",
+    "pl2/alu/metadata",
+    "pl2/alu/mode_metadata",
+    "pl2/alu/parsed",
+    "pl2/alu/vlans",
+    "pl2/alu/states",
+    "pl2/alu/accept_doc",
+    "pl2/alu/accept_parameters",
+    "pl2/alu/accept",
+    "pl2/alu/forward_parameters",
+    "pl2/alu/forward",
+    "pl2/alu/controls",
+    "pl2/alu/begin",
+    "pl2/alu/manage",
+    "pl2/alu/admit",
+    "pl2/alu/schedule",
+    "pl2/alu/egress_counters",
+    "pl2/alu/egress",
+    "pl2/alu/lanes",
+    "pl2/alu/clock",
+    "pl2/alu/counter",
+    "pl2/alu/measure",
+    "pl2/alu/count",
+    "pl2/alu/settle",
 ];
 
 /// PL2's terms.
@@ -67,20 +95,26 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
     let (cell_shift, cells) = pl2.calendar_cells(rack);
     let clock = pl2.mode == Mode::Clock;
     let parts = pl2.slot_parts();
+    let alu = rack.switch.arch.is_tofino();
+    let breakout = rack.breakout_links() > 0;
     let full_frame = pl2.frame_wire_bytes() - overhead::FCS - overhead::PREAMBLE_GAP;
-    json!({
+    let mut context = json!({
         "counter": !clock,
         "clock": clock,
         "calendar": clock && pl2.clocks == Clocks::Calendar,
         "chain": pl2.clocks == Clocks::Chain,
         "dst": pl2.clocks == Clocks::Dst,
         "notify": pl2.notify_receiver,
-        "breakout": rack.breakout_links() > 0,
+        "alu": alu,
+        "bytes": clock && !alu,
+        "frames": !clock && !alu,
+        "breakout": breakout,
+        "links": if breakout { "LINK_COUNT" } else { "PORT_COUNT" },
         "breakout_links": rack.breakout_links(),
         "priority_control": PRIORITY_CONTROL,
         "priority_scheduled": PRIORITY_SCHEDULED,
-        "demoted_constants": index_constants("DEMOTED", &DEMOTED),
-        "refused_constants": index_constants("REFUSED", &REFUSED),
+        "demoted_constants": index_constants("DEMOTED", &DEMOTED, rack.switch.arch),
+        "refused_constants": index_constants("REFUSED", &REFUSED, rack.switch.arch),
         "kind_constants": kind_constants(),
         "target_in": Side::In as u8,
         "target_out": Side::Out as u8,
@@ -100,13 +134,21 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         "t": u64::from(pl2.t_slots) * parts,
         "early": EARLY_SLOTS * parts,
         "late": pl2.late_slots() * parts,
-        "horizon_log2": HORIZON_UNITS.ilog2(),
+        "horizon_log2": pl2.horizon_units(rack).ilog2(),
         "part_wire_bytes": pl2.part_wire_bytes(),
         "full_frame": full_frame,
         "frame_min": overhead::MIN_FRAME,
         "frame_overhead": overhead::FCS + overhead::PREAMBLE_GAP,
         "drop_threshold": pl2.drop_threshold_slots,
-    })
+    });
+    if alu {
+        let side = |side| json!({ "side": side, "register": format!("{side}_reservation") });
+        context["sides"] = json!(["in", "out"].map(side));
+        context["times"] = json!(pl2.time_entries(rack).next_power_of_two().max(1024));
+        context["last_cell"] = json!(pl2.cells_a_pair() - 1);
+        context["cell_bits"] = json!(pl2.cell_count(rack).ilog2());
+    }
+    context
 }
 
 fn kind_constants() -> String {

@@ -68,10 +68,12 @@ impl Pl2 {
         2 * self.lanes
     }
 
-    /// Cells of all pairs: those of the controller's frames first, then those of each host, in the hosts' order.
+    /// Cells of all pairs: those of the controller's frames first, then those of each host, in the hosts' order. On Tofino
+    /// rounded up to a power of two, of which a frame's number is compared by its bits.
     pub fn cell_count(&self, rack: &Rack) -> u64 {
         let hosts = rack.hosts.len() as u64;
-        (hosts + 1) * hosts * 2 * u64::from(self.lanes)
+        let count = (hosts + 1) * hosts * 2 * u64::from(self.lanes);
+        if rack.switch.arch.is_tofino() { count.next_power_of_two() } else { count }
     }
 
     /// Number of the first cell of the host at this position, as a source.
@@ -89,12 +91,29 @@ impl Pl2 {
         self.source_cells(rack, source) + self.destination_cells(destination) + u32::from(cell)
     }
 
-    /// Whether everything that may be reserved at one link, and the threshold, begins within [`HORIZON_UNITS`] if a slot takes
-    /// this many time units.
+    /// Whether everything that may be reserved at one link, and the threshold, begins within the horizon if a slot takes
+    /// this many time units. Times of 32 bits also have to tell frames that come late from early ones.
+    pub(super) fn fits_horizon(&self, rack: &Rack, slot_units: u64) -> bool {
+        let late = self.late_slots().saturating_mul(slot_units);
+        self.reach_slots(rack).saturating_mul(slot_units) < HORIZON_UNITS
+            && (!rack.switch.arch.is_tofino() || late < HORIZON_UNITS)
+    }
+
+    /// A time further ahead than this is taken to be in the past, in time units; a power of two. With times of 32 bits it is
+    /// as short as what may be reserved permits.
+    pub fn horizon_units(&self, rack: &Rack) -> u64 {
+        if !rack.switch.arch.is_tofino() {
+            return HORIZON_UNITS;
+        }
+        let slot_units = rack.hosts.iter().map(|host| self.slot_units(rack, host)).max().unwrap_or(1);
+        (self.reach_slots(rack).saturating_mul(slot_units) + 1).next_power_of_two().min(HORIZON_UNITS)
+    }
+
+    /// Maximum slots that may be reserved at one link at once, or the threshold if that is more.
     ///
     /// Each lane of each pair holds one reservation that has not begun. Hosts that share a link add up there. Counters also
     /// include what the lane's other half has left. If the destination's clock continues from the source's, both add up.
-    pub(super) fn fits_horizon(&self, rack: &Rack, slot_units: u64) -> bool {
+    pub(super) fn reach_slots(&self, rack: &Rack) -> u64 {
         let at_port = |port: u16| rack.hosts.iter().filter(|other| other.port == port).count();
         let sharing = rack.hosts.iter().map(|host| at_port(host.port)).max().unwrap_or(1);
         let pairs = rack.hosts.len() as u64 * sharing as u64;
@@ -106,7 +125,16 @@ impl Pl2 {
             (Mode::Clock, _) => lanes + k + EARLY_SLOTS,
         };
         let threshold = if self.mode == Mode::Clock { u64::from(self.drop_threshold_slots) } else { 0 };
-        reserved.max(threshold).saturating_mul(slot_units) < HORIZON_UNITS
+        reserved.max(threshold)
+    }
+
+    /// Entries of the table that tells the time of slots, where the switch does not multiply: of each demand of each host,
+    /// or of each wait.
+    pub(super) fn time_entries(&self, rack: &Rack) -> u64 {
+        match self.mode {
+            Mode::Clock => rack.hosts.len() as u64 * u64::from(self.k),
+            Mode::Counter => self.reach_slots(rack) + 1,
+        }
     }
 
     /// For calendars of 64 cells: the binary logarithm of a cell's length in time units, and the number of cells that K
@@ -160,7 +188,8 @@ fn slot_of(rack: &Rack, wire_bytes: u64, rate_bps: u64, headroom_percent: f64, p
     let headroom_percent = (100.0 + headroom_percent) * 100.0 / f64::from(100 - foreign.min(90)) - 100.0;
     // Parts per million, so that the slot is the same on every machine.
     let ppm = 1_000_000 + (headroom_percent * 10_000.0).round() as u128;
-    let time_unit_ns = rack.switch.time_unit_ns;
+    // Tofino's times are even.
+    let time_unit_ns = rack.switch.time_unit_ns * if rack.switch.arch.is_tofino() { 2 } else { 1 };
     let numerator = u128::from(wire_bytes) * 8 * ppm * 1_000;
     let units = numerator.div_ceil(u128::from(rate_bps) * u128::from(time_unit_ns) * u128::from(parts));
     Nanos((units as u64).saturating_mul(time_unit_ns).saturating_mul(parts))

@@ -22,12 +22,13 @@ const bit<16> ETHERTYPE_VLAN = 0x8100;
 const QueueId_t PRIORITY_BEST_EFFORT = 1;
 
 // Why a frame was dropped: index into the counter `drops`.
-const bit<32> DROP_MALFORMED           = 0;  // cut short within a header
-const bit<32> DROP_SPOOFED             = 1;  // source address is not the port's own host's
-const bit<32> DROP_UNKNOWN_DESTINATION = 2;  // no host has this address
-const bit<32> DROP_SAME_PORT           = 3;  // the destination is the sender
-const bit<32> DROP_BEST_EFFORT_METER   = 4;  // more best effort than the port may send
+const bit<8>  DROP_MALFORMED           = 0;  // cut short within a header
+const bit<8>  DROP_SPOOFED             = 1;  // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION = 2;  // no host has this address
+const bit<8>  DROP_SAME_PORT           = 3;  // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER   = 4;  // more best effort than the port may send
 const bit<32> DROP_REASONS             = 5;  // how many there are
+const bit<8>  DROP_NONE = 255; // it is not dropped
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -64,6 +65,9 @@ struct headers_t {
 }
 
 struct metadata_t {
+    bit<8> drop;    // why the frame is dropped
+    bit<1> steered; // whether it goes where the controller says, or back to it
+    bit<1> known;   // whether its destination is known
 }
 
 // What egress sees of a frame: every frame carries it there from ingress.
@@ -77,6 +81,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
+        meta.drop    = DROP_NONE;
+        meta.steered = 0;
+        meta.known   = 0;
         packet.advance(PORT_METADATA_SIZE);
         // Goes with the frame to egress, and on to the controller alone.
         hdr.packet_in.setValid();
@@ -120,17 +127,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
                     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
                     inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    Counter<bit<64>, bit<32>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
 
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
-
-    // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
-        drops.count(reason);
-        ig_dprsr_md.drop_ctl = 1;
-        exit;
-    }
 
     action accept_source() { }
 
@@ -164,44 +164,57 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
+    // Every refusal ends here: nothing disappears uncounted.
+    action count_drop() {
+        drops.count(meta.drop);
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
     apply {
-        bit<8> color;
+        bit<8> color = MeterColor_t.GREEN;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-        if (ig_prsr_md.parser_err != 0) {
-            drop(DROP_MALFORMED);
-        }
 
         // Broadcast or multicast.
         bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+        if (!to_group) {
+            if (l2_forward.apply().hit) {
+                meta.known = 1;
+            }
+        }
 
-        if (hdr.packet_out.isValid()) {
+        if (ig_prsr_md.parser_err != 0) {
+            meta.drop = DROP_MALFORMED;
+        } else if (hdr.packet_out.isValid()) {
             if (hdr.packet_out.egress_port != 0) {
-                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
-                    drop(DROP_UNKNOWN_DESTINATION);
+                meta.steered = 1;
+                if (hdr.packet_out.egress_port[15:9] != 0) {
+                    meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
                 ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
-                return;
             }
         } else if (source_guard.apply().miss) {
-            drop(DROP_SPOOFED);
+            meta.drop = DROP_SPOOFED;
         }
 
-        if (!to_group) {
-            if (l2_forward.apply().miss) {
-                drop(DROP_UNKNOWN_DESTINATION);
-            }
-            if (ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                drop(DROP_SAME_PORT);
+        if (meta.drop == DROP_NONE && meta.steered == 0) {
+            if (to_group) {
+                ig_tm_md.mcast_grp_a = RACK_GROUP;
+            } else if (meta.known == 0) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+            } else if (ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                meta.drop = DROP_SAME_PORT;
             }
         }
 
-        color = best_effort_meter.execute(ig_intr_md.ingress_port);
-        if (color == MeterColor_t.RED) {
-            drop(DROP_BEST_EFFORT_METER);
+        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+            color = best_effort_meter.execute(ig_intr_md.ingress_port);
+            if (color == MeterColor_t.RED) {
+                meta.drop = DROP_BEST_EFFORT_METER;
+            }
         }
-        if (to_group) {
-            ig_tm_md.mcast_grp_a = RACK_GROUP;
+        if (meta.drop != DROP_NONE) {
+            count_drop();
         }
     }
 }
