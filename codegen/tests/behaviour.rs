@@ -5,8 +5,8 @@
 mod common;
 
 use common::*;
-use p4rack_codegen::Scheme;
 use p4rack_codegen::scheme::pl2::Pl2;
+use p4rack_codegen::{Arch, Scheme};
 use p4rack_wire::ethernet::Vlan;
 use p4rack_wire::pl2::{Control, Kind, NOT_NOW, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -15,20 +15,31 @@ const SAME: [&str; 4] = ["100 Mb/s"; 4];
 /// 1550 bytes at 100 Mb/s, 3 % longer.
 const SLOT: u64 = 127_720;
 
-fn counter() -> Built {
-    Built::new(rack(&SAME, "mode = \"counter\"\nt = 2\ndrop_threshold = 5"), Scheme::PL2_COUNTER)
+/// A scheme's program for each architecture.
+fn each(mode: &str, scheme: Scheme) -> [Built; 3] {
+    let pl2 = format!("mode = \"{mode}\"\nt = 2\ndrop_threshold = 5");
+    Arch::ALL.map(|arch| Built::on(rack(&SAME, &pl2), scheme, arch))
 }
 
-fn clock() -> Built {
-    Built::new(rack(&SAME, "mode = \"clock\"\nt = 2\ndrop_threshold = 5"), Scheme::PL2_CLOCK)
+fn counters() -> [Built; 3] {
+    each("counter", Scheme::PL2_COUNTER)
 }
 
-fn l2() -> Built {
-    Built::new(rack(&SAME, "mode = \"clock\""), Scheme::L2)
+fn clocks() -> [Built; 3] {
+    each("clock", Scheme::PL2_CLOCK)
 }
 
-fn all() -> [Built; 3] {
-    [l2(), counter(), clock()]
+fn pl2() -> [Built; 6] {
+    let ([a, b, c], [d, e, f]) = (counters(), clocks());
+    [a, b, c, d, e, f]
+}
+
+fn l2() -> [Built; 3] {
+    each("clock", Scheme::L2)
+}
+
+fn all() -> Vec<Built> {
+    l2().into_iter().chain(pl2()).collect()
 }
 
 fn ipv4(built: &Built, from: u16, dst: MacAddr) -> Vec<u8> {
@@ -74,7 +85,7 @@ fn a_port_speaks_for_its_own_host_only() {
         assert_eq!(rig.all_drops(), [("spoofed", 2)]);
     }
     // Scheduler messages too: nobody reserves in another's name.
-    for built in [counter(), clock()] {
+    for built in pl2() {
         let mut rig = Rig::new(&built);
         let frame = rsv(&built.rack, 1, 3, 1, 0);
         assert_eq!(rig.send(2, &frame), []);
@@ -104,7 +115,7 @@ fn frames_cut_short_are_malformed() {
         assert_eq!(rig.send(1, &[]), []);
         assert_eq!(rig.all_drops(), [("malformed", 3)]);
     }
-    for built in [counter(), clock()] {
+    for built in pl2() {
         let mut rig = Rig::new(&built);
         let frame = rsv(&built.rack, 1, 2, 1, 0);
         for bytes in 18..34 {
@@ -117,106 +128,118 @@ fn frames_cut_short_are_malformed() {
 
 #[test]
 fn under_l2_pl2_frames_are_ordinary() {
-    let built = l2();
-    let mut rig = Rig::new(&built);
-    let frame = rsv(&built.rack, 1, 2, 0, 0);
-    assert_eq!(rig.send(1, &frame), [(2, frame)]);
-    assert!(rig.data(1, 2, true));
+    for built in l2() {
+        let mut rig = Rig::new(&built);
+        let frame = rsv(&built.rack, 1, 2, 0, 0);
+        assert_eq!(rig.send(1, &frame), [(2, frame)]);
+        assert!(rig.data(1, 2, true));
+    }
 }
 
 #[test]
 fn counters_reply_what_was_reserved_before() {
-    let mut rig = Rig::new(&counter());
-    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
-    assert_eq!(rig.reserve(1, 4, 2), Some((4, 0)));
-    assert_eq!(rig.reserve(2, 3, 3), Some((0, 4)));
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 6);
-    assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 7);
-    assert_eq!(rig.register("RackIngress.out_reservation", 4), 2);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
+        assert_eq!(rig.reserve(1, 4, 2), Some((4, 0)));
+        assert_eq!(rig.reserve(2, 3, 3), Some((0, 4)));
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 6);
+        assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
+        assert_eq!(rig.register("RackIngress.out_reservation", 3), 7);
+        assert_eq!(rig.register("RackIngress.out_reservation", 4), 2);
+    }
 }
 
 #[test]
 fn an_untagged_reservation_is_as_good() {
-    let built = counter();
-    let mut rig = Rig::new(&built);
-    let tagged_rsv = rsv(&built.rack, 1, 3, 4, 0);
-    let ether_type = built.rack.protocol::<Pl2>().unwrap().ether_type;
-    let frame = plain(mac(&built.rack, 1), mac(&built.rack, 3), ether_type, &tagged_rsv[18..34]);
-    let sent = rig.send(1, &frame);
-    assert_eq!(Control::parse(&sent[0].1[14..]).unwrap().kind, Kind::Grt as u8);
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        let tagged_rsv = rsv(&built.rack, 1, 3, 4, 0);
+        let ether_type = built.rack.protocol::<Pl2>().unwrap().ether_type;
+        let frame = plain(mac(&built.rack, 1), mac(&built.rack, 3), ether_type, &tagged_rsv[18..34]);
+        let sent = rig.send(1, &frame);
+        assert_eq!(Control::parse(&sent[0].1[14..]).unwrap().kind, Kind::Grt as u8);
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+    }
 }
 
 #[test]
 fn covered_frames_count_down_and_nothing_else_does() {
-    let mut rig = Rig::new(&counter());
-    let out = |rig: &Rig| rig.register("RackIngress.out_reservation", 3);
-    rig.announce(2, 3, 2, 0);
-    rig.reserve(1, 3, 3);
-    assert_eq!(rig.fate(2, 3, 0, true), Fate::Scheduled);
-    assert_eq!(out(&rig), 5, "unsolicited frames take no slot off");
-    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
-    assert_eq!(out(&rig), 4);
-    // The bug that rights end: frames that nobody reserved went scheduled, and took others' slots off.
-    for port in [4, 1] {
-        for _ in 0..4 {
-            rig.fate(port, 3, 0, false);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        let out = |rig: &Rig| rig.register("RackIngress.out_reservation", 3);
+        rig.announce(2, 3, 2, 0);
+        rig.reserve(1, 3, 3);
+        assert_eq!(rig.fate(2, 3, 0, true), Fate::Scheduled);
+        assert_eq!(out(&rig), 5, "unsolicited frames take no slot off");
+        assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+        assert_eq!(out(&rig), 4);
+        // The bug that rights end: frames that nobody reserved went scheduled, and took others' slots off.
+        for port in [4, 1] {
+            for _ in 0..4 {
+                rig.fate(port, 3, 0, false);
+            }
         }
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+        assert_eq!(out(&rig), 2, "the other host's");
+        assert_eq!(rig.demoted(), [6, 0, 0, 0]);
     }
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
-    assert_eq!(out(&rig), 2, "the other host's");
-    assert_eq!(rig.demoted(), [6, 0, 0, 0]);
 }
 
 #[test]
 fn a_reservation_gives_back_what_its_cell_still_held() {
-    let mut rig = Rig::new(&counter());
-    rig.reserve(2, 3, 2);
-    rig.reserve(1, 3, 4);
-    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
-    assert_eq!(rig.reserve(1, 3, 1), Some((0, 2)), "three are given back");
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
-    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
-    assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((0, 2)));
-    // Demand 0 gives back, whatever the lane's other half waits for.
-    assert_eq!(rig.reserve_cell(1, 3, 0, 0), Some((4, 6)));
-    assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 2, "the other half still waits");
-    rig.now += Nanos(10 * SLOT);
-    assert_eq!(rig.reserve_cell(1, 3, 0, 1), Some((0, 2)));
-    assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 0);
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 2);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(2, 3, 2);
+        rig.reserve(1, 3, 4);
+        assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+        assert_eq!(rig.reserve(1, 3, 1), Some((0, 2)), "three are given back");
+        assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
+        assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+        assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((0, 2)));
+        // Demand 0 gives back, whatever the lane's other half waits for.
+        assert_eq!(rig.reserve_cell(1, 3, 0, 0), Some((4, 6)));
+        assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 2, "the other half still waits");
+        rig.now += Nanos(10 * SLOT);
+        assert_eq!(rig.reserve_cell(1, 3, 0, 1), Some((0, 2)));
+        assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 0);
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+        assert_eq!(rig.register("RackIngress.out_reservation", 3), 2);
+    }
 }
 
 #[test]
 fn what_has_not_begun_is_not_given_back() {
-    let mut rig = Rig::new(&counter());
-    rig.reserve(2, 3, 4);
-    rig.reserve(4, 3, 4);
-    assert_eq!(rig.reserve(1, 3, 4), Some((0, 8)));
-    // Else a host could have ever new rights to send unsolicited.
-    assert_eq!(rig.reserve(1, 3, 0), Some((NOT_NOW, NOT_NOW)));
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(2, 3, 4);
+        rig.reserve(4, 3, 4);
+        assert_eq!(rig.reserve(1, 3, 4), Some((0, 8)));
+        // Else a host could have ever new rights to send unsolicited.
+        assert_eq!(rig.reserve(1, 3, 0), Some((NOT_NOW, NOT_NOW)));
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+    }
 }
 
 #[test]
 fn clocks_reply_how_far_both_ports_are_reserved() {
-    let mut rig = Rig::new(&clock());
-    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
-    assert_eq!(rig.reserve(2, 3, 2), Some((0, 4 * SLOT as u32)));
-    rig.now += Nanos(SLOT);
-    assert_eq!(rig.reserve_cell(1, 3, 1, 1), Some((3 * SLOT as u32, 5 * SLOT as u32)));
-    assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
-    assert_eq!(
-        rig.reserve_cell(1, 4, 1, 0),
-        Some((4 * SLOT as u32, 0)),
-        "data moves no clock, and this pair has lanes of its own"
-    );
-    // Long after: free again.
-    rig.now += Nanos(100 * SLOT);
-    assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
+    for built in clocks() {
+        let mut rig = Rig::new(&built);
+        assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
+        assert_eq!(rig.reserve(2, 3, 2), Some((0, 4 * SLOT as u32)));
+        rig.now += Nanos(SLOT);
+        assert_eq!(rig.reserve_cell(1, 3, 1, 1), Some((3 * SLOT as u32, 5 * SLOT as u32)));
+        assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
+        assert_eq!(
+            rig.reserve_cell(1, 4, 1, 0),
+            Some((4 * SLOT as u32, 0)),
+            "data moves no clock, and this pair has lanes of its own"
+        );
+        // Long after: free again.
+        rig.now += Nanos(100 * SLOT);
+        assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
+    }
 }
 
 #[test]
@@ -234,15 +257,19 @@ fn clocks_count_parts_of_slots() {
 
 #[test]
 fn each_port_counts_in_its_own_slots() {
-    let built = Built::new(rack(&["100 Mb/s", "1 Gb/s", "25 Gb/s"], "mode = \"clock\""), Scheme::PL2_CLOCK);
-    let mut rig = Rig::new(&built);
-    let slot = |port: u16| built.slot(port).0 as u32;
-    assert_eq!((slot(1), slot(2), slot(3)), (127_720, 12_772, 511));
-    assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
-    assert_eq!(rig.reserve(1, 2, 2), Some((4 * slot(1), 0)));
-    assert_eq!(rig.reserve(2, 3, 3), Some((0, 4 * slot(3))));
-    assert_eq!(rig.reserve(3, 2, 1), Some((0, 2 * slot(2))));
-    assert_eq!(rig.reserve(2, 1, 1), Some((3 * slot(2), 0)));
+    for arch in Arch::ALL {
+        let built =
+            Built::on(rack(&["100 Mb/s", "1 Gb/s", "25 Gb/s"], "mode = \"clock\""), Scheme::PL2_CLOCK, arch);
+        let mut rig = Rig::new(&built);
+        let slot = |port: u16| built.slot(port).0 as u32;
+        let third = if arch.is_tofino() { 512 } else { 511 }; // whose times are even
+        assert_eq!((slot(1), slot(2), slot(3)), (127_720, 12_772, third));
+        assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
+        assert_eq!(rig.reserve(1, 2, 2), Some((4 * slot(1), 0)));
+        assert_eq!(rig.reserve(2, 3, 3), Some((0, 4 * slot(3))));
+        assert_eq!(rig.reserve(3, 2, 1), Some((0, 2 * slot(2))));
+        assert_eq!(rig.reserve(2, 1, 1), Some((3 * slot(2), 0)));
+    }
 }
 
 /// Ports 1 and 2 alone at the links' rate, two links of a break-out behind port 3.
@@ -291,18 +318,20 @@ fn each_link_of_a_port_is_reserved_by_itself() {
 
 #[test]
 fn links_count_slots_by_themselves() {
-    let rack =
-        p4rack_codegen::Rack::parse(&BREAKOUT.replace("CLOCKS", "mode = \"counter\""), "breakout.toml")
-            .unwrap();
-    let mut rig = Rig::new(&Built::new(rack, Scheme::PL2_COUNTER));
-    assert_eq!(reserve_link(&mut rig, 1, 1, 3, 4), (0, 0));
-    assert_eq!(reserve_link(&mut rig, 2, 2, 4, 4), (0, 0), "another link");
-    assert_eq!(reserve_link(&mut rig, 2, 2, 3, 4), (4, 4));
-    let mut frame = data(&rig.built.rack, 1, 2, 0, false, 100);
-    (frame[5], frame[11]) = (3, 1);
-    assert_eq!(rig.send(1, &frame).len(), 1);
-    let link = rig.built.rack.hosts[2].link;
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, link, 0), Some(7), "the frame took its slot off");
+    for arch in Arch::ALL {
+        let rack =
+            p4rack_codegen::Rack::parse(&BREAKOUT.replace("CLOCKS", "mode = \"counter\""), "breakout.toml")
+                .unwrap();
+        let mut rig = Rig::new(&Built::on(rack, Scheme::PL2_COUNTER, arch));
+        assert_eq!(reserve_link(&mut rig, 1, 1, 3, 4), (0, 0));
+        assert_eq!(reserve_link(&mut rig, 2, 2, 4, 4), (0, 0), "another link");
+        assert_eq!(reserve_link(&mut rig, 2, 2, 3, 4), (4, 4));
+        let mut frame = data(&rig.built.rack, 1, 2, 0, false, 100);
+        (frame[5], frame[11]) = (3, 1);
+        assert_eq!(rig.send(1, &frame).len(), 1);
+        let link = rig.built.rack.hosts[2].link;
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, link, 0), Some(7), "the frame took its slot off");
+    }
 }
 
 #[test]
@@ -320,7 +349,7 @@ fn coarser_time_units_scale_everything() {
 
 #[test]
 fn clocks_survive_the_wrap_of_time() {
-    let built = clock();
+    let [built, ..] = clocks();
     const WRAP: u64 = 1 << 48;
     let mut rig = Rig::new(&built);
     rig.now = Nanos(WRAP - SLOT);
@@ -348,7 +377,7 @@ fn idle_clocks_are_free_for_almost_the_whole_range() {
 
 #[test]
 fn unsolicited_frames_stop_at_the_threshold() {
-    for built in [counter(), clock()] {
+    for built in pl2() {
         let mut rig = Rig::new(&built);
         rig.announce(1, 3, 4, 0);
         rig.reserve(2, 3, 1);
@@ -364,18 +393,21 @@ fn unsolicited_frames_stop_at_the_threshold() {
 
 #[test]
 fn thresholds_are_in_the_destinations_slots() {
-    let pl2 = "mode = \"clock\"\nt = 1\ndrop_threshold = 3\nk = 8";
-    let built = Built::new(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::PL2_CLOCK);
-    let mut rig = Rig::new(&built);
-    rig.announce(3, 2, 3, 0);
-    rig.announce(1, 3, 4, 0);
-    assert!(rig.data(3, 2, true));
-    assert!(!rig.data(1, 3, true));
+    for arch in Arch::ALL {
+        let pl2 = "mode = \"clock\"\nt = 1\ndrop_threshold = 3\nk = 8";
+        let built = Built::on(rack(&["1 Gb/s", "100 Mb/s", "1 Gb/s"], pl2), Scheme::PL2_CLOCK, arch);
+        let mut rig = Rig::new(&built);
+        rig.announce(3, 2, 3, 0);
+        rig.announce(1, 3, 4, 0);
+        assert!(rig.data(3, 2, true));
+        assert!(!rig.data(1, 3, true));
+    }
 }
 
 #[test]
 fn what_a_reservation_may_say() {
-    for (built, clock) in [(counter(), false), (clock(), true)] {
+    for built in pl2() {
+        let clock = built.scheme == Scheme::PL2_CLOCK;
         let mut rig = Rig::new(&built);
         let send = |rig: &mut Rig, what: Control| {
             let frame = control(&rig.built.rack, 1, mac(&rig.built.rack, 2), what);
@@ -415,112 +447,123 @@ fn what_a_reservation_may_say() {
 
 #[test]
 fn shims_are_ordinary_data() {
-    let built = counter();
-    let mut rig = Rig::new(&built);
-    rig.reserve(1, 3, 2);
-    let pl2 = built.rack.protocol::<Pl2>().unwrap();
-    let tag = Vlan { pcp: 5, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
-    let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 3), tag, &[0x14, 0, 8, 0, 0, 0, 0, 1, 0x45]);
-    assert_eq!(rig.fate_of(1, 3, &frame), Fate::Scheduled);
-    assert_eq!(rig.register("RackIngress.out_reservation", 3), 1);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(1, 3, 2);
+        let pl2 = built.rack.protocol::<Pl2>().unwrap();
+        let tag = Vlan { pcp: 5, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
+        let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 3), tag, &[0x14, 0, 8, 0, 0, 0, 0, 1, 0x45]);
+        assert_eq!(rig.fate_of(1, 3, &frame), Fate::Scheduled);
+        assert_eq!(rig.register("RackIngress.out_reservation", 3), 1);
+    }
 }
 
 #[test]
 fn groups_are_never_scheduled() {
-    let built = counter();
-    let mut rig = Rig::new(&built);
-    rig.reserve(1, 3, 2);
-    let tag = Vlan {
-        pcp: 5,
-        dei: false,
-        vid: built.rack.protocol::<Pl2>().unwrap().vid,
-        ether_type: EtherType::IPV4,
-    };
-    let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
-    assert_eq!(rig.send(1, &frame).len(), 3);
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(1, 3, 2);
+        let tag = Vlan {
+            pcp: 5,
+            dei: false,
+            vid: built.rack.protocol::<Pl2>().unwrap().vid,
+            ether_type: EtherType::IPV4,
+        };
+        let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
+        assert_eq!(rig.send(1, &frame).len(), 3);
+        assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+    }
 }
 
 #[test]
 fn the_controller_takes_back_exactly_what_a_cell_holds() {
-    let pl2 = "mode = \"counter\"\nlanes = 2\nt = 2";
-    let mut rig = Rig::new(&Built::new(rack(&SAME, pl2), Scheme::PL2_COUNTER));
-    rig.reserve(2, 3, 3);
-    rig.reserve(1, 4, 2);
-    // Half 0 of lane 1 sends, its half 1 waits.
-    rig.reserve_cell(1, 3, 4, 2);
-    rig.now += Nanos(10 * SLOT);
-    assert_eq!(rig.fate(1, 3, 2, false), Fate::Scheduled);
-    rig.reserve_cell(1, 3, 4, 3);
-    let (inward, outward) = ("RackIngress.in_reservation", "RackIngress.out_reservation");
-    for (cell, held, (left_in, left_out)) in
-        [(0, 0, (9, 10)), (2, 3, (6, 7)), (3, 4, (2, 3)), (3, 0, (2, 3)), (1, 0, (2, 3))]
-    {
-        assert_eq!(rig.forget(1, 3, cell), Some(held), "cell {cell}");
-        assert_eq!(rig.register(inward, 1), left_in, "what it reserved elsewhere stays");
-        assert_eq!(rig.register(outward, 3), left_out, "what the living one has stays");
-        // Only the half that holds the lane frees it.
-        assert_eq!(rig.of_cell("lane_lock", 1, 3, 2), if left_out > 3 { 2 } else { 0 });
+    for arch in Arch::ALL {
+        let pl2 = "mode = \"counter\"\nlanes = 2\nt = 2";
+        let mut rig = Rig::new(&Built::on(rack(&SAME, pl2), Scheme::PL2_COUNTER, arch));
+        rig.reserve(2, 3, 3);
+        rig.reserve(1, 4, 2);
+        // Half 0 of lane 1 sends, its half 1 waits.
+        rig.reserve_cell(1, 3, 4, 2);
+        rig.now += Nanos(10 * SLOT);
+        assert_eq!(rig.fate(1, 3, 2, false), Fate::Scheduled);
+        rig.reserve_cell(1, 3, 4, 3);
+        let (inward, outward) = ("RackIngress.in_reservation", "RackIngress.out_reservation");
+        for (cell, held, (left_in, left_out)) in
+            [(0, 0, (9, 10)), (2, 3, (6, 7)), (3, 4, (2, 3)), (3, 0, (2, 3)), (1, 0, (2, 3))]
+        {
+            assert_eq!(rig.forget(1, 3, cell), Some(held), "cell {cell}");
+            assert_eq!(rig.register(inward, 1), left_in, "what it reserved elsewhere stays");
+            assert_eq!(rig.register(outward, 3), left_out, "what the living one has stays");
+            // Only the half that holds the lane frees it.
+            assert_eq!(rig.of_cell("lane_lock", 1, 3, 2), if left_out > 3 { 2 } else { 0 });
+        }
+        assert_eq!(rig.fate(1, 3, 3, false), Fate::Demoted("uncovered"));
+        assert_eq!(rig.fate(1, 3, 3, true), Fate::Demoted("uncovered_unsolicited"));
+        let cells = rig.built.pl2().cell_count(&rig.built.rack) as u32;
+        let beyond = [(1, 512, 0), (512, 3, 0), (1, 3, cells), (1, 3, u32::MAX)];
+        for (index, destination, cell) in beyond {
+            let kind = Kind::MgmtForget as u8;
+            assert_eq!(
+                rig.ask(p4rack_wire::pl2::Management { kind, index, destination, cell, ..MANAGEMENT }),
+                None
+            );
+        }
+        assert_eq!(rig.all_drops(), [("bad_index", 4)]);
     }
-    assert_eq!(rig.fate(1, 3, 3, false), Fate::Demoted("uncovered"));
-    assert_eq!(rig.fate(1, 3, 3, true), Fate::Demoted("uncovered_unsolicited"));
-    let cells = rig.built.pl2().cell_count(&rig.built.rack) as u32;
-    let beyond = [(1, 512, 0), (512, 3, 0), (1, 3, cells), (1, 3, u32::MAX)];
-    for (index, destination, cell) in beyond {
-        let kind = Kind::MgmtForget as u8;
-        assert_eq!(
-            rig.ask(p4rack_wire::pl2::Management { kind, index, destination, cell, ..MANAGEMENT }),
-            None
-        );
-    }
-    assert_eq!(rig.all_drops(), [("bad_index", 4)]);
 }
 
 #[test]
 fn with_clocks_forgetting_frees_the_lane() {
-    let mut rig = Rig::new(&clock());
-    rig.reserve(2, 3, 4);
-    rig.reserve(4, 3, 4);
-    rig.reserve(1, 3, 4);
-    assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
-    assert_eq!(rig.forget(1, 3, 1), Some(0), "the other half");
-    assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
-    assert_eq!(rig.forget(1, 3, 0), Some(4 * 1550));
-    assert_eq!(rig.reserve_cell(1, 3, 1, 1), Some((4 * SLOT as u32, 12 * SLOT as u32)));
+    for built in clocks() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(2, 3, 4);
+        rig.reserve(4, 3, 4);
+        rig.reserve(1, 3, 4);
+        assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
+        assert_eq!(rig.forget(1, 3, 1), Some(0), "the other half");
+        assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((NOT_NOW, NOT_NOW)));
+        let held = if built.counts_frames() { 4 } else { 4 * 1550 };
+        assert_eq!(rig.forget(1, 3, 0), Some(held));
+        assert_eq!(rig.reserve_cell(1, 3, 1, 1), Some((4 * SLOT as u32, 12 * SLOT as u32)));
+    }
 }
 
 #[test]
 fn the_controller_reads_writes_and_resets_slots() {
-    let mut rig = Rig::new(&counter());
-    rig.reserve(1, 3, 4);
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4));
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(4));
-    assert_eq!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 9), Some(4));
-    assert_eq!(rig.reserve(2, 3, 1), Some((0, 9)));
-    assert_eq!(rig.manage(Kind::MgmtReset, Side::Out, 3, 77), Some(10));
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0));
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4), "the other register is untouched");
-    assert_eq!(rig.all_drops(), []);
+    for built in counters() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(1, 3, 4);
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4));
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(4));
+        assert_eq!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 9), Some(4));
+        assert_eq!(rig.reserve(2, 3, 1), Some((0, 9)));
+        assert_eq!(rig.manage(Kind::MgmtReset, Side::Out, 3, 77), Some(10));
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0));
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4), "the other register is untouched");
+        assert_eq!(rig.all_drops(), []);
+    }
 }
 
 #[test]
 fn the_controller_reads_writes_and_resets_clocks() {
-    let mut rig = Rig::new(&clock());
-    rig.reserve(1, 3, 4);
-    rig.now += Nanos(1000);
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4 * SLOT as u32 - 1000));
-    assert_eq!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
-    assert_eq!(rig.reserve(2, 3, 1), Some((0, 5000)));
-    assert_eq!(rig.manage(Kind::MgmtReset, Side::Out, 3, 77), Some(5000 + SLOT as u32));
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0));
-    rig.now += Nanos(100 * SLOT);
-    assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(0), "a time that is past is free");
-    assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
+    for built in clocks() {
+        let mut rig = Rig::new(&built);
+        rig.reserve(1, 3, 4);
+        rig.now += Nanos(1000);
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(4 * SLOT as u32 - 1000));
+        assert_eq!(rig.manage(Kind::MgmtWrite, Side::Out, 3, 5000), Some(4 * SLOT as u32 - 1000));
+        assert_eq!(rig.reserve(2, 3, 1), Some((0, 5000)));
+        assert_eq!(rig.manage(Kind::MgmtReset, Side::Out, 3, 77), Some(5000 + SLOT as u32));
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::Out, 3, 0), Some(0));
+        rig.now += Nanos(100 * SLOT);
+        assert_eq!(rig.manage(Kind::MgmtRead, Side::In, 1, 0), Some(0), "a time that is past is free");
+        assert_eq!(rig.reserve(1, 3, 1), Some((0, 0)));
+    }
 }
 
 #[test]
 fn management_is_checked() {
-    for built in [counter(), clock()] {
+    for built in pl2() {
         let mut rig = Rig::new(&built);
         let cpu_port = built.rack.switch.cpu_port;
         let out = |rig: &mut Rig, target, index| {
@@ -562,68 +605,74 @@ fn the_controller_sends_frames() {
 
 #[test]
 fn meters_bound_what_a_port_sends() {
-    let built = Built::new(rack(&SAME, "mode = \"clock\"\ncontrol_per_slot = 1"), Scheme::PL2_CLOCK);
-    let mut rig = Rig::new(&built);
-    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
-    assert!((250..300).contains(&granted), "{granted} of 400 at once: the burst");
-    assert_eq!(rig.drops("control_meter"), 400 - granted as u64);
-    assert!(rig.reserve(2, 3, 1).is_some(), "other ports have their own");
-    rig.now += Nanos(100 * SLOT);
-    let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
-    assert!((90..110).contains(&granted), "{granted} after 100 slots");
+    for arch in Arch::ALL {
+        let built = Built::on(rack(&SAME, "mode = \"clock\"\ncontrol_per_slot = 1"), Scheme::PL2_CLOCK, arch);
+        let mut rig = Rig::new(&built);
+        let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
+        assert!((250..300).contains(&granted), "{granted} of 400 at once: the burst");
+        assert_eq!(rig.drops("control_meter"), 400 - granted as u64);
+        assert!(rig.reserve(2, 3, 1).is_some(), "other ports have their own");
+        rig.now += Nanos(100 * SLOT);
+        let granted = (0..400).filter(|_| rig.reserve(1, 3, 1).is_some()).count();
+        assert!((90..110).contains(&granted), "{granted} after 100 slots");
 
-    // Answers that grant nothing have used up port 1's.
-    let frame = plain(mac(&built.rack, 4), mac(&built.rack, 2), EtherType::IPV4, &[0; 1400]);
-    let passed = (0..100).filter(|_| !rig.send(4, &frame).is_empty()).count();
-    assert!((20..30).contains(&passed), "{passed} frames of best effort at once: 32 KiB");
-    assert_eq!(rig.drops("best_effort_meter"), 100 - passed as u64);
-    rig.now += Nanos(10 * SLOT);
-    rig.reserve(1, 2, 1);
-    assert_eq!(rig.fate(1, 2, 0, false), Fate::Scheduled, "reserved data is not metered");
+        // Answers that grant nothing have used up port 1's.
+        let frame = plain(mac(&built.rack, 4), mac(&built.rack, 2), EtherType::IPV4, &[0; 1400]);
+        let passed = (0..100).filter(|_| !rig.send(4, &frame).is_empty()).count();
+        assert!((20..30).contains(&passed), "{passed} frames of best effort at once: 32 KiB");
+        assert_eq!(rig.drops("best_effort_meter"), 100 - passed as u64);
+        rig.now += Nanos(10 * SLOT);
+        rig.reserve(1, 2, 1);
+        assert_eq!(rig.fate(1, 2, 0, false), Fate::Scheduled, "reserved data is not metered");
+    }
 }
 
 #[test]
 fn unmetered_if_the_description_says_so() {
-    let pl2 = "mode = \"clock\"\ncontrol_per_slot = 0\nbest_effort_percent = 100";
-    let built = Built::new(rack(&SAME, pl2), Scheme::PL2_CLOCK);
-    let mut rig = Rig::new(&built);
-    assert_eq!((0..2000).filter(|_| rig.reserve(1, 3, 1).is_some()).count(), 2000);
-    let frame = ipv4(&built, 1, mac(&built.rack, 2));
-    assert_eq!((0..2000).filter(|_| !rig.send(1, &frame).is_empty()).count(), 2000);
+    for arch in Arch::ALL {
+        let pl2 = "mode = \"clock\"\ncontrol_per_slot = 0\nbest_effort_percent = 100";
+        let built = Built::on(rack(&SAME, pl2), Scheme::PL2_CLOCK, arch);
+        let mut rig = Rig::new(&built);
+        assert_eq!((0..2000).filter(|_| rig.reserve(1, 3, 1).is_some()).count(), 2000);
+        let frame = ipv4(&built, 1, mac(&built.rack, 2));
+        assert_eq!((0..2000).filter(|_| !rig.send(1, &frame).is_empty()).count(), 2000);
+    }
 }
 
 #[test]
 fn grants_pass_data_and_data_passes_best_effort() {
-    let built = clock();
-    let mut rig = Rig::with_config(&built, |config| {
-        for port in &mut config.ports {
-            port.rate_bps = 100_000_000;
+    for built in clocks() {
+        let mut rig = Rig::with_config(&built, |config| {
+            for port in &mut config.ports {
+                port.rate_bps = 100_000_000;
+            }
+        });
+        let (frame, scheduled) =
+            (ipv4(&built, 2, mac(&built.rack, 1)), data(&built.rack, 3, 1, 0, false, 100));
+        rig.reserve(3, 1, 4);
+        rig.now += Nanos(SLOT);
+        for _ in 0..3 {
+            rig.switch.handle_frame(2, &frame, rig.now);
         }
-    });
-    let (frame, scheduled) = (ipv4(&built, 2, mac(&built.rack, 1)), data(&built.rack, 3, 1, 0, false, 100));
-    rig.reserve(3, 1, 4);
-    rig.now += Nanos(SLOT);
-    for _ in 0..3 {
-        rig.switch.handle_frame(2, &frame, rig.now);
-    }
-    for _ in 0..3 {
-        rig.switch.handle_frame(3, &scheduled, rig.now);
-    }
-    let ask = rsv(&built.rack, 1, 4, 1, 0);
-    rig.switch.handle_frame(1, &ask, rig.now);
-    let mut order = Vec::new();
-    while order.len() < 7 {
-        for (port, sent) in rig.drain() {
-            assert_eq!(port, 1);
-            order.push(match sent {
-                sent if sent == frame => 'b',
-                sent if sent == scheduled => 's',
-                _ => 'g',
-            });
+        for _ in 0..3 {
+            rig.switch.handle_frame(3, &scheduled, rig.now);
         }
-        rig.now = rig.switch.next_timeout().unwrap_or(rig.now).max(rig.now);
+        let ask = rsv(&built.rack, 1, 4, 1, 0);
+        rig.switch.handle_frame(1, &ask, rig.now);
+        let mut order = Vec::new();
+        while order.len() < 7 {
+            for (port, sent) in rig.drain() {
+                assert_eq!(port, 1);
+                order.push(match sent {
+                    sent if sent == frame => 'b',
+                    sent if sent == scheduled => 's',
+                    _ => 'g',
+                });
+            }
+            rig.now = rig.switch.next_timeout().unwrap_or(rig.now).max(rig.now);
+        }
+        let order: String = order.into_iter().collect();
+        // One frame may have been on the wire already.
+        assert!(order == "gsssbbb" || order == "bgsssbb", "{order}");
     }
-    let order: String = order.into_iter().collect();
-    // One frame may have been on the wire already.
-    assert!(order == "gsssbbb" || order == "bgsssbb", "{order}");
 }

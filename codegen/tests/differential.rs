@@ -225,12 +225,7 @@ fn frame(built: &[Built], random: &mut Random) -> (u16, Vec<u8>) {
             frame.truncate(random.below(40) as usize);
             (from, frame)
         }
-        26 => {
-            let mut frame = management(rack, Kind::MgmtWrite as u8, 0, 1, 1);
-            frame[6..12].copy_from_slice(&mac(rack, from).0);
-            (from, frame)
-        }
-        27 => {
+        26 if random.below(2) == 0 => {
             // To a group, or with a shim.
             let mut frame = full(from, to, 0, false);
             match random.below(2) {
@@ -242,7 +237,12 @@ fn frame(built: &[Built], random: &mut Random) -> (u16, Vec<u8>) {
             }
             (from, frame)
         }
-        27 if random.below(2) == 0 => {
+        26 => {
+            let mut frame = management(rack, Kind::MgmtWrite as u8, 0, 1, 1);
+            frame[6..12].copy_from_slice(&mac(rack, from).0);
+            (from, frame)
+        }
+        27 => {
             let egress_port = [0, 1, 3, 600][random.below(4) as usize];
             let what = request(random);
             match random.below(3) {

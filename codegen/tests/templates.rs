@@ -32,6 +32,8 @@ const COMMON: &[&str] = &[
     "key",
     "mask",
     "meta",
+    "int",
+    "op",
     "size",
     "value",
     "egress_port",

@@ -111,6 +111,11 @@ impl Built {
         self.pl2().slot(&self.rack, host(&self.rack, port))
     }
 
+    /// Whether a reservation is a right to so many frames, whatever their lengths; else to bytes.
+    pub fn counts_frames(&self) -> bool {
+        self.scheme == Scheme::PL2_COUNTER || self.rack.switch.arch.is_tofino()
+    }
+
     pub fn p4(&self) -> String {
         p4rack_codegen::render_p4(&self.rack, self.scheme, self.rack.switch.arch).unwrap()
     }

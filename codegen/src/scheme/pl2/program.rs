@@ -97,6 +97,9 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
     let parts = pl2.slot_parts();
     let alu = rack.switch.arch.is_tofino();
     let breakout = rack.breakout_links() > 0;
+    // A compiler warns of constants without a use.
+    let refused = index_constants("REFUSED", &REFUSED, rack.switch.arch);
+    let refused = refused.lines().filter(|line| !alu || !line.contains("REFUSED_CALENDAR"));
     let full_frame = pl2.frame_wire_bytes() - overhead::FCS - overhead::PREAMBLE_GAP;
     let mut context = json!({
         "counter": !clock,
@@ -114,8 +117,8 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         "priority_control": PRIORITY_CONTROL,
         "priority_scheduled": PRIORITY_SCHEDULED,
         "demoted_constants": index_constants("DEMOTED", &DEMOTED, rack.switch.arch),
-        "refused_constants": index_constants("REFUSED", &REFUSED, rack.switch.arch),
-        "kind_constants": kind_constants(),
+        "refused_constants": refused.collect::<Vec<_>>().join("\n"),
+        "kind_constants": kind_constants(pl2.notify_receiver || !alu),
         "target_in": Side::In as u8,
         "target_out": Side::Out as u8,
         "calendars": ["in", "out"],
@@ -146,13 +149,21 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         context["sides"] = json!(["in", "out"].map(side));
         context["times"] = json!(pl2.time_entries(rack).next_power_of_two().max(1024));
         context["last_cell"] = json!(pl2.cells_a_pair() - 1);
+        let claim_bits = if pl2.cell_count(rack) > 1 << 16 { 32 } else { 16 };
+        context["claim_bits"] = json!(claim_bits);
+        context["lane_bits"] = json!(claim_bits - 1);
+        context["lane_index"] = json!(format!("meta.claim[{}:1]", claim_bits - 1));
         context["cell_bits"] = json!(pl2.cell_count(rack).ilog2());
     }
     context
 }
 
-fn kind_constants() -> String {
-    let kinds = Kind::ALL.iter().map(|(kind, name)| (*name, *kind as u8));
+/// Constants of the kinds; that of NOTIFY only if it is used.
+fn kind_constants(notify: bool) -> String {
+    let kinds = Kind::ALL
+        .iter()
+        .filter(|(kind, _)| notify || *kind != Kind::Notify)
+        .map(|(kind, name)| (*name, *kind as u8));
     let rows: Vec<(&str, u8)> = std::iter::once(("PL2_VERSION", VERSION)).chain(kinds).collect();
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines = rows.iter().map(|(name, value)| format!("const bit<4> {name:width$} = {value};"));

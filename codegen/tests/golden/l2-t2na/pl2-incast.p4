@@ -10,7 +10,6 @@
 #include <t2na.p4>
 
 typedef bit<9>  port_t;
-typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
 const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
@@ -31,13 +30,17 @@ const bit<32> DROP_REASONS             = 5;  // how many there are
 const bit<8>  DROP_NONE = 255; // it is not dropped
 
 // Precedes frames from the switch to the controller.
+#ifndef __TARGET_TOFINO__
 @controller_header("packet_in")
+#endif
 header packet_in_t {
     bit<16> ingress_port; // port that the frame came in by
 }
 
 // Precedes frames from the controller to the switch.
+#ifndef __TARGET_TOFINO__
 @controller_header("packet_out")
+#endif
 header packet_out_t {
     bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
 }
@@ -85,9 +88,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.steered = 0;
         meta.known   = 0;
         packet.advance(PORT_METADATA_SIZE);
-        // Goes with the frame to egress, and on to the controller alone.
-        hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
@@ -172,6 +172,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         bit<8> color = MeterColor_t.GREEN;
+
+        // Goes with the frame to egress, and on to the controller alone.
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
 

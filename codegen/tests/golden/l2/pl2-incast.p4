@@ -10,7 +10,6 @@
 #include <v1model.p4>
 
 typedef bit<9>  port_t;
-typedef bit<48> mac_addr_t;
 
 const port_t  CPU_PORT   = 510;
 const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t

@@ -51,7 +51,6 @@ const bit<8>  DROP_NONE = 255; // it is not dropped
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
-const bit<4> PL2_NOTIFY      = 3;
 const bit<4> PL2_DATA        = 4;
 const bit<4> PL2_MGMT_READ   = 8;
 const bit<4> PL2_MGMT_WRITE  = 9;
@@ -82,7 +81,6 @@ const bit<32> DEMOTED_REASONS               = 4;  // how many there are
 
 // Why an RSV is answered "not now": index into the counter `refused`.
 const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
-const bit<8>  REFUSED_CALENDAR = 1;  // no free time in sight
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
@@ -93,6 +91,9 @@ typedef bit<32> time_t;
 const bit<32> HORIZON = 32w1 << 24;
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
+typedef bit<16> cell_t; // the number of a cell, and of a lane
+typedef bit<15> lane_t;
 
 // What a frame asks of the registers.
 const bit<8> OP_NONE        = 0;
@@ -113,13 +114,17 @@ const bit<8> PASS_AGAIN = 1; // an RSV's lane has begun; a data frame came too e
 const bit<8> DEMOTED_NONE = 255; // it gets the class that it claims
 
 // Precedes frames from the switch to the controller.
+#ifndef __TARGET_TOFINO__
 @controller_header("packet_in")
+#endif
 header packet_in_t {
     bit<16> ingress_port; // port that the frame came in by
 }
 
 // Precedes frames from the controller to the switch.
+#ifndef __TARGET_TOFINO__
 @controller_header("packet_out")
+#endif
 header packet_out_t {
     bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
 }
@@ -186,11 +191,11 @@ struct metadata_t {
     time_t  now;               // when it came
     bit<32> source;            // where the source's reservations are kept
     bit<32> destination;       // where the destination's are
-    bit<32> cell;              // the cell that it names, and what is to be added to make the first one 0
-    bit<32> first_cell;
-    bit<32> source_cells;      // the source's first cell, and the one that it names
-    bit<32> destination_cells; // the destination's among them
-    bit<32> claim;             // the cell of the reservation that the frame is or claims
+    cell_t  cell;              // the cell that it names, and what is to be added to make the first one 0
+    cell_t  first_cell;
+    cell_t  source_cells;      // the source's first cell, and the one that it names
+    cell_t  destination_cells; // the destination's among them
+    cell_t  claim;             // the cell of the reservation that the frame is or claims
     bit<8>  half;              // 1 or 2: which half of its lane this is
     bit<8>  hard_half;         // the same, locked for frames; or once more the same
     bit<8>  holder;            // what the lane's lock said
@@ -249,19 +254,49 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.drop    = DROP_NONE;
         meta.steered = 0;
         meta.known   = 0;
-        meta.op         = OP_NONE;
-        meta.claims     = 0;
-        meta.cell       = 0;
-        meta.first_cell = 0;
-        meta.holder     = 0;
-        meta.left       = 0;
-        meta.written    = 0;
-        meta.demoted    = DEMOTED_NONE;
-        // The controller has no link.
-        meta.early_in   = 1;
-        meta.late_in    = 0;
-        meta.t_in       = 0;
-        meta.time_in    = 0;
+        // The controller has no link, and its frames no graces.
+        meta.op                = OP_NONE;
+        meta.claims            = 0;
+        meta.now               = 0;
+        meta.source            = 0;
+        meta.destination       = 0;
+        meta.cell              = 0;
+        meta.first_cell        = 0;
+        meta.source_cells      = 0;
+        meta.destination_cells = 0;
+        meta.claim             = 0;
+        meta.half              = 0;
+        meta.hard_half         = 0;
+        meta.holder            = 0;
+        meta.left              = 0;
+        meta.right             = 0;
+        meta.unsolicited       = 0;
+        meta.send_wait         = 0;
+        meta.recv_wait         = 0;
+        meta.early_in          = 1;
+        meta.early_out         = 0;
+        meta.early             = 0;
+        meta.late_in           = 0;
+        meta.late_out          = 0;
+        meta.late              = 0;
+        meta.start             = 0;
+        meta.ahead             = 0;
+        meta.until_early       = 0;
+        meta.until_late        = 0;
+        meta.slack_in          = 0;
+        meta.slack_out         = 0;
+        meta.lag               = 0;
+        meta.slack             = 0;
+        meta.demoted           = DEMOTED_NONE;
+        meta.time_in           = 0;
+        meta.time_out          = 0;
+        meta.earliest          = 0;
+        meta.start_in          = 0;
+        meta.start_out         = 0;
+        meta.t_in              = 0;
+        meta.t_out             = 0;
+        meta.threshold         = 0;
+        meta.written           = 0;
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -282,9 +317,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_port {
-        // Goes with the frame to egress, and on to the controller alone.
-        hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
             default  : parse_ethernet;
@@ -308,7 +340,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_vlan {
         packet.extract(hdr.vlan);
         transition select(hdr.vlan.vid) {
-            PL2_VID .. PL2_VID + 1 : parse_claim;
+            PL2_VID .. PL2_VID + 1 : parse_reserved;
             default : parse_tagged;
         }
     }
@@ -320,12 +352,34 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    // The VLANs of reservations, whatever follows the tag.
+    // The VLANs of reservations: data claims one, control frames travel there too.
+    state parse_reserved {
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_PL2 : parse_reserved_pl2;
+            default       : parse_claim;
+        }
+    }
+
+    state parse_reserved_pl2 {
+        transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
+            (PL2_VERSION, PL2_DATA) : parse_shim_claim;
+            default                 : parse_pl2;
+        }
+    }
+
     state parse_claim {
         meta.claims     = 1;
-        meta.cell       = (bit<32>) hdr.vlan.vid;
-        meta.first_cell = 0 - (bit<32>) PL2_VID;
-        transition parse_tagged;
+        meta.cell       = (cell_t) hdr.vlan.vid;
+        meta.first_cell = 0 - (cell_t) PL2_VID;
+        transition accept;
+    }
+
+    // The same once more, since the device has to know how far ahead of it the VLAN is.
+    state parse_shim_claim {
+        meta.claims     = 1;
+        meta.cell       = (cell_t) hdr.vlan.vid;
+        meta.first_cell = 0 - (cell_t) PL2_VID;
+        transition accept;
     }
 
     // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
@@ -343,15 +397,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_pl2_control {
         packet.extract(hdr.pl2_control);
-        meta.cell       = (bit<32>) hdr.pl2_control.cell;
-        meta.first_cell = 0;
+        meta.cell = (cell_t) hdr.pl2_control.cell;
         transition accept;
     }
 
     state parse_pl2_management {
         packet.extract(hdr.pl2_management);
-        meta.cell       = hdr.pl2_management.cell;
-        meta.first_cell = 0;
+        meta.cell = (cell_t) hdr.pl2_management.cell;
         transition accept;
     }
 }
@@ -388,7 +440,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
 
     // Times come with the entries, so each port has its own: nothing assumes equal rates.
-    action accept_source(bit<32> t, time_t early, time_t late, bit<32> cells) {
+    action accept_source(bit<32> t, time_t early, time_t late, cell_t cells) {
         meta.t_in         = t;
         meta.early_in     = early;
         meta.late_in      = late;
@@ -409,7 +461,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action forward(port_t port, bit<32> t, bit<32> threshold, time_t early, time_t late, bit<32> cells) {
+    action forward(port_t port, bit<32> t, bit<32> threshold, time_t early, time_t late, cell_t cells) {
         ig_tm_md.ucast_egress_port = port;
         meta.t_out             = t;
         meta.threshold         = threshold;
@@ -462,13 +514,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //
     // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
     // follows from its answer is computed after, with subtractions whose signs are looked at.
-    Register<bit<8>, bit<32>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
-    Register<bit<32>, bit<32>>(CELL_COUNT) rights; // frames
-    Register<bit<32>, bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
-    Register<bit<32>, bit<32>>(CELL_COUNT) starts; // a time; in bit 0 whether the burst went unsolicited
+    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
+    Register<bit<32>, cell_t>(CELL_COUNT) rights; // frames
+    Register<bit<32>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
+    Register<bit<32>, cell_t>(CELL_COUNT) starts; // a time; in bit 0 whether the burst went unsolicited
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
-    RegisterAction<bit<8>, bit<32>, bit<8>>(lane_lock) take_lane = {
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
         void apply(inout bit<8> value, out bit<8> before) {
             before = value;
             if (value == 0) {
@@ -478,7 +530,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // In its second pass whatever held it.
-    RegisterAction<bit<8>, bit<32>, bit<8>>(lane_lock) seize_lane = {
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
         void apply(inout bit<8> value, out bit<8> before) {
             before = value;
             value  = meta.half;
@@ -487,7 +539,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // A half's first scheduled frame frees the lane for the next reservation; the controller does so even if it is locked for
     // frames.
-    RegisterAction<bit<8>, bit<32>, bit<8>>(lane_lock) begin_in_lane = {
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
         void apply(inout bit<8> value, out bit<8> before) {
             before = value;
             if (value == meta.half || value == meta.hard_half) {
@@ -498,7 +550,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
     // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
-    RegisterAction<bit<8>, bit<32>, bit<8>>(lane_lock) lock_again = {
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value, out bit<8> before) {
             before = value;
             if (value == 0) {
@@ -510,7 +562,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // What was left of the half's last reservation is forfeit.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(rights) replace_rights = {
+    RegisterAction<bit<32>, cell_t, bit<32>>(rights) replace_rights = {
         void apply(inout bit<32> frames, out bit<32> before) {
             before = frames;
             frames = meta.right;
@@ -518,7 +570,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(rights) use_rights = {
+    RegisterAction<bit<32>, cell_t, bit<32>>(rights) use_rights = {
         void apply(inout bit<32> frames, out bit<32> before) {
             before = frames;
             if (frames != 0) {
@@ -527,14 +579,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    RegisterAction<bit<32>, bit<32>, bit<32>>(rights_unsolicited) set_unsolicited = {
+    RegisterAction<bit<32>, cell_t, bit<32>>(rights_unsolicited) set_unsolicited = {
         void apply(inout bit<32> frames, out bit<32> before) {
             before = frames;
             frames = meta.unsolicited;
         }
     };
 
-    RegisterAction<bit<32>, bit<32>, bit<32>>(rights_unsolicited) use_unsolicited = {
+    RegisterAction<bit<32>, cell_t, bit<32>>(rights_unsolicited) use_unsolicited = {
         void apply(inout bit<32> frames, out bit<32> before) {
             before = frames;
             if (frames != 0 && frames != HAS_SLOTS) {
@@ -543,7 +595,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    RegisterAction<bit<32>, bit<32>, bit<32>>(starts) set_start = {
+    RegisterAction<bit<32>, cell_t, bit<32>>(starts) set_start = {
         void apply(inout bit<32> start, out bit<32> before) {
             before = start;
             start  = meta.start;
@@ -551,7 +603,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // How far ahead it is, and bit 0 as it was: times are even.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(starts) look_at_start = {
+    RegisterAction<bit<32>, cell_t, bit<32>>(starts) look_at_start = {
         void apply(inout bit<32> start, out bit<32> ahead) {
             ahead = start - meta.now;
         }
@@ -689,6 +741,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
+    action locate() {
+        meta.claim = meta.source_cells + meta.destination_cells;
+        meta.early = max(meta.early_in, meta.early_out);
+        meta.late  = max(meta.late_in, meta.late_out);
+    }
+
+    // The half that holds the lane.
+    action find_holder() {
+        meta.claim[0:0] = meta.holder[1:1];
+    }
+
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop() {
         drops.count(meta.drop);
@@ -697,6 +760,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         bit<8> color = MeterColor_t.GREEN;
+
+        // Goes with the frame to egress, and on to the controller alone.
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         meta.now          = ig_intr_md.ingress_mac_tstamp[31:1] ++ 1w0;
@@ -735,8 +802,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     }
                 } else {
                     meta.destination = (bit<32>) hdr.pl2_management.index;
+                    hdr.pl2_management.value[0:0] = 0;
+                    meta.written = meta.now;
                     if (hdr.pl2_management.kind == PL2_MGMT_WRITE) {
-                        meta.written = hdr.pl2_management.value;
+                        meta.written = meta.now + hdr.pl2_management.value;
                     }
                     if (hdr.pl2_management.target == PL2_TARGET_IN) {
                         if (hdr.pl2_management.kind == PL2_MGMT_READ) {
@@ -753,7 +822,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     } else {
                         meta.drop = DROP_BAD_TARGET;
                     }
-                    meta.written = (meta.now + meta.written) & ~32w1;
                 }
             } else
             if (hdr.packet_out.egress_port != 0) {
@@ -776,7 +844,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (meta.pass == 0) {
                     color = control_meter.execute(ig_intr_md.ingress_port);
                 }
-                slots_in.apply();
+                if (!hdr.packet_out.isValid()) {
+                    slots_in.apply();
+                }
                 slots_out.apply();
                 meta.op = OP_RESERVE;
                 if (color == MeterColor_t.RED) {
@@ -815,9 +885,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (meta.drop == DROP_NONE && meta.op != OP_NONE) {
-            meta.claim = meta.source_cells + meta.destination_cells;
-            meta.early = max(meta.early_in, meta.early_out);
-            meta.late  = max(meta.late_in, meta.late_out);
+            locate();
             meta.right = 0;
             if (meta.op == OP_RESERVE) {
                 meta.right = (bit<32>) hdr.pl2_control.demand;
@@ -830,17 +898,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // lane_lock
             if (meta.op == OP_RESERVE) {
                 if (meta.pass == 0) {
-                    meta.holder = take_lane.execute(meta.claim >> 1);
+                    meta.holder = take_lane.execute(meta.claim[15:1]);
                     if (meta.holder != 0) {
                         meta.op = OP_OCCUPIED;
                     }
                 } else {
-                    seize_lane.execute(meta.claim >> 1);
+                    seize_lane.execute(meta.claim[15:1]);
                 }
             } else if (meta.op == OP_CLAIM || meta.op == OP_FORGET) {
-                meta.holder = begin_in_lane.execute(meta.claim >> 1);
+                meta.holder = begin_in_lane.execute(meta.claim[15:1]);
             } else if (meta.op == OP_EARLY) {
-                lock_again.execute(meta.claim >> 1);
+                lock_again.execute(meta.claim[15:1]);
             }
 
             // rights
@@ -906,7 +974,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 if (meta.op == OP_OCCUPIED) {
                     // Of the half that holds the lane.
-                    meta.claim = meta.claim[31:1] ++ meta.holder[1:1];
+                    find_holder();
                 }
                 if (meta.op == OP_OCCUPIED || meta.op == OP_CLAIM) {
                     meta.ahead       = look_at_start.execute(meta.claim);
