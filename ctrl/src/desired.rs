@@ -47,7 +47,7 @@ impl Desired {
         compiled: Option<&Path>,
     ) -> Result<Desired, CtrlError> {
         check(target, &rack.under(scheme).map_err(GenerateError::from)?)?;
-        let artefacts = p4rack_codegen::generate(rack, scheme, Arch::V1model)?;
+        let artefacts = p4rack_codegen::generate(rack, scheme, rack.switch.arch)?;
         let device_config = device_config(target, &artefacts, compiled)?;
         Desired::of_artefacts(&artefacts, device_config)
     }
@@ -56,7 +56,8 @@ impl Desired {
     /// backend, which a driver needs.
     pub fn for_tofino(rack: &Rack, scheme: Scheme, compiled: Option<&Path>) -> Result<Desired, CtrlError> {
         check(Target::Embedded, &rack.under(scheme).map_err(GenerateError::from)?)?;
-        let artefacts = p4rack_codegen::generate(rack, scheme, Arch::Tna)?;
+        let arch = if rack.switch.arch.is_tofino() { rack.switch.arch } else { Arch::Tna };
+        let artefacts = p4rack_codegen::generate(rack, scheme, arch)?;
         let Some(folder) = compiled else {
             return Desired::of_artefacts(&artefacts, artefacts.p4.clone().into_bytes());
         };

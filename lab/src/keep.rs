@@ -9,7 +9,7 @@ use crate::progress::Progress;
 use crate::running::Running;
 use crate::state::{KeptHost, KeptRack, Pid, RUNTIME_OPTION, Runtime, SUPERVISE};
 use crate::{sys, up};
-use p4rack_codegen::{Rack, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_netdev::NetNs;
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -32,6 +32,8 @@ pub struct KeepOptions {
     pub path: PathBuf,
     /// Scheme; `None` is the description's.
     pub scheme: Option<Scheme>,
+    /// Architecture of the switch's program; `None` is the description's.
+    pub arch: Option<Arch>,
     /// Folder for captures.
     pub captures: Option<PathBuf>,
     /// Whether to hide progress.
@@ -41,6 +43,7 @@ pub struct KeepOptions {
 /// Starts a supervisor and waits until its rack runs.
 pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let rack = Rack::load(&options.path)?;
+    let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     up::rack_under(&rack, scheme)?;
     let runtime = Runtime::locate();
@@ -50,6 +53,7 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let path = std::path::absolute(&options.path).map_err(LabError::file(&options.path))?;
     let mut command = own_binary();
     command.args(SUPERVISE).arg(path).args(["--scheme", &scheme.name()]);
+    command.args(["--arch", rack.switch.arch.name()]);
     command.arg(RUNTIME_OPTION).arg(runtime.folder());
     if let Some(captures) = &options.captures {
         command.arg("--pcap").arg(std::path::absolute(captures).map_err(LabError::file(captures))?);
@@ -85,6 +89,7 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     sys::detach().map_err(LabError::system("leaving the terminal"))?;
     let progress = Progress::new(options.quiet);
     let rack = Rack::load(&options.path)?;
+    let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
     let _name = runtime.lock(&rack.name)?.ok_or_else(|| taken(&rack.name))?;
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     let rack = up::rack_under(&rack, scheme)?;

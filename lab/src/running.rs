@@ -62,7 +62,7 @@ impl<'a> Running<'a> {
         let control_capture = captures.map(|folder| capture_control(network, scheme, folder)).transpose()?;
         progress.step(
             &format!("{scheme}: installing program and entries over P4Runtime"),
-            || deploy(path, network, scheme),
+            || deploy(rack, path, network, scheme),
             |_| format!("{scheme}: program and entries installed over P4Runtime"),
         )?;
         let agents = progress.step(
@@ -211,8 +211,11 @@ fn capture_folder(captures: &Path, scheme: Scheme) -> Result<PathBuf, LabError> 
     absolute(&folder)
 }
 
-fn deploy(path: &Path, network: &Network, scheme: Scheme) -> Result<(), LabError> {
-    let args: [OsString; 4] = ["deploy".into(), path.into(), "--scheme".into(), scheme.name().into()];
+fn deploy(rack: &Rack, path: &Path, network: &Network, scheme: Scheme) -> Result<(), LabError> {
+    let mut args: Vec<OsString> = vec!["deploy".into(), path.into()];
+    for (option, value) in [("--scheme", scheme.name().as_str()), ("--arch", rack.switch.arch.name())] {
+        args.extend([option.into(), value.into()]);
+    }
     Process::start("p4rack deploy", &network.switch, args)?.finish(START).map(drop)
 }
 
@@ -230,6 +233,7 @@ fn start_agents(
             ("--interface", HOST_INTERFACE),
             ("--tap", TAP_INTERFACE),
             ("--scheme", scheme.as_str()),
+            ("--arch", rack.switch.arch.name()),
             ("--stats", "-"),
         ] {
             args.extend([option.into(), value.into()]);

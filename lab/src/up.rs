@@ -11,7 +11,7 @@ use crate::sys;
 use crate::text;
 use p4rack_codegen::rack::{Target, Workload};
 use p4rack_codegen::scheme::pl2::Pl2;
-use p4rack_codegen::{Rack, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
 use std::path::PathBuf;
@@ -23,6 +23,8 @@ pub struct Options {
     pub path: PathBuf,
     /// Schemes; empty means the description's.
     pub schemes: Vec<Scheme>,
+    /// Architecture of the switch's program; `None` is the description's.
+    pub arch: Option<Arch>,
     /// Duration of the measured window; `None` is the description's.
     pub duration_s: Option<f64>,
     /// Seed; `None` is the description's.
@@ -41,6 +43,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         "reading the description",
         || {
             let rack = Rack::load(&options.path)?;
+            let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
             let schemes = schemes(&rack, &options.schemes)?;
             Ok((rack, schemes))
         },

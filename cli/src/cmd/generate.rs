@@ -14,9 +14,9 @@ pub struct Args {
     /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy) and, for tna and t2na, NAME.bf-rt.json
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2)
-    #[arg(long, default_value = "v1model")]
-    arch: Arch,
+    /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2) [default: as described]
+    #[arg(long)]
+    arch: Option<Arch>,
     /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
@@ -41,7 +41,7 @@ fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     rack.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     output::folder("--output", &args.output)?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let written = generate(&rack, scheme, args.arch)?.write_to(&args.output)?;
+    let written = generate(&rack, scheme, args.arch.unwrap_or(rack.switch.arch))?.write_to(&args.output)?;
     if args.json {
         let files: Vec<_> = written
             .iter()

@@ -3,7 +3,7 @@
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{self, Pl2};
-use p4rack_codegen::{Scheme, endpoint_config};
+use p4rack_codegen::{Arch, Scheme, endpoint_config};
 use p4rack_fabric::Config;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
@@ -43,6 +43,9 @@ struct RunArgs {
     /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
+    /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
+    #[arg(long)]
+    arch: Option<Arch>,
     /// Write statistics as JSON to this file (`-` for standard output) at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -80,6 +83,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn agent(args: RunArgs) -> Result<(), String> {
     let rack = Rack::load(&args.rack).map_err(|error| error.to_string())?;
+    let rack = rack.on(args.arch.unwrap_or(rack.switch.arch));
     let host = rack.host(&args.name).ok_or_else(|| {
         let names: Vec<_> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
         format!("{}: no host is called `{}`; there are {}", args.rack.display(), args.name, names.join(", "))

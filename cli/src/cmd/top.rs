@@ -3,8 +3,8 @@
 use super::connect;
 use super::entity::Rows;
 use crate::output;
-use p4rack_codegen::Rack;
 use p4rack_codegen::scheme::{l2, pl2};
+use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{Client, CtrlError};
@@ -16,10 +16,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Bits of the program's clock in nanoseconds.
+/// Bits of v1model's clock in nanoseconds; registers with counts have others.
 const CLOCK_BITS: u32 = 48;
+/// Bits of Tofino's, whose registers are signed.
+const SHORT_CLOCK_BITS: u32 = 32;
 /// A register further ahead than this is a time in the past: the port is idle.
 const HORIZON_UNITS: u64 = pl2::HORIZON_UNITS;
+/// The same for times of 32 bits, if the rack is not known.
+const SHORT_HORIZON_UNITS: u64 = 1 << 24;
 
 /// Arguments of `p4rack top`.
 #[derive(clap::Args, Debug)]
@@ -69,13 +73,13 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     let title = format!("device {} at {}", target.device_id, target.addr);
     let live = std::io::stdout().is_terminal() && !args.once;
     let pause = Duration::from_secs_f64(args.every.clamp(0.05, 3600.0));
-    let mut before = look(&mut telemetry, &mut client).await?;
+    let mut before = look(&mut telemetry, &mut client, rack).await?;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = tokio::signal::ctrl_c() => return Ok(()),
         }
-        let now = look(&mut telemetry, &mut client).await?;
+        let now = look(&mut telemetry, &mut client, rack).await?;
         let text = render(&title, &before, &now, rack);
         if !live {
             print!("{text}");
@@ -87,13 +91,17 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     }
 }
 
-async fn look(telemetry: &mut Telemetry, client: &mut Client) -> Result<Look, CtrlError> {
+async fn look(
+    telemetry: &mut Telemetry,
+    client: &mut Client,
+    rack: Option<&Rack>,
+) -> Result<Look, CtrlError> {
     let stats = telemetry.stats().await?;
     // A switch without a program, or without reservations, still has ports.
     let Ok(schema) = client.schema().await else { return Ok(Look { stats, ..Look::default() }) };
     let [sources, destinations] = [
-        reservations(client, &schema, pl2::IN_RESERVATION, stats.now_ns).await,
-        reservations(client, &schema, pl2::OUT_RESERVATION, stats.now_ns).await,
+        reservations(client, &schema, pl2::IN_RESERVATION, stats.now_ns, rack).await,
+        reservations(client, &schema, pl2::OUT_RESERVATION, stats.now_ns, rack).await,
     ];
     let mut reserved: BTreeMap<u32, (String, String)> = BTreeMap::new();
     for port in stats.ports.iter().map(|port| port.port) {
@@ -110,43 +118,56 @@ async fn reservations(
     schema: &Schema,
     name: &str,
     now_ns: u64,
+    rack: Option<&Rack>,
 ) -> BTreeMap<u32, String> {
     let item = Item::Register(RegisterItem { register: name.into(), ..Default::default() });
     let Ok(entity) = item.entity(schema) else { return BTreeMap::new() };
     let Ok(found) = client.read(vec![entity]).await else { return BTreeMap::new() };
     let items = found.iter().filter_map(|entity| Item::of(schema, entity).ok());
-    let clock = is_clock(schema, name);
+    let clock_bits = clock_bits(schema, name);
+    let horizon = horizon(clock_bits, rack);
     let mut cells = BTreeMap::new();
     for item in items {
         if let Item::Register(RegisterItem { index: Some(index), value: Some(value), .. }) = item
-            && let (Ok(port), Ok(value)) = (u32::try_from(index), value.parse::<u64>())
+            && let (Ok(port), Ok(value)) = (u32::try_from(index), value.parse::<i64>())
         {
-            cells.insert(port, if clock { ahead(value, now_ns) } else { format!("{value} slots") });
+            let text = match clock_bits {
+                Some(bits) => ahead(value as u64, now_ns, bits, horizon),
+                None => format!("{value} slots"),
+            };
+            cells.insert(port, text);
         }
     }
     cells
 }
 
-/// Whether the register holds times rather than slots.
-fn is_clock(schema: &Schema, name: &str) -> bool {
+/// Bits of the times that the register holds; `None` if it holds slots.
+fn clock_bits(schema: &Schema, name: &str) -> Option<u32> {
     use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec::TypeSpec, p4_data_type_spec};
     let spec = schema.register(name).ok().and_then(|register| register.type_spec.clone());
     match spec.and_then(|spec| spec.type_spec) {
-        Some(p4_data_type_spec::TypeSpec::Bitstring(bits)) => {
-            matches!(bits.type_spec, Some(TypeSpec::Bit(bit)) if bit.bitwidth as u32 == CLOCK_BITS)
-        }
-        _ => false,
+        Some(p4_data_type_spec::TypeSpec::Bitstring(bits)) => match bits.type_spec {
+            Some(TypeSpec::Bit(bit)) if bit.bitwidth as u32 == CLOCK_BITS => Some(CLOCK_BITS),
+            Some(TypeSpec::Int(int)) if int.bitwidth as u32 == SHORT_CLOCK_BITS => Some(SHORT_CLOCK_BITS),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
-/// How far ahead a port is reserved: its register holds the time at which it is free.
-fn ahead(free: u64, now_ns: u64) -> String {
-    let ahead = free.wrapping_sub(now_ns) % (1 << CLOCK_BITS);
-    if ahead == 0 || ahead >= HORIZON_UNITS {
-        "free".into()
-    } else {
-        format!("{:.1} µs", ahead as f64 / 1e3)
+fn horizon(clock_bits: Option<u32>, rack: Option<&Rack>) -> u64 {
+    if clock_bits != Some(SHORT_CLOCK_BITS) {
+        return HORIZON_UNITS;
     }
+    let rack = rack.map(|rack| rack.on(Arch::Tna));
+    let of = |rack: &Rack| rack.protocol::<pl2::Pl2>().map(|pl2| pl2.horizon_units(rack));
+    rack.as_ref().and_then(of).unwrap_or(SHORT_HORIZON_UNITS)
+}
+
+/// How far ahead a port is reserved: its register holds the time at which it is free.
+fn ahead(free: u64, now_ns: u64, clock_bits: u32, horizon: u64) -> String {
+    let ahead = free.wrapping_sub(now_ns) % (1 << clock_bits);
+    if ahead == 0 || ahead >= horizon { "free".into() } else { format!("{:.1} µs", ahead as f64 / 1e3) }
 }
 
 async fn drops(client: &mut Client, schema: &Schema) -> Vec<i64> {
@@ -260,8 +281,14 @@ program: cell 1       4  0.0
 
     #[test]
     fn a_reservation_in_the_past_is_none_across_the_wrap_too() {
-        assert_eq!(ahead(5_000, 1_000), "4.0 µs");
-        assert_eq!(ahead(1_000, 5_000), "free");
-        assert_eq!(ahead(500, (1 << 48) - 500), "1.0 µs");
+        let long = |free, now_ns| ahead(free, now_ns, CLOCK_BITS, HORIZON_UNITS);
+        assert_eq!(long(5_000, 1_000), "4.0 µs");
+        assert_eq!(long(1_000, 5_000), "free");
+        assert_eq!(long(500, (1 << 48) - 500), "1.0 µs");
+        // A register of 32 bits that was read as a negative number.
+        let short = |free: i64, now_ns| ahead(free as u64, now_ns, SHORT_CLOCK_BITS, SHORT_HORIZON_UNITS);
+        assert_eq!(short(-500, (1 << 40) - 1_500), "1.0 µs");
+        assert_eq!(short(500, (3 << 32) - 500), "1.0 µs");
+        assert_eq!(short(1 << 25, 3 << 32), "free");
     }
 }

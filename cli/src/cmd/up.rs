@@ -1,8 +1,8 @@
 //! `p4rack up`, `exec`, `down` and the traffic programs.
 
 use crate::output::{self, OutputFile};
-use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::units::parse_rate;
+use p4rack_codegen::{Arch, Scheme};
 use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::state::Runtime;
@@ -33,6 +33,9 @@ pub struct UpArgs {
     /// l2, pl2-counter or pl2-clock; may be repeated [default: as described; with --keep, its mode]
     #[arg(long, value_name = "SCHEME")]
     scheme: Vec<Scheme>,
+    /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
+    #[arg(long)]
+    arch: Option<Arch>,
     /// Duration of the measured part of each scheme, seconds [default: as described]
     #[arg(long = "duration", value_name = "S", value_parser = duration)]
     duration_s: Option<f64>,
@@ -156,6 +159,9 @@ enum Program {
         /// Scheme of the rack
         #[arg(long)]
         scheme: Option<Scheme>,
+        /// Architecture of the switch's program
+        #[arg(long)]
+        arch: Option<Arch>,
         /// Folder for captures
         #[arg(long)]
         pcap: Option<PathBuf>,
@@ -208,6 +214,7 @@ pub fn up(args: UpArgs) -> ExitCode {
     let options = Options {
         path: args.rack,
         schemes: args.scheme,
+        arch: args.arch,
         duration_s: args.duration_s,
         seed: args.seed,
         captures: args.pcap,
@@ -280,6 +287,7 @@ fn keep_running(args: UpArgs) -> ExitCode {
     let options = KeepOptions {
         path: args.rack,
         scheme: args.scheme.first().copied(),
+        arch: args.arch,
         captures: args.pcap,
         quiet: args.quiet,
     };
@@ -343,8 +351,8 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
                 Err(error) => refused(error),
             };
         }
-        Program::Supervise { rack, scheme, pcap, runtime, quiet } => {
-            let options = KeepOptions { path: rack, scheme, captures: pcap, quiet };
+        Program::Supervise { rack, scheme, arch, pcap, runtime, quiet } => {
+            let options = KeepOptions { path: rack, scheme, arch, captures: pcap, quiet };
             return match keep::supervise(&options, &Runtime::at(runtime)) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => refused(error),

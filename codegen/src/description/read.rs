@@ -71,6 +71,7 @@ fn read_rack(
 
 fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Switch> {
     let target = section.parsed(sink, "target", "write \"embedded\" or \"bmv2\"", str::parse);
+    let arch = section.parsed(sink, "arch", "write \"v1model\", \"tna\" or \"t2na\"", str::parse);
     let device_id = section.integer(sink, "device_id", (0, i64::MAX as u64));
     let rate = section.parsed(sink, "port_rate", RATE_HELP, parse_rate);
     if rate.is_none() && !section.has("port_rate") {
@@ -92,6 +93,7 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Swit
         reserved.map_or(RESERVED_PERCENT, |percent| percent.value),
     );
     Some(Switch {
+        arch: arch.map_or(default.arch, |arch| arch.value),
         device_id: device_id.map_or(default.device_id, |id| id.value),
         cpu_port: cpu_port.map_or(default.cpu_port, |port| port.value as u16),
         drop_port: drop_port.map_or(default.drop_port, |port| port.value as u16),

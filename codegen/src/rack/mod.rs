@@ -46,8 +46,7 @@ pub struct Rack {
 pub struct Switch {
     /// Kind of switch.
     pub target: Target,
-    /// Architecture of its program. Descriptions don't name it: the command that uses them does.
-    #[serde(skip)]
+    /// Architecture of its program. Commands may choose another one ([`Rack::on`]).
     pub arch: Arch,
     /// P4Runtime device id.
     pub device_id: u64,

@@ -2,7 +2,7 @@
 
 use crate::cmd::connect;
 use p4rack_codegen::rack::Target;
-use p4rack_codegen::{Rack, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::deploy::Desired;
 use p4rack_ctrl::etcd::Access;
@@ -38,6 +38,9 @@ pub struct Args {
     /// l2, pl2-counter or pl2-clock [default: as described]
     #[arg(long)]
     pub scheme: Option<Scheme>,
+    /// Architecture of the program: v1model, tna or t2na [default: as described; with --to tofino, tna]
+    #[arg(long)]
+    pub arch: Option<Arch>,
     /// Kind of switch: embedded, bmv2, or tofino (over BFRuntime) [default: the description's target]
     #[arg(long)]
     pub to: Option<To>,
@@ -110,6 +113,7 @@ impl Args {
             _ => {}
         }
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
+        let rack = &rack.on(self.arch.unwrap_or(rack.switch.arch));
         let compiled = self.device_config.as_deref();
         match self.to {
             Some(To::Tofino) => Desired::for_tofino(rack, scheme, compiled),

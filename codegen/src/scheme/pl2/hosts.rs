@@ -37,6 +37,8 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
         by_flow: pl2.by_flow,
         pace_unsolicited: pl2.pace_unsolicited,
         slot_parts: pl2.slot_parts,
+        // Where the switch counts frames, each takes a slot.
+        pack: !rack.switch.arch.is_tofino(),
         t_slots: pl2.t_slots,
         shim: pl2.shim,
         in_flight: pl2.reservations_in_flight as usize,
