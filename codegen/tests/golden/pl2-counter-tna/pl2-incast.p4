@@ -195,9 +195,8 @@ struct metadata_t {
     time_t  now;               // when it came
     bit<32> source;            // where the source's reservations are kept
     bit<32> destination;       // where the destination's are
-    cell_t  cell;              // the cell that it names, and what is to be added to make the first one 0
-    cell_t  first_cell;
-    cell_t  source_cells;      // the source's first cell, and the one that it names
+    cell_t  cell;              // the cell that it names, among its pair's
+    cell_t  source_cells;      // the source's first cell
     cell_t  destination_cells; // the destination's among them
     cell_t  claim;             // the cell of the reservation that the frame is or claims
     bit<8>  half;              // 1 or 2: which half of its lane this is
@@ -259,7 +258,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.source            = 0;
         meta.destination       = 0;
         meta.cell              = 0;
-        meta.first_cell        = 0;
         meta.source_cells      = 0;
         meta.destination_cells = 0;
         meta.claim             = 0;
@@ -346,32 +344,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The VLANs of reservations: data claims one, control frames travel there too.
     state parse_reserved {
-        transition select(hdr.vlan.etherType) {
-            ETHERTYPE_PL2 : parse_reserved_pl2;
-            default       : parse_claim;
-        }
-    }
-
-    state parse_reserved_pl2 {
-        transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
-            (PL2_VERSION, PL2_DATA) : parse_shim_claim;
-            default                 : parse_pl2;
-        }
-    }
-
-    state parse_claim {
-        meta.claims     = 1;
-        meta.cell       = (cell_t) hdr.vlan.vid;
-        meta.first_cell = 0 - (cell_t) PL2_VID;
-        transition accept;
-    }
-
-    // The same once more, since the device has to know how far ahead of it the VLAN is.
-    state parse_shim_claim {
-        meta.claims     = 1;
-        meta.cell       = (cell_t) hdr.vlan.vid;
-        meta.first_cell = 0 - (cell_t) PL2_VID;
-        transition accept;
+        meta.claims = 1;
+        transition parse_tagged;
     }
 
     // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
@@ -389,13 +363,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_pl2_control {
         packet.extract(hdr.pl2_control);
-        meta.cell = (cell_t) hdr.pl2_control.cell;
         transition accept;
     }
 
     state parse_pl2_management {
         packet.extract(hdr.pl2_management);
-        meta.cell = (cell_t) hdr.pl2_management.cell;
         transition accept;
     }
 }
@@ -435,7 +407,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action accept_source(time_t early, time_t late, cell_t cells) {
         meta.early_in     = early;
         meta.late_in      = late;
-        meta.source_cells = cells + meta.cell;
+        meta.source_cells = cells;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -455,7 +427,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, cell_t cells) {
         ig_tm_md.ucast_egress_port = port;
         meta.destination       = (bit<32>) port;
-        meta.destination_cells = cells + meta.first_cell;
+        meta.destination_cells = cells;
     }
 
     table l2_forward {
@@ -713,6 +685,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.late  = meta.late_in;
     }
 
+    // VLANs begin with the pair's cell 0.
+    action name_cell() {
+        meta.cell = meta.cell - (cell_t) PL2_VID;
+    }
+
+    action claim_cell() {
+        meta.claim = meta.claim + meta.cell;
+    }
+
     // The half that holds the lane.
     action find_holder() {
         meta.claim[0:0] = meta.holder[1:1];
@@ -738,12 +719,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         meta.now          = ig_intr_md.ingress_mac_tstamp[31:1] ++ 1w0;
         meta.source       = (bit<32>) ig_intr_md.ingress_port;
-        meta.source_cells = meta.cell;
-        // Which half of its lane the frame's cell is.
-        if (meta.cell[0:0] == meta.first_cell[0:0]) {
-            meta.half = 1;
+        if (hdr.pl2_control.isValid()) {
+            meta.cell = (cell_t) hdr.pl2_control.cell;
+        } else if (hdr.pl2_management.isValid()) {
+            meta.cell = (cell_t) hdr.pl2_management.cell;
         } else {
-            meta.half = 2;
+            meta.cell = (cell_t) hdr.vlan.vid;
         }
 
         // Broadcast or multicast.
@@ -850,6 +831,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         if (meta.drop == DROP_NONE && meta.op != OP_NONE) {
             locate();
+            if (meta.op == OP_CLAIM || meta.op == OP_EARLY || meta.op == OP_UNSOLICITED) {
+                name_cell();
+            }
+            claim_cell();
+            // Which half of its lane that is.
+            if (meta.cell[0:0] == 0) {
+                meta.half = 1;
+            } else {
+                meta.half = 2;
+            }
             meta.right = 0;
             if (meta.op == OP_RESERVE) {
                 meta.right = (bit<32>) hdr.pl2_control.demand;
