@@ -71,7 +71,7 @@ fn read_rack(
 
 fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Switch> {
     let target = section.parsed(sink, "target", "write \"embedded\" or \"bmv2\"", str::parse);
-    let arch = section.parsed(sink, "arch", "write \"v1model\", \"tna\" or \"t2na\"", str::parse);
+    let arch = section.parsed(sink, "arch", "write one of these, or leave it out", str::parse);
     let device_id = section.integer(sink, "device_id", (0, i64::MAX as u64));
     let rate = section.parsed(sink, "port_rate", RATE_HELP, parse_rate);
     if rate.is_none() && !section.has("port_rate") {
