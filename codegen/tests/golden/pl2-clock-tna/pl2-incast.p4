@@ -733,6 +733,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.claim[0:0] = meta.holder[1:1];
     }
 
+    // Differences, of which only the signs are looked at.
+    action weigh_start() {
+        meta.until_early = meta.early - meta.ahead;
+        meta.until_late  = meta.late + meta.ahead;
+    }
+
+    action weigh_waits() {
+        meta.lag       = meta.send_wait - meta.recv_wait;
+        meta.slack_in  = meta.t_in - meta.send_wait;
+        meta.slack_out = meta.t_out - meta.recv_wait;
+        meta.start_in  = meta.now + meta.send_wait;
+        meta.start_out = meta.now + meta.recv_wait;
+    }
+
+    action weigh_threshold() {
+        meta.slack = meta.threshold - meta.recv_wait;
+    }
+
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop() {
         drops.count(meta.drop);
@@ -924,7 +942,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.recv_wait = (bit<32>) reserve_out.execute(meta.destination);
             } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
                 meta.recv_wait = (bit<32>) look_at_out.execute(meta.destination);
-                meta.slack     = meta.threshold - meta.recv_wait;
+                weigh_threshold();
             } else if (meta.op == OP_WRITE_OUT) {
                 meta.recv_wait = (bit<32>) write_out.execute(meta.destination);
             }
@@ -932,11 +950,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // Both waits are known: when the burst may begin, once both ports are free, and what it may send unsolicited.
             meta.unsolicited = 0;
             if (meta.op == OP_RESERVE) {
-                meta.lag       = meta.send_wait - meta.recv_wait;
-                meta.slack_in  = meta.t_in - meta.send_wait;
-                meta.slack_out = meta.t_out - meta.recv_wait;
-                meta.start_in  = meta.now + meta.send_wait;
-                meta.start_out = meta.now + meta.recv_wait;
+                weigh_waits();
                 if (meta.lag[31:31] == 0) {
                     meta.start = meta.start_in;
                 } else {
@@ -969,8 +983,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
                 if (meta.op == OP_OCCUPIED || meta.op == OP_CLAIM) {
                     meta.ahead       = look_at_start.execute(meta.claim);
-                    meta.until_early = meta.early - meta.ahead;
-                    meta.until_late  = meta.late + meta.ahead;
+                    weigh_start();
                 }
             }
 
@@ -1070,6 +1083,12 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     // Frames that came as scheduled, and are longer than their slot.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
+    bit<16> room = 0;
+
+    action weigh_length() {
+        room = 1526 + 6 - eg_intr_md.pkt_length;
+    }
+
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
         if (eg_intr_md.egress_rid != 0 &&
@@ -1077,7 +1096,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             eg_dprsr_md.drop_ctl = 1;
         }
         // Its length is known here alone: with FCS, and what it carries from ingress.
-        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && eg_intr_md.pkt_length > 1526 + 6) {
+        weigh_length();
+        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
             too_long.count(0);
             eg_dprsr_md.drop_ctl = 1;
         }

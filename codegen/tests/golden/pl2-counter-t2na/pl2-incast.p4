@@ -703,6 +703,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.claim = meta.claim ^ 1;
     }
 
+    // Differences, of which only the signs are looked at.
+    action weigh_start() {
+        meta.until_early = meta.early - meta.ahead;
+        meta.until_late  = meta.late + meta.ahead;
+    }
+
+    action weigh_waits() {
+        meta.slack_in  = PL2_T - meta.send_wait;
+        meta.slack_out = PL2_T - meta.recv_wait;
+    }
+
+    action weigh_threshold() {
+        meta.slack = PL2_DROP_THRESHOLD - meta.recv_wait;
+    }
+
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop() {
         drops.count(meta.drop);
@@ -907,7 +922,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.send_wait = write_in.execute(meta.source);
             } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
                 meta.recv_wait = look_at_out.execute(meta.destination);
-                meta.slack     = PL2_DROP_THRESHOLD - meta.recv_wait;
+                weigh_threshold();
             } else if (meta.op == OP_WRITE_OUT) {
                 meta.recv_wait = write_out.execute(meta.destination);
             }
@@ -918,8 +933,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.send_wait = meta.send_wait |-| meta.left;
                 meta.recv_wait = meta.recv_wait |-| meta.left;
                 meta.wait      = max(meta.send_wait, meta.recv_wait);
-                meta.slack_in  = PL2_T - meta.send_wait;
-                meta.slack_out = PL2_T - meta.recv_wait;
+                weigh_waits();
                 waits.apply();
                 meta.start     = meta.now + meta.wait_time;
                 if (hdr.pl2_control.unsolicited == 1) {
@@ -949,8 +963,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
                 if (meta.op == OP_OCCUPIED || meta.op == OP_CLAIM) {
                     meta.ahead       = look_at_start.execute(meta.claim);
-                    meta.until_early = meta.early - meta.ahead;
-                    meta.until_late  = meta.late + meta.ahead;
+                    weigh_start();
                 }
             }
 
@@ -1060,6 +1073,12 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     // Frames that came as scheduled, and are longer than their slot.
     Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
 
+    bit<16> room = 0;
+
+    action weigh_length() {
+        room = 1526 + 6 - eg_intr_md.pkt_length;
+    }
+
     apply {
         // The group holds all host ports; the replica for the sender's own ends here.
         if (eg_intr_md.egress_rid != 0 &&
@@ -1067,7 +1086,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             eg_dprsr_md.drop_ctl = 1;
         }
         // Its length is known here alone: with FCS, and what it carries from ingress.
-        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && eg_intr_md.pkt_length > 1526 + 6) {
+        weigh_length();
+        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1) {
             too_long.count(0);
             eg_dprsr_md.drop_ctl = 1;
         }
