@@ -29,8 +29,11 @@ pub(super) fn ingress(head: &mut [u8], port: u16, arrived: u64, again: bool, dat
     let Some((own, rest)) = head.split_first_chunk_mut::<OWN>() else { return };
     *own = word.to_be_bytes();
     rest.fill(0);
-    let count = data.len().min(rest.len());
-    rest[..count].copy_from_slice(&data[..count]);
+    // Few packets have any.
+    if !data.is_empty() {
+        let count = data.len().min(rest.len());
+        rest[..count].copy_from_slice(&data[..count]);
+    }
 }
 
 /// Writes what precedes a packet in egress. `left` frames wait in its queue; the packet has `len` bytes.
