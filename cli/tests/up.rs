@@ -58,6 +58,41 @@ fn up_runs_to_its_end_and_its_exit_code_is_its_verdict() {
     }
 }
 
+/// One sender and many receivers, and beside the real figures those of virtual time.
+#[test]
+fn an_outcast_runs_in_both_worlds() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (json, html) = (folder.path().join("results.json"), folder.path().join("report.html"));
+    let output = p4rack()
+        .args(["up", "--simulate", "--duration", "1", "--scheme", "l2", "--scheme", "pl2-clock"])
+        .arg(repo("examples/pl2-outcast.toml"))
+        .arg(format!("--json={}", json.display()))
+        .arg(format!("--html={}", html.display()))
+        .output()
+        .expect("p4rack starts");
+    let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    let results: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(results["setting"]["kind"], "outcast");
+    for world in ["schemes", "simulated"] {
+        let schemes = results[world].as_array().unwrap_or_else(|| panic!("{world} in {text}"));
+        assert_eq!(schemes.iter().map(|s| &s["name"]).collect::<Vec<_>>(), ["l2", "pl2-clock"], "{world}");
+        for scheme in schemes {
+            let by_host = scheme["goodput_by_host_bps"].as_object().map_or(0, |hosts| hosts.len());
+            assert!(world == "simulated" || by_host == 4, "four receivers: {scheme}");
+            let goodput = scheme["goodput_bps"].as_u64().expect("a number");
+            let ceiling = scheme["goodput_ceiling_bps"].as_u64().expect("a number");
+            assert!((50_000_000..=ceiling).contains(&goodput), "{world}: {goodput}, ceiling {ceiling}");
+            assert_eq!(scheme["fabric_drops"], 0, "an outcast waits in its sender: {world} {scheme}");
+        }
+    }
+    let page = fs::read_to_string(&html).expect("the report");
+    assert!(page.contains("Real and simulated") && page.contains("the same order"), "one page has both");
+}
+
 #[test]
 fn figures_that_find_no_room_are_no_success() {
     if !can_make_namespaces() {

@@ -167,6 +167,7 @@ fn refusals() {
     let clock = "[pl2]\nmode = \"clock\"";
     let host = |from: &str, to: &str| HOSTS.replacen(from, to, 1);
     let incast = |more: &str| format!("[workload]\nkind = \"incast\"\nreceiver = \"h1\"\n{more}");
+    let outcast = |more: &str| format!("[workload]\nkind = \"outcast\"\nsender = \"h1\"\n{more}");
     for (error, wanted) in [
         (refused("", HOSTS, ""), "switch.port_rate: is missing"),
         (refused("port_rate = \"0 Mb/s\"", HOSTS, ""), "a port that sends nothing"),
@@ -204,6 +205,10 @@ fn refusals() {
         (
             refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nk = \"backlog\"\nslot_parts = 7"),
             "pl2.slot_parts: 40 slots of 7 parts are more than the 255",
+        ),
+        (
+            refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nplacement = \"nic\""),
+            "pl2.placement: an agent's placement is where it runs; remove it",
         ),
         (
             refused(rate, HOSTS, "[pl2]\nmode = \"clock\"\nslot_parts = 0"),
@@ -250,6 +255,16 @@ fn refusals() {
         (refused(rate, HOSTS, &incast("senders = [\"h9\"]")), "workload.senders[0]: there is no host `h9`"),
         (refused(rate, HOSTS, &incast("senders = [\"h1\"]")), "h1 is the receiver"),
         (refused(rate, HOSTS, &incast("senders = []")), "workload.senders: is empty"),
+        (
+            refused(rate, HOSTS, &incast("senders = [\"h2\"]\nreceivers = [\"h2\"]")),
+            "workload.receivers: is an outcast's",
+        ),
+        (refused(rate, HOSTS, &outcast("receivers = [\"h1\"]")), "workload.receivers[0]: h1 is the sender"),
+        (refused(rate, HOSTS, &outcast("senders = [\"h2\"]")), "workload.senders: is an incast's"),
+        (
+            refused(rate, HOSTS, &outcast("receivers = [\"h2\"]\nkill = { host = \"h1\" }")),
+            "workload.kill: leaves an outcast without its sender",
+        ),
         (
             refused(rate, HOSTS, &incast("senders = [\"h2\"]\nschemes = [\"pl2-clock\"]")),
             "needs PL2's parameters",

@@ -234,7 +234,7 @@ fn each_value_is_checked() {
                 t.workload = Some(Workload {
                     kind: WorkloadKind::Incast,
                     schemes: Vec::new(),
-                    receiver: "h1".into(),
+                    receivers: vec!["h1".into()],
                     senders: vec!["h9".into()],
                     load_percent: 400,
                     payload_bytes: 1500,

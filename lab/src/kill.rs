@@ -63,7 +63,7 @@ pub(crate) fn run(
 
 /// Makes the switch take back what the dead host left reserved towards the receiver.
 fn reset(running: &Running<'_>, host: &str) -> Result<(), LabError> {
-    let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.receiver.as_str());
+    let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let mut args: Vec<OsString> = vec!["pl2".into(), "forget".into(), running.path.into()];
     args.extend(["--host", host, "--to", receiver].map(OsString::from));
     Process::start("p4rack pl2 forget", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)

@@ -24,5 +24,6 @@ pub mod table;
 pub mod text;
 pub mod up;
 pub mod workload;
+pub mod worlds;
 
 pub use error::LabError;

@@ -18,9 +18,9 @@ use crate::stats::weighted_quantile;
 use crate::sys;
 use crate::workload::rpc::ClientReport;
 use crate::workload::udp::{SendReport, SinkReport};
-use crate::workload::{Span, Timeline, UDP_OVERHEAD_BYTES};
+use crate::workload::{self, Span, Timeline, UDP_OVERHEAD_BYTES};
 use p4rack_codegen::Scheme;
-use p4rack_codegen::rack::Workload;
+use p4rack_codegen::rack::{Workload, WorkloadKind};
 use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
 use p4rack_hosts::report::Report;
 use serde::de::DeserializeOwned;
@@ -68,7 +68,8 @@ pub struct Plan<'a> {
 
 /// The programs of a run.
 struct Programs {
-    sink: Process,
+    sinks: Vec<Process>,
+    /// By the host at the other end than the one that all traffic shares.
     senders: Vec<(String, Process)>,
     server: Option<Process>,
     client: Option<Process>,
@@ -116,15 +117,15 @@ pub fn run(
     let scheme = running.scheme;
     let kill = plan.workload.kill.as_ref().filter(|_| scheme != Scheme::L2);
     let times = plan.times(kill.map_or(TAIL_NS, |_| kill::TAIL_NS));
-    let receiver = running.index(&plan.workload.receiver)?;
+    let receivers = indices(running, &plan.workload.receivers)?;
     let programs = start_programs(running, plan, times)?;
 
     progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns)?;
-    let ceiling_bps = running.rack.goodput_ceiling_bps(&running.rack.hosts[receiver]);
-    let before = Snapshot::take(running, receiver, ceiling_bps)?;
+    let ceiling_bps = ceiling_bps(running, plan.workload)?;
+    let before = Snapshot::take(running, &receivers, ceiling_bps)?;
     let early = control::start_stats_anew(running)?;
     progress.wait_until(&format!("{scheme}: measuring"), times.window.end_ns())?;
-    let after = Snapshot::take(running, receiver, ceiling_bps)?;
+    let after = Snapshot::take(running, &receivers, ceiling_bps)?;
     let windowed = control::stats(running)?;
     let counts = switch_counts(running, &early, &windowed)?;
     running.check(None)?;
@@ -157,9 +158,9 @@ pub fn run(
     check_sizes(plan.workload, &reports.client)?;
     result.rpc = reports.client.values;
     result.tcp = reports.client.tcp;
-    fill_queue(&mut result, running, [&windowed, &last], receiver, times)?;
-    fill_goodput(&mut result, running, &reports.sink, plan.workload, window);
-    let who = (receiver, killed.as_ref().map(|killed| killed.host.as_str()));
+    fill_queue(&mut result, running, [&windowed, &last], &receivers, times)?;
+    fill_goodput(&mut result, running, &reports.sinks, plan.workload, window)?;
+    let who = (receivers.as_slice(), killed.as_ref().map(|killed| killed.host.as_str()));
     fill_drops(&mut result, running, &counts, [&early, &last], &agents, &reports.senders, who)?;
     if let Some(killed) = killed {
         let at_the_end = switch_counts(running, &early, &last)?;
@@ -179,6 +180,20 @@ impl Plan<'_> {
     }
 }
 
+/// Positions of hosts.
+fn indices(running: &Running<'_>, hosts: &[String]) -> Result<Vec<usize>, LabError> {
+    hosts.iter().map(|host| running.index(host)).collect()
+}
+
+/// The most payload that the link which all traffic shares could carry under the scheme.
+fn ceiling_bps(running: &Running<'_>, workload: &Workload) -> Result<u64, LabError> {
+    let host = &running.rack.hosts[running.index(workload.ends().0)?];
+    Ok(match workload.kind {
+        WorkloadKind::Incast => running.rack.goodput_ceiling_bps(host),
+        WorkloadKind::Outcast => running.rack.send_ceiling_bps(host),
+    })
+}
+
 fn start_programs(running: &Running<'_>, plan: Plan<'_>, times: Times) -> Result<Programs, LabError> {
     let workload = plan.workload;
     let rack = running.rack;
@@ -193,9 +208,12 @@ fn start_programs(running: &Running<'_>, plan: Plan<'_>, times: Times) -> Result
         words.iter().map(|&word| word.to_owned()).chain(more).collect::<Vec<_>>()
     };
 
-    let sink_at = format!("{}:{SINK_PORT}", address(&workload.receiver)?);
-    let sink = running
-        .program(&workload.receiver, command(&["udp-sink", "--bind", &sink_at], span(times.traffic)))?;
+    let sink_at = |receiver: &str| Ok::<_, LabError>(format!("{}:{SINK_PORT}", address(receiver)?));
+    let mut sinks = Vec::new();
+    for receiver in &workload.receivers {
+        let args = command(&["udp-sink", "--bind", &sink_at(receiver)?], span(times.traffic));
+        sinks.push(running.program(receiver, args)?);
+    }
     let (mut server, mut client) = (None, None);
     if let Some(rpc) = &workload.rpc {
         let at = format!("{}:{RPC_PORT}", address(&rpc.server)?);
@@ -208,13 +226,17 @@ fn start_programs(running: &Running<'_>, plan: Plan<'_>, times: Times) -> Result
         }
         client = Some(running.program(&rpc.client, args)?);
     }
-    let receiver_rate_bps = rack.hosts[running.index(&workload.receiver)?].rate_bps;
-    let total_bps = u128::from(receiver_rate_bps) * u128::from(workload.load_percent) / 100;
-    let rate_bps = (total_bps / workload.senders.len().max(1) as u128).to_string();
+    let (one, many) = workload.ends();
+    let rate_bps = workload::rate_bps(rack, workload).to_string();
     let payload = u64::from(workload.payload_bytes).saturating_sub(UDP_OVERHEAD_BYTES).to_string();
     let mut senders = Vec::new();
-    for (index, host) in workload.senders.iter().enumerate() {
-        let seed = plan.seed.wrapping_mul(1_000).wrapping_add(index as u64).to_string();
+    for (index, other) in many.iter().enumerate() {
+        let (sender, receiver) = match workload.kind {
+            WorkloadKind::Incast => (other.as_str(), one),
+            WorkloadKind::Outcast => (one, other.as_str()),
+        };
+        let sink_at = sink_at(receiver)?;
+        let seed = workload::seed(plan.seed, index).to_string();
         let words = [
             "udp-send",
             "--to",
@@ -226,14 +248,15 @@ fn start_programs(running: &Running<'_>, plan: Plan<'_>, times: Times) -> Result
             "--seed",
             &seed,
         ];
-        senders.push((host.clone(), running.program(host, command(&words, span(times.traffic)))?));
+        senders.push((other.clone(), running.program(sender, command(&words, span(times.traffic)))?));
     }
-    Ok(Programs { sink, senders, server, client })
+    Ok(Programs { sinks, senders, server, client })
 }
 
 /// Reports of the programs.
 struct Reports {
-    sink: SinkReport,
+    /// By receiver, as the workload lists them.
+    sinks: Vec<SinkReport>,
     senders: BTreeMap<String, SendReport>,
     client: ClientReport,
 }
@@ -241,7 +264,7 @@ struct Reports {
 impl Programs {
     /// Waits for all programs.
     fn finish(mut self) -> Result<Reports, LabError> {
-        let sink = report(&mut self.sink)?;
+        let sinks = self.sinks.iter_mut().map(report).collect::<Result<_, _>>()?;
         let client = self.client.as_mut().map(report).transpose()?.unwrap_or_default();
         let mut senders = BTreeMap::new();
         for (host, process) in &mut self.senders {
@@ -251,7 +274,7 @@ impl Programs {
             server.check_running()?;
             server.kill();
         }
-        Ok(Reports { sink, senders, client })
+        Ok(Reports { sinks, senders, client })
     }
 }
 
@@ -272,7 +295,7 @@ fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
     serde_json::from_str(output.trim()).map_err(|error| process.failure(&format!("wrote no result: {error}")))
 }
 
-/// What the receiver's applications had received at one time.
+/// What the receivers' applications had received at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Snapshot {
     at_ns: u64,
@@ -282,15 +305,27 @@ struct Snapshot {
 impl Snapshot {
     /// Of several readings, the one that is least behind a port of `rate_bps`. Frames that the agent delivers
     /// late at the window's edge would otherwise count on the wrong side of it.
-    fn take(running: &Running<'_>, receiver: usize, rate_bps: u64) -> Result<Snapshot, LabError> {
+    fn take(running: &Running<'_>, receivers: &[usize], rate_bps: u64) -> Result<Snapshot, LabError> {
         let mut readings = Vec::with_capacity(EDGE_READINGS);
         for _ in 0..EDGE_READINGS {
-            let (at_ns, tap) = network::interface_counts(&running.network.hosts[receiver], TAP_INTERFACE)?;
-            readings.push(Snapshot { at_ns, tap });
+            readings.extend(Snapshot::read(running, receivers)?);
             pause(EDGE_PAUSE)?;
         }
         least_behind(&readings, rate_bps)
-            .ok_or_else(|| LabError::measurement("counts of the receiver's TAP", "none was read"))
+            .ok_or_else(|| LabError::measurement("counts of the receivers' TAPs", "none was read"))
+    }
+
+    /// The counts of all receivers together, one read after the other within microseconds.
+    fn read(running: &Running<'_>, receivers: &[usize]) -> Result<Option<Snapshot>, LabError> {
+        let mut all: Option<Snapshot> = None;
+        for receiver in receivers {
+            let (at_ns, tap) = network::interface_counts(&running.network.hosts[*receiver], TAP_INTERFACE)?;
+            all = Some(match all {
+                None => Snapshot { at_ns, tap },
+                Some(sum) => Snapshot { tap: sum.tap + tap, ..sum },
+            });
+        }
+        Ok(all)
     }
 
     fn payload_bytes(&self) -> u64 {
@@ -390,15 +425,24 @@ fn fill_queue(
     result: &mut SchemeResult,
     running: &Running<'_>,
     [windowed, last]: [&SwitchStats; 2],
-    receiver: usize,
+    receivers: &[usize],
     times: Times,
 ) -> Result<(), LabError> {
-    let number = running.rack.hosts[receiver].port;
-    let port = windowed.port(number)?;
-    if port.depth_times.is_empty() {
-        let why = format!("port {number} has no depths of its queue");
-        return Err(LabError::measurement("the switch's statistics", why));
+    // Of several the fullest.
+    let mut fullest: Option<(u16, &PortStats)> = None;
+    for receiver in receivers {
+        let number = running.rack.hosts[*receiver].port;
+        let port = windowed.port(number)?;
+        if port.depth_times.is_empty() {
+            let why = format!("port {number} has no depths of its queue");
+            return Err(LabError::measurement("the switch's statistics", why));
+        }
+        if fullest.is_none_or(|(_, fullest)| fullest.queue_max_bytes < port.queue_max_bytes) {
+            fullest = Some((number, port));
+        }
     }
+    let (number, port) = fullest
+        .ok_or_else(|| LabError::measurement("the switch's statistics", "the workload has no receiver"))?;
     result.queue_max_bytes = port.queue_max_bytes;
     // A bin of the histogram may end above the maximum depth.
     result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999).min(port.queue_max_bytes);
@@ -419,16 +463,23 @@ fn fill_queue(
 fn fill_goodput(
     result: &mut SchemeResult,
     running: &Running<'_>,
-    sink: &SinkReport,
+    sinks: &[SinkReport],
     workload: &Workload,
     window_ns: (u64, u64),
-) {
-    for host in running.rack.hosts.iter().filter(|host| workload.senders.contains(&host.name)) {
-        let line = sink.by_source.get(&host.ip.to_string()).cloned().unwrap_or_default();
+) -> Result<(), LabError> {
+    let (one, many) = workload.ends();
+    for (nth, other) in many.iter().enumerate() {
+        let (sink, sender) = match workload.kind {
+            WorkloadKind::Incast => (sinks.first(), other.as_str()),
+            WorkloadKind::Outcast => (sinks.get(nth), one),
+        };
+        let from = running.rack.hosts[running.index(sender)?].ip.to_string();
+        let line = sink.and_then(|sink| sink.by_source.get(&from)).cloned().unwrap_or_default();
         let rate = line.rate_bps(window_ns.0, window_ns.1) as u64;
-        result.goodput_by_host_bps.insert(host.name.clone(), rate);
-        result.series.goodput.insert(host.name.clone(), line);
+        result.goodput_by_host_bps.insert(other.clone(), rate);
+        result.series.goodput.insert(other.clone(), line);
     }
+    Ok(())
 }
 
 fn fill_drops(
@@ -438,7 +489,7 @@ fn fill_drops(
     switch: [&SwitchStats; 2],
     agents: &[(usize, Report)],
     senders: &BTreeMap<String, SendReport>,
-    (receiver, killed): (usize, Option<&str>),
+    (receivers, killed): (&[usize], Option<&str>),
 ) -> Result<(), LabError> {
     let (mut links, mut hosts) = (Counts::new(), Counts::new());
     for (index, report) in agents {
@@ -449,8 +500,10 @@ fn fill_drops(
     let living = senders.iter().filter(|(host, _)| killed != Some(host.as_str()));
     let refused: u64 = living.map(|(_, sender)| sender.no_buffer + sender.errors).sum();
     hosts.insert("socket.refused".to_owned(), refused);
-    let buffer = network::udp_buffer_drops(&running.network.hosts[receiver])?;
-    hosts.insert("socket.receive_buffer".to_owned(), buffer);
+    for receiver in receivers {
+        let buffer = network::udp_buffer_drops(&running.network.hosts[*receiver])?;
+        add(&mut hosts, "socket.receive_buffer", buffer);
+    }
 
     result.fabric_drops = counts.fabric() + links.values().sum::<u64>();
     result.host_drops = hosts.values().sum();

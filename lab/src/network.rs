@@ -103,6 +103,17 @@ pub struct InterfaceCounts {
     pub tx_dropped: u64,
 }
 
+impl std::ops::Add for InterfaceCounts {
+    type Output = InterfaceCounts;
+    fn add(self, more: InterfaceCounts) -> InterfaceCounts {
+        InterfaceCounts {
+            rx_bytes: self.rx_bytes + more.rx_bytes,
+            rx_frames: self.rx_frames + more.rx_frames,
+            tx_dropped: self.tx_dropped + more.tx_dropped,
+        }
+    }
+}
+
 /// Counters of an interface inside a namespace, and the time of the reading.
 ///
 /// The clock is read before and after. If the thread was delayed in between, the reading is repeated.

@@ -2,6 +2,7 @@
 
 use crate::results::{HostKill, Promise, Results, SchemeResult, Setting};
 use crate::text;
+use p4rack_codegen::rack::WorkloadKind;
 
 /// Share of the port rate that PL2 delivers to the receiver.
 pub const GOODPUT_SHARE: f64 = 0.85;
@@ -20,10 +21,13 @@ const OVERLOAD_PERCENT: u32 = 150;
 pub fn judge(results: &Results) -> Vec<Promise> {
     let plain = results.schemes.iter().find(|scheme| !scheme.is_pl2());
     let mut promises = Vec::new();
+    // An outcast waits in its sender.
+    let overfull =
+        results.setting.kind == WorkloadKind::Incast && results.setting.load_percent >= OVERLOAD_PERCENT;
     for scheme in &results.schemes {
         if scheme.is_pl2() {
             pl2(scheme, plain, &results.setting, &mut promises);
-        } else if results.setting.load_percent >= OVERLOAD_PERCENT {
+        } else if overfull {
             promises.push(promise(
                 scheme,
                 "frames lost in the switch, without reservations",
@@ -49,7 +53,10 @@ fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, o
     let goodput_min_bps = setting.port_rate_bps as f64 * load * GOODPUT_SHARE;
     out.push(promise(
         scheme,
-        "goodput at the receiver",
+        match setting.kind {
+            WorkloadKind::Incast => "goodput at the receiver",
+            WorkloadKind::Outcast => "goodput at the receivers",
+        },
         &format!("at least {}", text::rate(goodput_min_bps)),
         text::rate(scheme.goodput_bps as f64),
         scheme.goodput_bps as f64 >= goodput_min_bps,
@@ -131,7 +138,11 @@ fn host_kill(scheme: &SchemeResult, kill: &HostKill, out: &mut Vec<Promise>) {
 
 /// Frames that the congested queue never exceeds: 16, plus 2 K per sender.
 pub fn queue_max_frames(setting: &Setting) -> u64 {
-    QUEUE_P999_FRAMES + 2 * u64::from(setting.k) * setting.senders.len() as u64
+    let senders = match setting.kind {
+        WorkloadKind::Incast => setting.many.len() as u64,
+        WorkloadKind::Outcast => 1,
+    };
+    QUEUE_P999_FRAMES + 2 * u64::from(setting.k) * senders
 }
 
 fn promise(scheme: &SchemeResult, what: &str, promised: &str, measured: String, holds: bool) -> Promise {
@@ -208,6 +219,17 @@ mod tests {
             r.schemes[0].rpc[0].completed = 0;
         });
         assert_eq!(failures.len(), 1, "{failures:?}");
+    }
+
+    #[test]
+    fn an_outcast_promises_no_losses_without_reservations() {
+        let failures = broken(|r| {
+            r.setting.kind = WorkloadKind::Outcast;
+            r.schemes[0].fabric_drops = 0;
+            r.schemes[2].queue_max_bytes = 24 * 1_530 + 1;
+        });
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert!(failures[0].starts_with("pl2-clock: congested queue at its deepest"), "{failures:?}");
     }
 
     #[test]

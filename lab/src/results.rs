@@ -3,6 +3,7 @@
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::WorkloadKind;
 use p4rack_codegen::scheme::pl2;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +26,9 @@ pub struct Results {
     pub tcp: String,
     /// Results per scheme, in the order in which they ran.
     pub schemes: Vec<SchemeResult>,
+    /// The same rack and workload in virtual time, if asked for: results per scheme.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub simulated: Vec<SchemeResult>,
     /// Broken promises, in words.
     pub failures: Vec<String>,
     /// All promises with the measured figures.
@@ -38,6 +42,17 @@ pub struct Results {
 }
 
 impl Results {
+    /// Results with the names of their columns: each scheme's, and beside it the simulated ones.
+    pub fn columns(&self) -> Vec<(String, &SchemeResult)> {
+        let mut columns = Vec::new();
+        for scheme in &self.schemes {
+            columns.push((scheme.name.clone(), scheme));
+            let simulated = self.simulated.iter().filter(|simulated| simulated.name == scheme.name);
+            columns.extend(simulated.map(|simulated| ("simulated".to_owned(), simulated)));
+        }
+        columns
+    }
+
     /// The figures as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
@@ -47,7 +62,9 @@ impl Results {
 /// Parameters of the rack and the workload that promises and plots need.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Setting {
-    /// Rate of every port.
+    /// Shape of the workload.
+    pub kind: WorkloadKind,
+    /// Rate of the link that all traffic shares.
     pub port_rate_bps: u64,
     /// A full frame in a queue: with VLAN tag, FCS, and shim if enabled.
     pub mtu_frame_bytes: u64,
@@ -55,10 +72,13 @@ pub struct Setting {
     pub buffer_bytes: u64,
     /// Maximum slots of a reservation.
     pub k: u32,
-    /// Senders of the incast.
-    pub senders: Vec<String>,
-    /// Receiver of the incast.
-    pub receiver: String,
+    /// The host whose link all traffic shares: the incast's receiver, the outcast's sender.
+    pub one: String,
+    /// The others: the incast's senders, the outcast's receivers.
+    pub many: Vec<String>,
+    /// Host of the client that reads values, if one does.
+    #[serde(default)]
+    pub client: Option<String>,
     /// Offered load, in percent of the port rate.
     pub load_percent: u32,
     /// Time before the window, which is not measured.
@@ -97,7 +117,7 @@ pub struct SchemeResult {
     pub name: String,
     /// Ethernet payload that the senders offered.
     pub offered_bps: u64,
-    /// Ethernet payload that the receiver's applications got from its agent.
+    /// Ethernet payload that the receivers' applications got from their agents.
     pub goodput_bps: u64,
     /// Maximum that the scheme could deliver.
     pub goodput_ceiling_bps: u64,
@@ -110,13 +130,13 @@ pub struct SchemeResult {
     pub host_drops: u64,
     /// All lost frames by place and reason, without zeros.
     pub drops: BTreeMap<String, u64>,
-    /// Maximum depth of the congested port's queue, with FCS.
+    /// Maximum depth of the fullest receiver's queue in the switch, with FCS.
     pub queue_max_bytes: u64,
     /// Depth not exceeded for 99.9 % of the time.
     pub queue_p999_bytes: u64,
     /// Latencies of requests to the congested host, by value size.
     pub rpc: Vec<ValueReport>,
-    /// Goodput of the incast by sender.
+    /// Goodput of the incast by sender, of the outcast by receiver.
     pub goodput_by_host_bps: BTreeMap<String, u64>,
     /// What happened when a sender was killed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -270,15 +290,18 @@ pub(crate) mod tests {
             duration_s: 6.0,
             tcp: "cubic".to_owned(),
             schemes: vec![l2, counter, clock],
+            simulated: Vec::new(),
             failures: Vec::new(),
             promises: Vec::new(),
             setting: Setting {
+                kind: WorkloadKind::Incast,
                 port_rate_bps: 100_000_000,
                 mtu_frame_bytes: 1_530,
                 buffer_bytes: 262_144,
                 k: 4,
-                senders: ["h2", "h3", "h4", "h5"].map(str::to_owned).into(),
-                receiver: "h1".to_owned(),
+                one: "h1".to_owned(),
+                many: ["h2", "h3", "h4", "h5"].map(str::to_owned).into(),
+                client: Some("h1".to_owned()),
                 load_percent: 400,
                 warm_up_s: 1.0,
             },

@@ -1,7 +1,7 @@
 //! The result table in the terminal.
 
 use crate::results::{Results, SchemeResult};
-use crate::text;
+use crate::{text, worlds};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
 /// Figures of all schemes, one column each.
@@ -9,11 +9,12 @@ pub fn render(results: &Results) -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec![Cell::new("")];
-    header.extend(results.schemes.iter().map(|s| Cell::new(&s.name).set_alignment(CellAlignment::Right)));
+    let columns = results.columns();
+    header.extend(columns.iter().map(|(name, _)| Cell::new(name).set_alignment(CellAlignment::Right)));
     table.set_header(header);
     for (label, figure) in rows(results) {
         let mut row = vec![Cell::new(label)];
-        row.extend(results.schemes.iter().map(|s| Cell::new(figure(s)).set_alignment(CellAlignment::Right)));
+        row.extend(columns.iter().map(|(_, s)| Cell::new(figure(s)).set_alignment(CellAlignment::Right)));
         table.add_row(row);
     }
     let mut out = table.to_string();
@@ -23,6 +24,10 @@ pub fn render(results: &Results) -> String {
             "\na request that was still waiting at the end counts with the time it had waited, at least with the whole window of {} s",
             results.duration_s
         ));
+    }
+    for agreement in worlds::agreements(results) {
+        let how = if agreement.holds { "the same" } else { "NOT the same" };
+        out.push_str(&format!("\n{}: {how} order of schemes, real and simulated", agreement.figure));
     }
     let kept = results.promises.iter().filter(|promise| promise.holds).count();
     out.push_str(&format!("\n{kept} of {} promises kept\n", results.promises.len()));

@@ -90,6 +90,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         duration_s,
         tcp: network.tcp.clone(),
         schemes: results,
+        simulated: Vec::new(),
         failures: Vec::new(),
         promises: Vec::new(),
         setting: setting(&rack, workload, &schemes)?,
@@ -147,15 +148,18 @@ fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Result<Setti
     for scheme in schemes {
         longest = rack_under(rack, *scheme)?.wire_bytes().max(longest);
     }
-    let receiver = rack.host(&workload.receiver);
+    let (one, many) = workload.ends();
+    let shared = rack.host(one);
     Ok(Setting {
-        port_rate_bps: receiver.map_or(rack.switch.port_rate_bps, |host| host.rate_bps),
+        kind: workload.kind,
+        port_rate_bps: shared.map_or(rack.switch.port_rate_bps, |host| host.rate_bps),
         // Preamble and gap take time on the wire but no space in a queue.
         mtu_frame_bytes: longest.saturating_sub(overhead::PREAMBLE_GAP),
         buffer_bytes: rack.switch.buffer_bytes,
         k: rack.protocol::<Pl2>().map_or(0, |pl2| u32::from(pl2.k)),
-        senders: workload.senders.clone(),
-        receiver: workload.receiver.clone(),
+        one: one.to_owned(),
+        many: many.to_vec(),
+        client: workload.rpc.as_ref().map(|rpc| rpc.client.clone()),
         load_percent: workload.load_percent,
         warm_up_s: WARM_UP_NS as f64 / 1e9,
     })

@@ -167,7 +167,7 @@ fn config(
 ) -> Result<Config, String> {
     let pl2 = rack.protocol::<Pl2>().ok_or("the description has no [pl2]")?;
     let workload = rack.workload.as_ref().ok_or("the description has no [workload]")?;
-    let victim = rack.host(&workload.receiver).ok_or("the workload's receiver is no host")?;
+    let victim = rack.host(workload.ends().0).ok_or("the workload's receiver is no host")?;
     let config = pl2.hostile(rack, scheme, (host, attack, victim));
     Ok(Config { frame_max, catch_up: CATCH_UP, ..config })
 }

@@ -91,12 +91,13 @@ fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): 
     })
 }
 
-/// The description's workload, or an incast from all hosts to the first.
+/// An incast of the workload's hosts, or of all to the first.
 fn workload(rack: &Rack) -> Value {
     match &rack.workload {
-        Some(workload) => json!({
-            "receiver": workload.receiver, "senders": workload.senders, "load_percent": workload.load_percent,
-        }),
+        Some(workload) => {
+            let (one, many) = workload.ends();
+            json!({ "receiver": one, "senders": many, "load_percent": workload.load_percent })
+        }
         None => {
             let mut names = rack.hosts.iter().map(|host| host.name.as_str());
             json!({ "receiver": names.next(), "senders": names.collect::<Vec<_>>() })

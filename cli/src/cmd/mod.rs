@@ -20,6 +20,7 @@ pub mod p4;
 pub mod pl2;
 pub mod rack;
 pub mod sim;
+mod simulated;
 pub mod switch;
 pub mod switch_trace;
 pub mod top;

@@ -1,5 +1,6 @@
 //! `p4rack up`, `exec`, `down` and the traffic programs.
 
+use super::simulated;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_codegen::{Arch, Scheme};
@@ -19,8 +20,9 @@ use std::process::ExitCode;
 /// Arguments of `p4rack up`.
 #[derive(clap::Args, Debug)]
 pub struct UpArgs {
-    /// Rack description, e.g. examples/pl2-incast.toml
-    rack: PathBuf,
+    /// Rack description, e.g. examples/pl2-incast.toml; several run one after the other
+    #[arg(required = true)]
+    rack: Vec<PathBuf>,
     /// Write the figures as JSON to a file, or without =FILE to standard output in place of the table
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -36,6 +38,9 @@ pub struct UpArgs {
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
     #[arg(long)]
     arch: Option<Arch>,
+    /// Run the same racks and workloads in virtual time too, and show both
+    #[arg(long, conflicts_with = "keep")]
+    simulate: bool,
     /// Duration of the measured part of each scheme, seconds [default: as described]
     #[arg(long = "duration", value_name = "S", value_parser = duration)]
     duration_s: Option<f64>,
@@ -211,20 +216,33 @@ pub fn up(args: UpArgs) -> ExitCode {
     if args.keep {
         return keep_running(args);
     }
-    let options = Options {
-        path: args.rack,
-        schemes: args.scheme,
-        arch: args.arch,
-        duration_s: args.duration_s,
-        seed: args.seed,
-        captures: args.pcap,
-        quiet: args.quiet,
-    };
-    let outputs = match Outputs::open(args.json.as_deref(), args.html, options.captures.as_deref()) {
+    let outputs = match Outputs::open(args.json.as_deref(), args.html, args.pcap.as_deref()) {
         Ok(outputs) => outputs,
         Err(error) => return refused(error),
     };
-    let done = up::run(&options).map_err(|error| error.to_string());
+    let several = args.rack.len() > 1;
+    let one = |path: &PathBuf| {
+        // Racks may have links and hosts of the same names.
+        let of_rack = |folder: &PathBuf| match several {
+            true => folder.join(path.file_stem().unwrap_or_default()),
+            false => folder.clone(),
+        };
+        let options = Options {
+            path: path.clone(),
+            schemes: args.scheme.clone(),
+            arch: args.arch,
+            duration_s: args.duration_s,
+            seed: args.seed,
+            captures: args.pcap.as_ref().map(of_rack),
+            quiet: args.quiet,
+        };
+        let mut results = up::run(&options).map_err(|error| error.to_string())?;
+        if args.simulate {
+            results.simulated = simulated::simulate(path, &results)?;
+        }
+        Ok(results)
+    };
+    let done: Result<Vec<Results>, String> = args.rack.iter().map(one).collect();
     match done.and_then(|results| outputs.write(&results)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -255,8 +273,11 @@ impl Outputs {
     }
 
     /// Writes files first, then a table or JSON to standard output. Returns whether all promises were kept.
-    fn write(self, results: &Results) -> Result<bool, String> {
-        let json = format!("{}\n", results.to_json());
+    fn write(self, results: &[Results]) -> Result<bool, String> {
+        let json = match results {
+            [one] => format!("{}\n", one.to_json()),
+            all => format!("[{}]\n", all.iter().map(Results::to_json).collect::<Vec<_>>().join(",\n")),
+        };
         let json_on_output = match self.json {
             Some(Json::File(file)) => {
                 file.write(json.as_bytes())?;
@@ -269,14 +290,14 @@ impl Outputs {
             file.write(report::html(results).as_bytes())?;
             eprintln!("report: {}", path.display());
         }
-        let table = table::render(results);
+        let table = results.iter().map(table::render).collect::<Vec<_>>().join("\n");
         if json_on_output {
             eprint!("{table}");
             print!("{json}");
         } else {
             print!("{table}");
         }
-        Ok(results.failures.is_empty())
+        Ok(results.iter().all(|results| results.failures.is_empty()))
     }
 }
 
@@ -284,8 +305,11 @@ fn keep_running(args: UpArgs) -> ExitCode {
     if args.scheme.len() > 1 {
         return refused("--keep runs one scheme: give --scheme once");
     }
+    let [path] = args.rack.as_slice() else {
+        return refused("--keep leaves one rack running: give one description");
+    };
     let options = KeepOptions {
-        path: args.rack,
+        path: path.clone(),
         scheme: args.scheme.first().copied(),
         arch: args.arch,
         captures: args.pcap,

@@ -52,9 +52,10 @@ pub(super) fn summary(rack: &Rack) -> String {
         let schemes: Vec<String> = workload.schemes.iter().map(|scheme| scheme.name()).collect();
         let _ = writeln!(
             out,
-            "workload: incast {} → {} at {} % for {} s, schemes {}",
+            "workload: {} {} → {} at {} % for {} s, schemes {}",
+            workload.kind.name(),
             workload.senders.join(" "),
-            workload.receiver,
+            workload.receivers.join(" "),
             workload.load_percent,
             workload.duration_s,
             schemes.join(" ")

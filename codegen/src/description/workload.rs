@@ -5,12 +5,13 @@ use crate::rack::{Kill, Rack, Rpc, Scheme, Section, Sink, Workload, WorkloadKind
 use p4rack_p4rt::nearest::nearest;
 
 pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Workload> {
-    let kind = section.parsed(sink, "kind", "write \"incast\"", |text| match text {
+    let kind = section.parsed(sink, "kind", "write \"incast\" or \"outcast\"", |text| match text {
         "incast" => Ok(WorkloadKind::Incast),
+        "outcast" => Ok(WorkloadKind::Outcast),
         _ => Err(format!("`{text}` is no workload")),
     });
     if kind.is_none() && !section.has("kind") {
-        section.missing(sink, "kind", "\"incast\"");
+        section.missing(sink, "kind", "\"incast\" or \"outcast\"");
     }
     let mut schemes = Vec::new();
     let listed = section.list(sink, "schemes", "names of schemes, such as [\"l2\"]", as_string);
@@ -20,10 +21,19 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
             Ok(parsed) => schemes.push(parsed),
         }
     }
-    let receiver = host_name(sink, &mut section, "receiver");
-    let senders = section.list(sink, "senders", "names of hosts", as_string);
-    if senders.is_none() && !section.has("senders") {
-        section.missing(sink, "senders", "[\"h2\", \"h3\"]");
+    let outcast = kind.as_ref().is_some_and(|kind| kind.value == WorkloadKind::Outcast);
+    let (one, many, other) = match outcast {
+        false => ("receiver", "senders", ["sender", "receivers"]),
+        true => ("sender", "receivers", ["receiver", "senders"]),
+    };
+    for key in other {
+        let help = format!("it has a {one} and {many}");
+        section.refuse(sink, key, if outcast { "is an incast's" } else { "is an outcast's" }, &help);
+    }
+    let center = host_name(sink, &mut section, one);
+    let others = section.list(sink, many, "names of hosts", as_string);
+    if others.is_none() && !section.has(many) {
+        section.missing(sink, many, "[\"h2\", \"h3\"]");
     }
     let load = section.integer(sink, "load_percent", (1, 10_000));
     let payload = section.integer(sink, "payload_bytes", (64, 1500));
@@ -39,11 +49,13 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
     // A value that is present but invalid has been reported.
     let (rpc, kill) =
         (rpc.map_or(Some(None), |rpc| rpc.map(Some))?, kill.map_or(Some(None), |kill| kill.map(Some))?);
+    let (center, others) = (vec![center?], others?.value.into_iter().map(|host| host.value).collect());
+    let (receivers, senders) = if outcast { (others, center) } else { (center, others) };
     Some(Workload {
         kind: kind?.value,
         schemes,
-        receiver: receiver?,
-        senders: senders?.value.into_iter().map(|sender| sender.value).collect(),
+        receivers,
+        senders,
         load_percent: load.map_or(400, |load| load.value as u32),
         payload_bytes: payload.map_or(1500, |payload| payload.value as u32),
         duration_s: duration.map_or(5.0, |duration| duration.value),
@@ -55,21 +67,26 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
 
 /// Checks that the workload names existing hosts in legal places.
 pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[&str]) {
-    let Workload { receiver, senders, .. } = workload;
-    known_host(sink, "workload.receiver", receiver, hosts);
-    for (n, sender) in senders.iter().enumerate() {
-        let field = format!("workload.senders[{n}]");
-        if !known_host(sink, &field, sender, hosts) {
+    let (one, many) = match workload.kind {
+        WorkloadKind::Incast => ("receiver", "senders"),
+        WorkloadKind::Outcast => ("sender", "receivers"),
+    };
+    let (center, others) = workload.ends();
+    known_host(sink, &format!("workload.{one}"), center, hosts);
+    for (n, other) in others.iter().enumerate() {
+        let field = format!("workload.{many}[{n}]");
+        if !known_host(sink, &field, other, hosts) {
             continue;
         }
-        if senders[..n].contains(sender) {
-            sink.refuse(&[&field], format!("{sender} stands there twice"), "remove one");
-        } else if sender == receiver {
-            sink.refuse(&[&field], format!("{sender} is the receiver"), "remove it from the senders");
+        if others[..n].contains(other) {
+            sink.refuse(&[&field], format!("{other} stands there twice"), "remove one");
+        } else if other == center {
+            let help = format!("remove it from the {many}");
+            sink.refuse(&[&field], format!("{other} is the {one}"), help);
         }
     }
-    if senders.is_empty() {
-        sink.refuse(&["workload.senders"], "is empty".to_owned(), "name one sender at least");
+    if others.is_empty() {
+        sink.refuse(&[&format!("workload.{many}")], "is empty".to_owned(), "name one at least");
     }
     if let Some(rpc) = &workload.rpc {
         let client = known_host(sink, "workload.rpc.client", &rpc.client, hosts);
@@ -82,10 +99,14 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     }
     if let Some(Kill { host }) = &workload.kill
         && known_host(sink, "workload.kill.host", host, hosts)
-        && !senders.contains(host)
     {
-        let message = format!("{host} is no sender");
-        sink.refuse(&["workload.kill.host"], message, "name one of the senders");
+        if workload.kind != WorkloadKind::Incast {
+            let message = "leaves an outcast without its sender or without a difference".to_owned();
+            sink.refuse(&["workload.kill"], message, "remove it, or write an incast");
+        } else if !workload.senders.contains(host) {
+            let message = format!("{host} is no sender");
+            sink.refuse(&["workload.kill.host"], message, "name one of the senders");
+        }
     }
 }
 

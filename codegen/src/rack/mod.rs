@@ -21,7 +21,7 @@ pub use topology::{End, Link, Station, Topology};
 use crate::arch::Arch;
 use p4rack_wire::MacAddr;
 use p4rack_wire::ethernet::{Ethernet, overhead};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -176,11 +176,11 @@ pub struct Workload {
     pub kind: WorkloadKind,
     /// Schemes to run, in this order.
     pub schemes: Vec<Scheme>,
-    /// Name of the receiver of all senders.
-    pub receiver: String,
-    /// Names of the senders.
+    /// Names of the receivers: with an incast one.
+    pub receivers: Vec<String>,
+    /// Names of the senders: with an outcast one.
     pub senders: Vec<String>,
-    /// Load that the senders offer together, in percent of the receiver's rate.
+    /// Load that the senders offer together, in percent of the rate of the incast's receiver or the outcast's sender.
     pub load_percent: u32,
     /// Ethernet payload of the senders' frames, bytes.
     pub payload_bytes: u32,
@@ -195,11 +195,34 @@ pub struct Workload {
 }
 
 /// Shape of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkloadKind {
     /// Many senders and one receiver.
     Incast,
+    /// One sender and many receivers.
+    Outcast,
+}
+
+impl WorkloadKind {
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Incast => "incast",
+            WorkloadKind::Outcast => "outcast",
+        }
+    }
+}
+
+impl Workload {
+    /// The host whose link all of the traffic crosses, and the others.
+    pub fn ends(&self) -> (&str, &[String]) {
+        let (one, many) = match self.kind {
+            WorkloadKind::Incast => (&self.receivers, &self.senders),
+            WorkloadKind::Outcast => (&self.senders, &self.receivers),
+        };
+        (one.first().map_or("", String::as_str), many)
+    }
 }
 
 /// A client that reads values from a server over TCP, one at a time.

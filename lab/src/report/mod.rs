@@ -5,9 +5,10 @@ mod svg;
 
 use crate::results::{Results, SchemeResult};
 use crate::workload::BUCKET_NS;
-use crate::{table, text};
+use crate::{table, text, worlds};
+use p4rack_codegen::rack::WorkloadKind;
 use std::fmt::Write;
-use svg::escape;
+pub use svg::escape;
 
 /// Style sheet of all reports.
 pub const STYLE: &str = include_str!("style.css");
@@ -15,13 +16,23 @@ pub const STYLE: &str = include_str!("style.css");
 /// Number of host colours in the style sheet. Further hosts reuse them.
 const HOST_COLOURS: usize = 8;
 
-/// Renders the whole file.
-pub fn html(results: &Results) -> String {
-    let name = escape(&results.rack);
+/// Renders the whole file: one rack after the other.
+pub fn html(results: &[Results]) -> String {
+    let names = results.iter().map(|results| escape(&results.rack)).collect::<Vec<_>>().join(", ");
     let style = STYLE;
-    let body = [
+    let body: String = results.iter().map(of_rack).collect();
+    format!(
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\
+         <meta name=viewport content='width=device-width,initial-scale=1'>\
+         <title>{names} – p4rack</title>\n<style>\n{style}</style></head>\n<body>\n{body}</body></html>\n"
+    )
+}
+
+fn of_rack(results: &Results) -> String {
+    [
         head(results),
         section("Figures", "", &figures(results)),
+        worlds_section(results),
         latency_section(results),
         each_scheme(
             results,
@@ -30,7 +41,10 @@ pub fn html(results: &Results) -> String {
                 "Full frames of {} waiting in the switch for {}, the maximum of each few milliseconds. The same \
                  logarithmic axis for all; the measured window is shaded.",
                 text::bytes(results.setting.mtu_frame_bytes),
-                escape(&results.setting.receiver)
+                match results.setting.kind {
+                    WorkloadKind::Incast => escape(&results.setting.one),
+                    WorkloadKind::Outcast => "the receiver for which most waited".to_owned(),
+                }
             ),
             "",
             plots::queue,
@@ -39,10 +53,13 @@ pub fn html(results: &Results) -> String {
             results,
             "Goodput by host",
             &format!(
-                "What {} received of each sender, in Ethernet payload, stacked. A frame counts in the {} ms in \
+                "What {}, in Ethernet payload, stacked. A frame counts in the {} ms in \
                  which the program read it. After a pause of the program that stretch holds what waited in its \
                  socket as well, so a peak above the port’s rate follows a dip of the same size.",
-                escape(&results.setting.receiver),
+                match results.setting.kind {
+                    WorkloadKind::Incast => format!("{} received of each sender", escape(&results.setting.one)),
+                    WorkloadKind::Outcast => format!("each host received of {}", escape(&results.setting.one)),
+                },
                 BUCKET_NS / 1_000_000
             ),
             &host_legend(results),
@@ -51,12 +68,7 @@ pub fn html(results: &Results) -> String {
         section("Promises", "", &promises(results)),
         section("Repeat it", "", &repeat(results)),
     ]
-    .concat();
-    format!(
-        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>\
-         <meta name=viewport content='width=device-width,initial-scale=1'>\
-         <title>{name} – p4rack</title>\n<style>\n{style}</style></head>\n<body>\n{body}</body></html>\n"
-    )
+    .concat()
 }
 
 fn section(title: &str, lead: &str, content: &str) -> String {
@@ -69,16 +81,19 @@ fn head(results: &Results) -> String {
     let kept = results.promises.iter().filter(|promise| promise.holds).count();
     let all = results.promises.len();
     let class = if kept == all { "good" } else { "bad" };
+    let (one, many, load) = (escape(&setting.one), setting.many.len(), setting.load_percent);
+    let rate = text::rate(setting.port_rate_bps as f64);
+    let traffic = match setting.kind {
+        WorkloadKind::Incast => format!("{many} hosts send {load} % of what {one}’s {rate} port takes"),
+        WorkloadKind::Outcast => format!("{one} sends {many} hosts {load} % of what its {rate} port takes"),
+    };
+    let client = setting.client.as_ref().map_or(String::new(), |client| {
+        format!(", while a client on {} reads values over TCP", escape(client))
+    });
     format!(
         "<header><h1>{}</h1><p class='verdict {class}'>{kept} of {all} promises kept</p>\
-         <p>{} hosts send {} % of what {}’s {} port takes, while a client on {} reads values over TCP. \
-         Measured for {} s under each scheme, after {} s of warm-up.</p></header>\n",
+         <p>{traffic}{client}. Measured for {} s under each scheme, after {} s of warm-up.</p></header>\n",
         escape(&results.rack),
-        setting.senders.len(),
-        setting.load_percent,
-        escape(&setting.receiver),
-        text::rate(setting.port_rate_bps as f64),
-        escape(&setting.receiver),
         results.duration_s,
         setting.warm_up_s,
     )
@@ -86,9 +101,9 @@ fn head(results: &Results) -> String {
 
 fn scheme_heads(results: &Results) -> String {
     let mut out = String::new();
-    for scheme in &results.schemes {
-        let name = escape(&scheme.name);
-        put(&mut out, format_args!("<th scope=col><i class='key scheme-{name}'></i>{name}</th>"));
+    for (name, scheme) in results.columns() {
+        let (name, key) = (escape(&name), escape(&scheme.name));
+        put(&mut out, format_args!("<th scope=col><i class='key scheme-{key}'></i>{name}</th>"));
     }
     out
 }
@@ -100,7 +115,7 @@ fn figures(results: &Results) -> String {
     );
     for (label, figure) in table::rows(results) {
         put(&mut out, format_args!("<tr><th scope=row>{}</th>", escape(&label)));
-        for scheme in &results.schemes {
+        for (_, scheme) in results.columns() {
             put(&mut out, format_args!("<td>{}</td>", escape(&figure(scheme))));
         }
         out.push_str("</tr>\n");
@@ -118,7 +133,7 @@ fn figures(results: &Results) -> String {
 
 fn drops(results: &Results) -> String {
     let reasons: std::collections::BTreeSet<&String> =
-        results.schemes.iter().flat_map(|scheme| scheme.drops.keys()).collect();
+        results.columns().into_iter().flat_map(|(_, scheme)| scheme.drops.keys()).collect();
     if reasons.is_empty() {
         return String::new();
     }
@@ -128,7 +143,7 @@ fn drops(results: &Results) -> String {
     );
     for reason in reasons {
         put(&mut out, format_args!("<tr><th scope=row><code>{}</code></th>", escape(reason)));
-        for scheme in &results.schemes {
+        for (_, scheme) in results.columns() {
             let count = scheme.drops.get(reason).copied().unwrap_or(0);
             put(&mut out, format_args!("<td>{}</td>", text::count(count)));
         }
@@ -136,6 +151,30 @@ fn drops(results: &Results) -> String {
     }
     out.push_str("</tbody></table></div>");
     out
+}
+
+fn worlds_section(results: &Results) -> String {
+    let agreements = worlds::agreements(results);
+    if agreements.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<ul>");
+    for agreement in agreements {
+        let (class, word) =
+            if agreement.holds { ("good", "the same order") } else { ("bad", "another order") };
+        put(
+            &mut out,
+            format_args!(
+                "<li>{}: <span class={class}>{word}</span> of schemes</li>",
+                escape(&agreement.figure)
+            ),
+        );
+    }
+    out.push_str("</ul>");
+    worlds::WHY.iter().for_each(|why| put(&mut out, format_args!("<p>{why}</p>")));
+    let lead = "The simulated columns are the same program and machines, offered the same frames, under one simulated \
+                clock. Figures within 10 % count as equal.";
+    section("Real and simulated", lead, &out)
 }
 
 fn latency_section(results: &Results) -> String {
@@ -165,7 +204,7 @@ fn latency_section(results: &Results) -> String {
     let lead = format!(
         "From request to the last byte of the answer, as the application on {} saw it. A request that was \
          still waiting at the end counts as the whole window.",
-        escape(&results.setting.receiver)
+        escape(results.setting.client.as_deref().unwrap_or_default())
     );
     section("Request latency", &lead, &out)
 }
@@ -194,7 +233,7 @@ fn each_scheme(
 
 fn host_legend(results: &Results) -> String {
     let mut out = String::from("<p class=legend>");
-    for (index, host) in results.setting.senders.iter().enumerate() {
+    for (index, host) in results.setting.many.iter().enumerate() {
         let colour = index % HOST_COLOURS;
         put(&mut out, format_args!("<span><i class='key host-{colour}'></i>{}</span>", escape(host)));
     }
@@ -260,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_report_needs_nothing_from_outside() {
-        let html = html(&judged());
+        let html = html(&[judged()]);
         for outside in ["http:", "https:", "//", "src=", "@import", "url(", "<link", "<script"] {
             assert!(!html.contains(outside), "{outside} in the report");
         }
@@ -274,7 +313,7 @@ mod tests {
 
     #[test]
     fn it_has_every_plot_and_says_how_to_repeat_the_run() {
-        let html = html(&judged());
+        let html = html(&[judged()]);
         // Two value sizes, a queue and a goodput plot for each of three schemes.
         assert_eq!(html.matches("<svg").count(), 2 + 3 + 3);
         for expected in
@@ -289,8 +328,8 @@ mod tests {
     fn names_from_the_description_cannot_break_out() {
         let mut results = judged();
         results.rack = "<img onerror=x>".to_owned();
-        results.setting.senders[0] = "\"'><b>".to_owned();
-        let html = html(&results);
+        results.setting.many[0] = "\"'><b>".to_owned();
+        let html = html(&[results]);
         assert!(!html.contains("<img") && !html.contains("<b>"));
     }
 
@@ -300,6 +339,6 @@ mod tests {
         for scheme in &mut results.schemes {
             *scheme = SchemeResult { name: scheme.name.clone(), ..SchemeResult::default() };
         }
-        assert!(!html(&results).contains("NaN"));
+        assert!(!html(&[results]).contains("NaN"));
     }
 }

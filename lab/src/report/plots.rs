@@ -82,7 +82,7 @@ pub fn goodput(results: &Results, scheme: &SchemeResult) -> String {
     window(&mut plot, scheme);
     let buckets = (end_s * 1e9 / BUCKET_NS as f64) as usize;
     let mut low: Vec<(f64, f64)> = (0..buckets).map(|i| (mid_s(i), 0.0)).collect();
-    for (index, host) in results.setting.senders.iter().enumerate() {
+    for (index, host) in results.setting.many.iter().enumerate() {
         let line = scheme.series.goodput.get(host);
         let high: Vec<(f64, f64)> = low
             .iter()

@@ -7,6 +7,7 @@ pub mod capture;
 pub mod rpc;
 pub mod udp;
 
+use p4rack_codegen::rack::{Rack, Workload};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -16,6 +17,19 @@ pub const UDP_OVERHEAD_BYTES: u64 = 28;
 pub const BUCKET_NS: u64 = 100_000_000;
 /// Maximum buckets of a program: an hour and a half.
 const BUCKETS_MAX: usize = 54_000;
+
+/// Rate that each of a workload's sending programs offers.
+pub fn rate_bps(rack: &Rack, workload: &Workload) -> u64 {
+    let (one, many) = workload.ends();
+    let shared_bps = rack.host(one).map_or(0, |host| host.rate_bps);
+    let total_bps = u128::from(shared_bps) * u128::from(workload.load_percent) / 100;
+    (total_bps / many.len().max(1) as u128) as u64
+}
+
+/// Seed of the sending program at this position, from the run's.
+pub fn seed(seed: u64, position: usize) -> u64 {
+    seed.wrapping_mul(1_000).wrapping_add(position as u64)
+}
 
 /// When a program runs. All programs of a run have the same start.
 #[derive(Clone, Copy, Debug)]

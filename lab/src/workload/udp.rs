@@ -90,6 +90,22 @@ pub fn send(config: &SendConfig) -> io::Result<SendReport> {
     Ok(report)
 }
 
+/// What a sender offers if it is never late: nanoseconds since the start of the traffic, and frames at that time.
+pub fn schedule(
+    rate_bps: u64,
+    frame_bytes: u64,
+    seed: u64,
+    duration_ns: u64,
+) -> impl Iterator<Item = (u64, u64)> {
+    let mut passed = 0;
+    ((mix(seed) % TICK_NS)..duration_ns).step_by(TICK_NS as usize).map(move |at_ns| {
+        let due = due(rate_bps, frame_bytes, at_ns);
+        let frames = due - passed;
+        passed = due;
+        (at_ns, frames)
+    })
+}
+
 /// Frames of `frame_bytes` that `rate_bps` gives in `since_start_ns`.
 fn due(rate_bps: u64, frame_bytes: u64, since_start_ns: u64) -> u64 {
     (u128::from(rate_bps) * u128::from(since_start_ns) / (u128::from(frame_bytes) * 8_000_000_000)) as u64
@@ -162,6 +178,14 @@ mod tests {
         assert_eq!(due(12_000_000, 1_500, 999_999), 0);
         assert_eq!(due(12_000_000, 1_500, 1_000_000), 1);
         assert_eq!(due(12_000_000, 1_500, 3_600_000_000_000), 3_600_000);
+    }
+
+    #[test]
+    fn a_sender_that_is_never_late_offers_its_rate() {
+        let offered: Vec<(u64, u64)> = schedule(8_000_000, 1_000, 1, 500_000_000).collect();
+        assert_eq!(offered.iter().map(|(_, frames)| frames).sum::<u64>(), 499);
+        assert!(offered.windows(2).all(|pair| pair[1].0 - pair[0].0 == TICK_NS));
+        assert!(offered.iter().skip(1).all(|(_, frames)| *frames <= 1), "one a millisecond");
     }
 
     #[test]

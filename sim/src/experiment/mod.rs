@@ -330,10 +330,13 @@ pub struct FailSpec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PaperSpec {
-    /// Path of the simulated figure in the results, e.g. `goodput_gbps`.
+    /// Path of the simulated figure in the results, e.g. `goodput_gbps`, or a quotient of two: `PATH / PATH`.
     pub figure: String,
     /// The paper's figure.
     pub says: f64,
+    /// Whether the paper's figure is a bound: less agrees with it.
+    #[serde(default)]
+    pub at_most: bool,
     /// Place in the paper, quoted.
     pub source: String,
     /// Why the simulated figure differs, if it does.
@@ -342,6 +345,9 @@ pub struct PaperSpec {
     pub scheme: Option<String>,
     /// Transport to which the figure applies: that of the first traffic. Default: any.
     pub transport: Option<Transport>,
+    /// Settings to which the figure applies: paths into the experiment, each with one of several values. Default: any.
+    #[serde(default)]
+    pub at: BTreeMap<String, Vec<toml::Value>>,
 }
 
 /// Delay of the switch's pipeline. Minimum, median and 99.99 % are from the PL2 paper (§5); the other points keep the
@@ -462,6 +468,20 @@ impl Experiment {
             self.traces[nth] = Some(trace.map_err(|error| ExperimentError(vec![error]))?);
         }
         Ok(self)
+    }
+
+    /// The same with the switch and the protocols of a rack that was described; hosts, links and traffic stay.
+    pub fn on(self, described: &Rack) -> Result<Experiment, ExperimentError> {
+        let topology = Topology {
+            switches: vec![described.switch.clone()],
+            protocols: described.protocols.clone(),
+            ..self.rack.topology()
+        };
+        let refuse = |error: String| ExperimentError(vec![error]);
+        let rack = Rack::build(topology).map_err(|error| refuse(error.to_string()))?;
+        let runs = rack.under(self.scheme).map_err(|error| refuse(error.to_string()))?;
+        let pl2 = runs.protocol::<Pl2>().cloned().unwrap_or(self.pl2);
+        Ok(Experiment { rack, runs, pl2, ..self })
     }
 
     /// Index of a host's name.
