@@ -27,6 +27,12 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
         },
     );
     section.refuse(sink, "T", "is unknown", "the switch's threshold is called drop_threshold, the hosts' t");
+    section.refuse(
+        sink,
+        "placement",
+        "an agent's placement is where it runs",
+        "remove it; an experiment sets nic.place (docs/rack.md says why a rack doesn't)",
+    );
     let backlog = section.is_text("k");
     let k = match backlog {
         true => {
