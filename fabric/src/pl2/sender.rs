@@ -139,6 +139,10 @@ pub(super) struct Destination {
     pub unscheduled: usize,
     /// Maximum reservations in flight, beyond those that flows have of their own.
     in_flight: usize,
+    /// Whether the first frame was too long for the slots of the last burst, whose grant came before that of a longer
+    /// one. The next reservation is long enough for it; otherwise bursts requested for short frames behind it could pass
+    /// it forever.
+    pub passed_over: bool,
 }
 
 impl Destination {
@@ -165,6 +169,7 @@ impl Destination {
             next_sequence: first_sequence,
             unscheduled: 0,
             in_flight,
+            passed_over: false,
         }
     }
 
@@ -281,7 +286,10 @@ impl Destination {
         }
         self.flows.ask(flow);
         if slots.piece < slots.k && !more {
-            self.add_flows(slots, (&mut frames, &mut taken), share);
+            self.add_flows(slots, (&mut frames, &mut taken), &share);
+        }
+        if let Some(first) = self.covered(0).filter(|_| self.passed_over) {
+            taken = taken.max(share(first).min(slots.bytes));
         }
         let demand = (taken * slots.parts).div_ceil(slots.bytes.max(1)).max(1) as u8;
         Some(Wanted { flow: flow as u8, frames, demand })
@@ -600,6 +608,21 @@ mod tests {
             (ask_in(4, 2), ask_in(4, 10), ask_in(4, 30), ask_in(4, 60), ask_in(4, 250)),
             (Some((9, 1)), Some((9, 4)), Some((6, 8)), Some((3, 8)), Some((2, 8)))
         );
+    }
+
+    /// Grants may come in another order than their bursts, so a burst requested for short frames may meet a long one.
+    #[test]
+    fn a_long_frame_is_not_passed_over_forever() {
+        let slots = Slots { bytes: 100, parts: 4, k: 4, piece: 4 };
+        let mut d = Destination { in_flight: 2, ..destination(3) };
+        let long = d.flows.frames(0).next().unwrap();
+        let share = |id| if id == long { 100 } else { 10 };
+        assert_eq!(d.next_wanted(slots, NOW, share).map(|wanted| wanted.demand), Some(5), "all three");
+        ask(&mut d, 1, false);
+        let next = |d: &Destination| d.clone().next_wanted(slots, NOW, share).map(|wanted| wanted.demand);
+        assert_eq!(next(&d), Some(1), "the two behind the first");
+        d.passed_over = true;
+        assert_eq!(next(&d), Some(4), "and slots in which the first fits");
     }
 
     /// Frames of a slot each.

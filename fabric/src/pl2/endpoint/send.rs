@@ -138,8 +138,10 @@ impl Endpoint {
                 self.push_scheduled((d, burst.cell), id, false, leave_at, opens);
                 sent += 1;
             }
+            let destination = &mut self.destinations[d];
+            destination.passed_over = sent == 0 && destination.covered(0).is_some();
             if sent > 0 {
-                self.destinations[d].in_nic += 1;
+                destination.in_nic += 1;
             } else {
                 self.destinations[d].ended(burst.flow);
                 self.leave_unused(d, burst.cell, leave_at, now);
