@@ -77,6 +77,10 @@ pub(crate) enum Joins {
 #[derive(Debug)]
 pub(crate) struct Link {
     rate: WireRate,
+    /// Wire time of a byte in 2⁻⁶⁴ ns, and the part of a nanosecond by which the wire is busy beyond `free_at`. A link that
+    /// rounded each frame up would be slower than the switch's port before it, and a queue without limit.
+    byte_time: u128,
+    fraction: u64,
     /// Before the frame reaches the wire (a NIC's DMA).
     before: Option<Arc<Quantiles>>,
     wire: Arc<Quantiles>,
@@ -118,6 +122,11 @@ impl Link {
         let faults = (*faults != Faults::default()).then(|| Box::new(faults.clone()));
         Link {
             rate: WireRate::new(rate_bps),
+            byte_time: match rate_bps {
+                0 => 0,
+                rate => (8_000_000_000u128 << 64).div_ceil(rate.into()),
+            },
+            fraction: 0,
             before: delays.before,
             wire: delays.wire,
             after: delays.after,
@@ -161,7 +170,12 @@ impl Link {
             None => now,
         };
         let start = ready.max(self.free_at);
-        self.free_at = start + self.rate.time(wire_bytes);
+        if start != self.free_at {
+            self.fraction = 0;
+        }
+        let time = u128::from(wire_bytes) * self.byte_time + u128::from(self.fraction);
+        self.fraction = time as u64;
+        self.free_at = start + Nanos((time >> 64) as u64);
         (start, self.free_at + Nanos(self.wire.sample(&mut self.random)))
     }
 
@@ -228,7 +242,9 @@ impl Link {
         let least = |quantiles: &Option<Arc<Quantiles>>| quantiles.as_ref().map_or(0, |some| some.least());
         // A delayed frame skips the delay after the wire.
         let after = if self.faults.is_some() { 0 } else { least(&self.after) };
-        self.rate.time(wire_bytes(0)) + Nanos(least(&self.before) + self.wire.least() + after)
+        // Ends of frames are rounded down.
+        let on_wire = self.rate.time(wire_bytes(0)).saturating_sub(Nanos(1));
+        on_wire + Nanos(least(&self.before) + self.wire.least() + after)
     }
 }
 
@@ -322,8 +338,16 @@ mod tests {
         let (order, stats, last) = run(Faults::default(), 200);
         assert_eq!(order, (0..200).collect::<Vec<u8>>());
         assert_eq!((stats.sent, stats.delivered), (200, 200));
-        // 1538 bytes at 100 Gb/s are 123.04 ns, on whole nanoseconds 124.
-        assert!(last >= Nanos(200 * 124 + 100) && last < Nanos(200 * 124 + 5_200), "{last}");
+        // 1538 bytes at 100 Gb/s are 123.04 ns, and no part of a nanosecond is lost.
+        assert!(last >= Nanos(24_608 + 100) && last < Nanos(24_608 + 5_200), "{last}");
+    }
+
+    /// What a port sends at its rate waits nowhere.
+    #[test]
+    fn a_link_is_as_fast_as_the_port_before_it() {
+        let (mut link, _) = link(Faults::default());
+        let last = (0..10_000u64).map(|n| link.start(1_514, Nanos(n * 12_304 / 100)).0).last();
+        assert_eq!(last, Some(Nanos(9_999 * 12_304 / 100)));
     }
 
     #[test]
