@@ -55,7 +55,7 @@ pub use memory::{
     Table1Row, TimesNs, WorkloadSpec, run_memory,
 };
 pub use outcome::{
-    Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, run, run_with_crew,
+    Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,
 };
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};

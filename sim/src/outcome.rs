@@ -164,6 +164,8 @@ pub struct Compared {
     pub figure: String,
     /// The paper's figure.
     pub paper: f64,
+    /// Whether the paper gives it as a bound.
+    pub at_most: bool,
     /// The simulated figure; none if there is no such figure.
     pub ours: Option<f64>,
     /// The simulated figure divided by the paper's.
@@ -386,9 +388,15 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         false => experiment.scheme.name(),
     };
     let transport = spec.traffic[0].transport;
+    let settings = serde_json::to_value(spec).unwrap_or_default();
+    let is_set = |(path, values): (&String, &Vec<toml::Value>)| {
+        let set = settings.pointer(&pointer(path));
+        values.iter().any(|value| serde_json::to_value(value).ok().as_ref() == set)
+    };
     let concerns = |paper: &&PaperSpec| {
         paper.scheme.as_ref().is_none_or(|name| scheme.starts_with(name.as_str()))
             && paper.transport.is_none_or(|one| one == transport)
+            && paper.at.iter().all(is_set)
     };
     outcome.paper = compared(&outcome, spec.paper.iter().filter(concerns));
     outcome
@@ -448,14 +456,27 @@ fn series(port: &p4rack_switch::PortStats) -> Vec<(f64, u64)> {
     port.samples.chunks(every).map(point).collect()
 }
 
+fn pointer(path: &str) -> String {
+    format!("/{}", path.replace('.', "/"))
+}
+
+/// A figure of a run's results: a path such as `goodput_gbps`, or two whose quotient it is: `PATH / PATH`.
+pub fn figure(outcome: &serde_json::Value, path: &str) -> Option<f64> {
+    let one = |path: &str| outcome.pointer(&pointer(path.trim())).and_then(serde_json::Value::as_f64);
+    match path.split_once(" / ") {
+        None => one(path),
+        Some((of, by)) => Some(one(of)? / one(by).filter(|by| *by != 0.0)?),
+    }
+}
+
 fn compared<'a>(outcome: &Outcome, papers: impl Iterator<Item = &'a PaperSpec>) -> Vec<Compared> {
     let json = serde_json::to_value(outcome).unwrap_or_default();
     let compare = |paper: &PaperSpec| {
-        let pointer = format!("/{}", paper.figure.replace('.', "/"));
-        let ours = json.pointer(&pointer).and_then(serde_json::Value::as_f64);
+        let ours = figure(&json, &paper.figure);
         Compared {
             figure: paper.figure.clone(),
             paper: paper.says,
+            at_most: paper.at_most,
             ours,
             ratio: ours.filter(|_| paper.says != 0.0).map(|ours| ours / paper.says),
             source: paper.source.clone(),

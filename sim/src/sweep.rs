@@ -43,6 +43,12 @@ pub struct Ratio {
     pub by: String,
     /// The paper's ratio.
     pub says: f64,
+    /// Whether that is a bound: less is as the paper says.
+    #[serde(default)]
+    pub at_most: bool,
+    /// Settings that it speaks of: keys that vary, with one of several values; any if not given.
+    #[serde(default, skip_serializing)]
+    pub at: BTreeMap<String, Vec<Value>>,
     /// Place in the paper, quoted.
     pub source: String,
     /// Why our ratio differs, if it does.
@@ -153,7 +159,11 @@ impl Sweep {
     /// A paper's ratios of `task`'s case to another.
     pub fn ratios_of(&self, task: &Task) -> Vec<&Ratio> {
         let case = task.settings.get("case");
-        self.ratios.iter().filter(|ratio| case == Some(&ratio.of)).collect()
+        let is_set = |(key, values): (&String, &Vec<Value>)| {
+            values.iter().any(|value| task.settings.get(key) == Some(&show(value)))
+        };
+        let concerns = |ratio: &&Ratio| case == Some(&ratio.of) && ratio.at.iter().all(is_set);
+        self.ratios.iter().filter(concerns).collect()
     }
 }
 
@@ -264,6 +274,10 @@ mod tests {
         let sweep = parse(text).unwrap();
         let counts: Vec<usize> = sweep.tasks.iter().map(|task| sweep.ratios_of(task).len()).collect();
         assert_eq!(counts, [1, 0]);
+        let at = "at = { \"scheme.k\" = [8] }\n[vary]\n\"scheme.k\" = [4, 8]\n";
+        let sweep = parse(&format!("{text}{at}")).unwrap();
+        let counts: Vec<usize> = sweep.tasks.iter().map(|task| sweep.ratios_of(task).len()).collect();
+        assert_eq!(counts, [0, 1, 0, 0]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `p4rack sim report`: renders results as one self-contained HTML file.
 
+mod papers;
+
 use super::files::results;
 use crate::output::OutputFile;
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ const PLACES: [(&str, &[&str]); 2] = [
     ("/*SCRIPT*/", &[include_str!("plot.js"), include_str!("page.js")]),
 ];
 const RESULTS: &str = "/*RESULTS*/[]";
+const PAPERS: &str = "<!--PAPERS-->";
 
 /// Arguments of `p4rack sim report`.
 #[derive(clap::Args, Debug)]
@@ -23,21 +26,24 @@ pub struct ReportArgs {
     output: Option<PathBuf>,
 }
 
-/// Writes the page.
+/// Writes the page, and prints how each figure of a paper compares.
 pub fn report(args: &ReportArgs) -> Result<bool, String> {
     let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
     let output = OutputFile::open("--output", &path)?;
     let results = results(&args.dir)?;
     let json = serde_json::to_string(&results).expect("JSON that was read can be written");
-    let page = page(&json);
-    output.write(page.as_bytes())?;
+    let comparisons = papers::comparisons(&results);
+    let tables: String = comparisons.iter().map(papers::Comparison::html).collect();
+    output.write(page(&json, &tables).as_bytes())?;
+    comparisons.iter().for_each(|comparison| print!("{}", comparison.text()));
     println!("{}: {} runs", path.display(), results.len());
     Ok(true)
 }
 
-/// The page that shows `results`, a JSON array.
-fn page(results: &str) -> String {
-    let mut page = PAGE.to_owned();
+/// The page that shows `results`, a JSON array, and tables of papers' figures.
+fn page(results: &str, papers: &str) -> String {
+    let none = "<p class=\"lead\">These experiments name no figures of a paper.</p>";
+    let mut page = PAGE.replace(PAPERS, if papers.is_empty() { none } else { papers });
     for (place, parts) in PLACES {
         page = page.replace(place, &parts.concat());
     }
@@ -51,14 +57,14 @@ mod tests {
 
     #[test]
     fn the_page_has_a_place_for_everything() {
-        for place in PLACES.map(|(place, _)| place).into_iter().chain([RESULTS]) {
+        for place in PLACES.map(|(place, _)| place).into_iter().chain([RESULTS, PAPERS]) {
             assert_eq!(PAGE.matches(place).count(), 1, "{place}");
         }
     }
 
     #[test]
     fn the_page_needs_nothing_from_outside_and_results_cannot_end_its_script() {
-        let page = page(r#"[{"name":"</script><img src=x>"}]"#);
+        let page = page(r#"[{"name":"</script><img src=x>"}]"#, "");
         for outside in ["http:", "https:", "src=\"", "@import", "url(", "<link"] {
             assert!(!page.contains(outside), "{outside} in the page");
         }

@@ -127,38 +127,8 @@ function section(name, map) {
   draw();
   document.getElementById("groups").append(at);
 }
-// A row for each thing that a paper says, with what the cases have to it: which of them is the paper's, the names say.
-function papers() {
-  const seen = new Map(), path = name => r => name.split(".").reduce((o, k) => o == null ? o : o[k], r.outcome);
-  for (const [name, map] of groups) for (const row of map.values()) for (const r of row.runs) for (const p of r.outcome.paper) {
-    const key = [name, p.figure, p.paper, p.source].join("|");
-    if (!seen.has(key)) seen.set(key, { name, p, cases: new Map() });
-    const { cases } = seen.get(key);
-    if (p.ours != null) cases.set(row.key, [...(cases.get(row.key) || []), p.ours]);
-  }
-  // Of two cases: their means over the seeds.
-  for (const [name, map] of groups) for (const row of map.values()) for (const p of row.runs[0].ratios || []) {
-    const key = [name, p.figure, p.of, p.by, p.source].join("|"), other = [...map.values()].find(o => caseOf(o.runs[0]) === p.by && rest(o) === rest(row));
-    if (!seen.has(key)) seen.set(key, { name, p: { figure: `${p.figure}: ${p.of} / ${p.by}`, paper: p.says, source: p.source, why: p.why }, cases: new Map() });
-    const ours = other && mean(valuesOf(row.runs, path(p.figure))) / mean(valuesOf(other.runs, path(p.figure)));
-    if (isFinite(ours)) seen.get(key).cases.set(row.key, [ours]);
-  }
-  const body = [...seen.values()].sort((a, b) => compare(a.name, b.name)).map(({ name, p, cases }) => {
-    const all = [...cases].map(([key, list]) => [key, mean(list)]), here = all.map(c => c[1]), low = Math.min(...here), high = Math.max(...here);
-    const span = (a, b) => a === b ? a : a + "–" + b, ratio = v => p.paper ? (v / p.paper).toFixed(2) : "";
-    const off = v => p.paper && Math.abs(v / p.paper - 1) > .1;
-    const list = all.map(([key, v]) => `<div>${number(v)} <span class="${off(v) ? "off" : ""}">${ratio(v)}</span> ${escape(key)}</div>`).join("");
-    return `<tr><th scope="row">${escape(name)}</th><td data-h="figure" class="text">${escape(p.figure)}</td><td data-h="paper">${number(p.paper)}</td><td data-h="here">${all.length ? span(number(low), number(high)) : "none"}</td>` +
-      `<td data-h="ratio" class="${here.every(off) ? "off" : ""}">${all.length ? span(ratio(low), ratio(high)) : ""}</td><td class="text">${all.length === 1 ? escape(all[0][0]) : `<details><summary>${all.length} cases</summary>${list}</details>`}</td>` +
-      `<td class="text">${escape(p.source)}${p.why ? "<br><i>" + escape(p.why) + "</i>" : ""}</td></tr>`;
-  }).join("");
-  document.getElementById("paper").innerHTML = body
-    ? `<table><thead><tr><td>experiment</td><th scope="col" class="text">figure</th><th scope="col">paper</th><th scope="col">here</th><th scope="col">ratio</th><th scope="col" class="text">of</th><th scope="col" class="text">the paper's words; why ours differs</th></tr></thead><tbody>${body}</tbody></table>`
-    : `<p class="lead">These experiments name no figures of a paper.</p>`;
-}
 const failed = RESULTS.filter(r => r.outcome.problems.length).length, verdict = document.getElementById("verdict");
 verdict.textContent = failed ? `${failed} of ${RESULTS.length} runs failed a check` : `${RESULTS.length} runs, all checks passed`;
 verdict.classList.add(failed ? "bad" : "good");
-papers();
 for (const [name, map] of groups) section(name, map);
 document.getElementById("nav").innerHTML = [...groups.keys()].map(n => `<a href="#g-${n.replace(/\W/g, "-")}">${escape(n)}</a>`).join("");

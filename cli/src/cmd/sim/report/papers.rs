@@ -1,0 +1,410 @@
+//! What the papers say, set beside the results: each figure with the paper's words, the cases that are as in the paper
+//! first, and a verdict.
+
+use p4rack_lab::report::escape;
+use p4rack_sim::figure;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// How far a figure may be from the paper's and still be the same.
+const WITHIN: f64 = 0.1;
+/// What names of cases contain that do what the paper's authors did.
+const AS_IN_THE_PAPER: &str = "as in the paper";
+
+/// A paper's figure, with all that was measured for it.
+pub struct Comparison {
+    /// Name of the sweep or the experiment.
+    experiment: String,
+    /// What is compared, with its unit.
+    title: String,
+    says: f64,
+    at_most: bool,
+    source: String,
+    why: Option<String>,
+    /// Settings that vary within cases, one column each.
+    columns: Vec<String>,
+    /// Cases: those as in the paper, PL2's, others.
+    rows: Vec<Row>,
+}
+
+/// Figures of one case.
+struct Row {
+    case: String,
+    /// For each column the figures of all seeds.
+    cells: Vec<Vec<f64>>,
+    /// For each column whether the paper speaks of it.
+    judged: Vec<bool>,
+}
+
+/// The comparisons that results name, by experiment.
+pub fn comparisons(results: &[Value]) -> Vec<Comparison> {
+    let mut groups: BTreeMap<&str, Vec<Run<'_>>> = BTreeMap::new();
+    for result in results.iter().filter(|result| result["outcome"]["paper"].is_array()) {
+        let name = result["sweep"].as_str().or(result["outcome"]["name"].as_str()).unwrap_or_default();
+        groups.entry(name).or_default().push(Run::of(result));
+    }
+    groups.into_iter().flat_map(|(name, runs)| of_group(name, &runs)).collect()
+}
+
+/// A run, with the settings that tell it from others.
+struct Run<'a> {
+    result: &'a Value,
+    case: &'a str,
+}
+
+impl<'a> Run<'a> {
+    fn of(result: &'a Value) -> Run<'a> {
+        let case = result["settings"]["case"].as_str().or(result["outcome"]["scheme"].as_str());
+        Run { result, case: case.unwrap_or_default() }
+    }
+
+    /// Settings other than case and seed.
+    fn settings(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let settings = self.result["settings"].as_object().into_iter().flatten();
+        let settings = settings.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+        settings.filter(|(key, _)| !["case", "seed"].contains(key))
+    }
+
+    /// Its column: the settings among `varied`.
+    fn column(&self, varied: &BTreeSet<&str>) -> String {
+        let short = |value: &str| match value.split('+').count() {
+            1 => value.to_owned(),
+            hosts => format!("{hosts} hosts"),
+        };
+        let of = self.settings().filter(|(key, _)| varied.contains(key));
+        let words =
+            of.map(|(key, value)| format!("{} {}", key.rsplit('.').next().unwrap_or(key), short(value)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the paper's authors did, PL2 otherwise, or something else.
+    fn class(&self) -> u8 {
+        let pl2 = self.result["outcome"]["scheme"].as_str().is_some_and(|scheme| scheme.starts_with("pl2"));
+        match (self.case.contains(AS_IN_THE_PAPER), pl2) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+        }
+    }
+}
+
+/// What identifies a paper's figure among the results.
+type Key = (String, String);
+
+fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
+    let varied = varied(runs);
+    let columns: BTreeSet<(usize, String)> =
+        runs.iter().map(|run| run.column(&varied)).map(|column| (place(&column), column)).collect();
+    let columns: Vec<String> = columns.into_iter().map(|(_, column)| column).collect();
+    let at = |run: &Run<'_>| columns.iter().position(|column| *column == run.column(&varied)).unwrap_or(0);
+    let mut all: BTreeMap<Key, Comparison> = BTreeMap::new();
+    let new = |paper: &Value, says: &Value, title: String| Comparison {
+        experiment: name.to_owned(),
+        title,
+        says: says.as_f64().unwrap_or_default(),
+        at_most: paper["at_most"].as_bool().unwrap_or_default(),
+        source: paper["source"].as_str().unwrap_or_default().to_owned(),
+        why: paper["why"].as_str().map(str::to_owned),
+        columns: columns.clone(),
+        rows: Vec::new(),
+    };
+    for run in runs {
+        for paper in run.result["outcome"]["paper"].as_array().into_iter().flatten() {
+            let path = paper["figure"].as_str().unwrap_or_default();
+            let (scale, title) = titled(path, run.result);
+            let key = (format!("{path} {}", paper["paper"]), paper["source"].to_string());
+            let comparison = all.entry(key).or_insert_with(|| new(paper, &paper["paper"], title));
+            if comparison.rows.is_empty() {
+                comparison.rows = rows(runs, columns.len());
+                for run in runs {
+                    let value = figure(&run.result["outcome"], path).map(|value| value / scale);
+                    comparison.row(run.case).cells[at(run)].extend(value);
+                }
+                comparison.says /= scale;
+            }
+            comparison.row(run.case).judged[at(run)] = true;
+        }
+        for ratio in run.result["ratios"].as_array().into_iter().flatten() {
+            let [path, of, by] = ["figure", "of", "by"].map(|key| ratio[key].as_str().unwrap_or_default());
+            let title = format!("{}: {of} / {by}", titled(path, run.result).1);
+            let key = (title.clone(), ratio["source"].to_string());
+            let comparison = all.entry(key).or_insert_with(|| new(ratio, &ratio["says"], title));
+            if comparison.rows.is_empty() {
+                let width = columns.len();
+                comparison.rows = vec![Row::new(format!("{of} / {by}"), width)];
+            }
+            let same =
+                |other: &&Run<'_>| other.case == by && at(other) == at(run) && seed(other) == seed(run);
+            let value = |run: &Run<'_>| figure(&run.result["outcome"], path);
+            let other = runs.iter().find(same).and_then(value).filter(|other| *other != 0.0);
+            let Some(row) = comparison.rows.first_mut() else { continue };
+            row.cells[at(run)].extend(value(run).zip(other).map(|(ours, other)| ours / other));
+            row.judged[at(run)] = true;
+        }
+    }
+    // If cases are as in the paper, it speaks of them.
+    for comparison in all.values_mut() {
+        let theirs = |row: &Row| row.case.contains(AS_IN_THE_PAPER) && row.judged.contains(&true);
+        if comparison.rows.iter().any(theirs) {
+            for row in comparison.rows.iter_mut().filter(|row| !theirs(row)) {
+                row.judged.fill(false);
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+fn seed(run: &Run<'_>) -> u64 {
+    run.result["outcome"]["seed"].as_u64().unwrap_or_default()
+}
+
+/// Settings that have several values within a case.
+fn varied<'a>(runs: &[Run<'a>]) -> BTreeSet<&'a str> {
+    let mut values: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for run in runs {
+        for (key, value) in run.settings() {
+            values.entry((run.case, key)).or_default().insert(value);
+        }
+    }
+    values.into_iter().filter(|(_, values)| values.len() > 1).map(|((_, key), _)| key).collect()
+}
+
+/// Order of a column: the first number in its name. A host by its name is one.
+fn place(column: &str) -> usize {
+    let mut words = column.split(' ');
+    let number = |word: &str| match word.starts_with('h') && word[1..].parse::<usize>().is_ok() {
+        true => Some(1),
+        false => word.trim_end_matches(',').parse().ok(),
+    };
+    words.find_map(number).unwrap_or_default()
+}
+
+/// A row for each case.
+fn rows(runs: &[Run<'_>], width: usize) -> Vec<Row> {
+    let cases: BTreeSet<(u8, &str)> = runs.iter().map(|run| (run.class(), run.case)).collect();
+    cases.into_iter().map(|(_, case)| Row::new(case.to_owned(), width)).collect()
+}
+
+/// Divisor and name of a figure.
+fn titled(path: &str, result: &Value) -> (f64, String) {
+    let words: Vec<&str> = path.split(" / ").next().unwrap_or_default().split('.').collect();
+    let of = match words.as_slice() {
+        ["traffic", number, ..] => {
+            let name =
+                number.parse().ok().and_then(|n: usize| result["outcome"]["traffic"][n]["name"].as_str());
+            name.map_or(String::new(), |name| format!(" of {name}"))
+        }
+        _ => String::new(),
+    };
+    let last = words.last().copied().unwrap_or_default();
+    if path.contains(" / ") {
+        let by = path.rsplit('.').next().unwrap_or_default();
+        return (1.0, format!("{last} / {by}{of}"));
+    }
+    match last {
+        "goodput_gbps" => (1.0, format!("goodput{of}, Gb/s")),
+        "queue_max_bytes" => (1e3, "longest queue, KB".to_owned()),
+        "frames_dropped" => (1.0, "frames lost".to_owned()),
+        _ if path.contains("latency_ns") => (1e3, format!("{last}{of}, µs")),
+        _ => (1.0, format!("{last}{of}")),
+    }
+}
+
+impl Row {
+    fn new(case: String, width: usize) -> Row {
+        Row { case, cells: vec![Vec::new(); width], judged: vec![false; width] }
+    }
+
+    /// Figures of which the paper speaks.
+    fn judged(&self) -> impl Iterator<Item = f64> {
+        self.cells
+            .iter()
+            .zip(&self.judged)
+            .filter(|(_, judged)| **judged)
+            .flat_map(|(cell, _)| cell.iter().copied())
+    }
+}
+
+impl Comparison {
+    fn row(&mut self, case: &str) -> &mut Row {
+        let found = self.rows.iter().position(|row| row.case == case).unwrap_or(0);
+        &mut self.rows[found]
+    }
+
+    /// The figures of which the paper speaks.
+    fn judged(&self) -> Vec<f64> {
+        self.rows.iter().flat_map(Row::judged).collect()
+    }
+
+    fn agrees(&self, value: f64) -> bool {
+        match (self.at_most, self.says) {
+            (true, says) => value <= says,
+            (false, 0.0) => value == 0.0,
+            (false, says) => (value / says - 1.0).abs() <= WITHIN,
+        }
+    }
+
+    /// Whether all figures agree with the paper; none if there are no figures.
+    fn reproduced(&self) -> Option<bool> {
+        let judged = self.judged();
+        (!judged.is_empty()).then(|| judged.iter().all(|value| self.agrees(*value)))
+    }
+
+    /// Whether it was reproduced, in words.
+    fn verdict(&self) -> String {
+        match self.reproduced() {
+            None => "no figures".to_owned(),
+            Some(true) => "as the paper says".to_owned(),
+            Some(false) => {
+                format!("not reproduced: {}", self.why.as_deref().unwrap_or("no reason found"))
+            }
+        }
+    }
+
+    fn says(&self) -> String {
+        format!("{}{}", if self.at_most { "at most " } else { "" }, number(self.says))
+    }
+
+    /// As lines of text.
+    pub fn text(&self) -> String {
+        let here = range(&self.judged());
+        format!(
+            "{}, {}: the paper {}, here {here}: {}\n",
+            self.experiment,
+            self.title,
+            self.says(),
+            self.verdict()
+        )
+    }
+
+    /// As part of a page.
+    pub fn html(&self) -> String {
+        let class = if self.reproduced() == Some(true) { "good" } else { "bad" };
+        let mut out = format!(
+            "<details><summary>{}: {}: the paper {}, here {}; <span class=\"{class}\">{}</span></summary>\
+             <p class=\"lead\">{}</p><div class=\"scroll\"><table><thead><tr><td>case</td>",
+            escape(&self.experiment),
+            escape(&self.title),
+            self.says(),
+            range(&self.judged()),
+            escape(&self.verdict()),
+            escape(&self.source),
+        );
+        for column in &self.columns {
+            // Writing to a string cannot fail, so the results are ignored.
+            let _ = write!(
+                out,
+                "<th scope=\"col\">{}</th>",
+                escape(if column.is_empty() { "all runs" } else { column })
+            );
+        }
+        out.push_str("</tr></thead><tbody>");
+        for row in &self.rows {
+            let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.case));
+            for (cell, judged) in row.cells.iter().zip(&row.judged) {
+                let off = *judged && !cell.iter().all(|value| self.agrees(*value));
+                let _ = write!(out, "<td class=\"{}\">{}</td>", if off { "off" } else { "" }, range(cell));
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("</tbody></table></div></details>\n");
+        out
+    }
+}
+
+/// Least and greatest of some figures.
+fn range(values: &[f64]) -> String {
+    let low = number(values.iter().copied().fold(f64::INFINITY, f64::min));
+    let high = number(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    match values {
+        [] => "–".to_owned(),
+        _ if low == high => low,
+        _ => format!("{low} to {high}"),
+    }
+}
+
+/// Three digits, or all of the integer part.
+fn number(value: f64) -> String {
+    let digits = value.abs().max(1e-9).log10().floor() as i32;
+    let decimals = (2 - digits).clamp(0, 6) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn run(case: &str, scheme: &str, senders: &str, gbps: f64, paper: Value) -> Value {
+        json!({
+            "sweep": "fig",
+            "settings": { "case": case, "seed": "1", "traffic.0.senders": senders, "scheme.kind": scheme },
+            "ratios": [],
+            "outcome": {
+                "scheme": scheme, "seed": 1, "goodput_gbps": gbps, "paper": paper,
+                "traffic": [{ "name": "bulk", "latency_ns": { "p50": 10_000, "p99": 50_000 } }]
+            }
+        })
+    }
+
+    fn says(paper: f64) -> Value {
+        json!([{ "figure": "goodput_gbps", "paper": paper, "at_most": false, "source": "its words", "why": null }])
+    }
+
+    #[test]
+    fn what_is_as_in_the_paper_is_judged_and_stands_first() {
+        let results = [
+            run("baseline", "l2", "h2", 97.0, json!([])),
+            run("ours", "pl2-clock", "h2", 50.0, says(80.0)),
+            run("PL2 as in the paper", "pl2-counter", "h2", 81.0, says(80.0)),
+            run("PL2 as in the paper", "pl2-counter", "h2+h3", 95.0, json!([])),
+        ];
+        let [comparison] = comparisons(&results).try_into().ok().unwrap();
+        assert_eq!(comparison.columns, ["senders h2", "senders 2 hosts"]);
+        let order: Vec<&str> = comparison.rows.iter().map(|row| row.case.as_str()).collect();
+        assert_eq!(order, ["PL2 as in the paper", "ours", "baseline"]);
+        assert_eq!(comparison.judged(), [81.0], "nothing else is");
+        assert_eq!(comparison.text(), "fig, goodput, Gb/s: the paper 80, here 81: as the paper says\n");
+        let html = comparison.html();
+        assert!(html.contains("its words") && html.contains("<td class=\"\">50</td>"), "{html}");
+    }
+
+    #[test]
+    fn what_is_off_says_why_or_that_nothing_is_known() {
+        let mut results = [run("a", "pl2-clock", "h2", 50.0, says(80.0))];
+        assert!(comparisons(&results)[0].text().ends_with("not reproduced: no reason found\n"));
+        results[0]["outcome"]["paper"][0]["why"] = json!("<it> is slow");
+        let comparison = &comparisons(&results)[0];
+        assert!(comparison.text().ends_with("not reproduced: <it> is slow\n"));
+        assert!(
+            comparison.html().contains("&lt;it&gt; is slow") && comparison.html().contains("class=\"off\"")
+        );
+        results[0]["outcome"]["paper"][0]["at_most"] = json!(true);
+        assert!(comparisons(&results)[0].text().contains("at most 80, here 50: as the paper says"));
+    }
+
+    #[test]
+    fn figures_may_be_quotients_within_a_run_and_between_cases() {
+        let path = "traffic.0.latency_ns.p99 / traffic.0.latency_ns.p50";
+        let paper = json!([{ "figure": path, "paper": 5.0, "at_most": false, "source": "", "why": null }]);
+        let mut results = [run("a", "pl2-clock", "h2", 90.0, paper), run("b", "l2", "h2", 50.0, json!([]))];
+        results[0]["ratios"] = json!([{ "figure": "goodput_gbps", "of": "a", "by": "b", "says": 1.0, "source": "x", "why": null }]);
+        let text: Vec<String> = comparisons(&results).iter().map(Comparison::text).collect();
+        assert_eq!(
+            text[0],
+            "fig, goodput, Gb/s: a / b: the paper 1, here 1.8: not reproduced: no reason found\n"
+        );
+        assert_eq!(text[1], "fig, p99 / p50 of bulk: the paper 5, here 5: as the paper says\n");
+    }
+
+    #[test]
+    fn numbers_have_three_digits() {
+        let shown = [0.0, 0.1234, 1.0, 96.77, 120.4, 167_000.0].map(number);
+        assert_eq!(shown, ["0", "0.123", "1", "96.8", "120", "167000"]);
+    }
+}
