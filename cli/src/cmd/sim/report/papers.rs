@@ -118,7 +118,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
             if comparison.rows.is_empty() {
                 comparison.rows = rows(runs, columns.len());
                 for run in runs {
-                    let value = figure(&run.result["outcome"], path).map(|value| value / scale);
+                    let value = measured(&run.result["outcome"], path).map(|value| value / scale);
                     comparison.row(run.case).cells[at(run)].extend(value);
                 }
                 comparison.says /= scale;
@@ -136,7 +136,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
             }
             let same =
                 |other: &&Run<'_>| other.case == by && at(other) == at(run) && seed(other) == seed(run);
-            let value = |run: &Run<'_>| figure(&run.result["outcome"], path);
+            let value = |run: &Run<'_>| measured(&run.result["outcome"], path);
             let other = runs.iter().find(same).and_then(value).filter(|other| *other != 0.0);
             let Some(row) = comparison.rows.first_mut() else { continue };
             row.cells[at(run)].extend(value(run).zip(other).map(|(ours, other)| ours / other));
@@ -153,6 +153,15 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
         }
     }
     all.into_values().collect()
+}
+
+/// A figure of a run; none if nothing was measured, such as the latency of no message.
+fn measured(outcome: &Value, path: &str) -> Option<f64> {
+    let counts = |path: &str| {
+        let of = path.trim().rsplit_once('.').map(|(of, _)| format!("/{}/count", of.replace('.', "/")));
+        of.and_then(|of| outcome.pointer(&of)).and_then(Value::as_u64) != Some(0)
+    };
+    figure(outcome, path).filter(|_| path.split(" / ").all(counts))
 }
 
 fn seed(run: &Run<'_>) -> u64 {
@@ -400,6 +409,14 @@ mod tests {
             "fig, goodput, Gb/s: a / b: the paper 1, here 1.8: not reproduced: no reason found\n"
         );
         assert_eq!(text[1], "fig, p99 / p50 of bulk: the paper 5, here 5: as the paper says\n");
+    }
+
+    #[test]
+    fn the_latency_of_no_message_is_no_figure() {
+        let path = "traffic.0.latency_ns.p99";
+        let outcome = |count: u64| json!({ "traffic": [{ "latency_ns": { "count": count, "p99": 7 } }] });
+        assert_eq!((measured(&outcome(0), path), measured(&outcome(1), path)), (None, Some(7.0)));
+        assert_eq!(measured(&json!({ "goodput_gbps": 0.0 }), "goodput_gbps"), Some(0.0));
     }
 
     #[test]
