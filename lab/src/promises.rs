@@ -229,7 +229,7 @@ mod tests {
             r.schemes[2].queue_max_bytes = 24 * 1_530 + 1;
         });
         assert_eq!(failures.len(), 1, "{failures:?}");
-        assert!(failures[0].starts_with("pl2-clock: congested queue at its deepest"), "{failures:?}");
+        assert!(failures[0].contains("congested queue at its deepest"), "{failures:?}");
     }
 
     #[test]

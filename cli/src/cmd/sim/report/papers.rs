@@ -1,6 +1,7 @@
 //! What the papers say, set beside the results: each figure with the paper's words, the cases that are as in the paper
 //! first, and a verdict.
 
+use p4rack_codegen::Scheme;
 use p4rack_lab::report::escape;
 use p4rack_sim::figure;
 use serde_json::Value;
@@ -78,10 +79,10 @@ impl<'a> Run<'a> {
         words.collect::<Vec<_>>().join(", ")
     }
 
-    /// What the paper's authors did, PL2 otherwise, or something else.
+    /// What the paper's authors did, a protocol otherwise, or plain switching.
     fn class(&self) -> u8 {
-        let pl2 = self.result["outcome"]["scheme"].as_str().is_some_and(|scheme| scheme.starts_with("pl2"));
-        match (self.case.contains(AS_IN_THE_PAPER), pl2) {
+        let scheme = self.result["outcome"]["scheme"].as_str().and_then(|name| name.parse::<Scheme>().ok());
+        match (self.case.contains(AS_IN_THE_PAPER), scheme.is_some_and(|scheme| scheme != Scheme::L2)) {
             (true, _) => 0,
             (false, true) => 1,
             (false, false) => 2,
