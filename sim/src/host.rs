@@ -147,7 +147,10 @@ impl Host {
             let backlog = peer.map_or(0, |peer| self.endpoint.backlog_at(peer));
             let limit = self.endpoint.station().queue_limit_frames;
             let window = if self.by_thread { limit } else { self.window };
-            if backlog >= limit.min(4 * window) || !self.bring_forward(destination, limit - backlog, flows) {
+            if backlog >= limit.min(4 * window) {
+                return Fed::Nothing;
+            }
+            if self.by_thread && !self.bring_forward(destination, limit - backlog, flows) {
                 return Fed::Nothing;
             }
             let outlet = &mut self.outlets[destination];
@@ -217,13 +220,11 @@ fn hand_over(machine: &mut Endpoint, frame: &[u8], flow: FlowId, by_thread: bool
 }
 
 impl Host {
-    /// If threads have reservations of their own: brings forward the first flow to `destination` that may hand over a
+    /// Threads have reservations of their own: brings forward the first flow to `destination` that may hand over a
     /// frame, where the machine has room for this many. A thread hands over its next message when the one before is
     /// reserved, and no more of one than it takes to see that it is longer than a reservation. False if no flow may.
     fn bring_forward(&mut self, destination: usize, room: usize, flows: &[Outflow]) -> bool {
-        let (true, Some(peer), Endpoint::Pl2(machine)) =
-            (self.by_thread, self.peers[destination], &self.endpoint)
-        else {
+        let (Some(peer), Endpoint::Pl2(machine)) = (self.peers[destination], &self.endpoint) else {
             return true;
         };
         let outlet = &mut self.outlets[destination];

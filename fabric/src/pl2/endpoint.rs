@@ -5,7 +5,7 @@ mod receive;
 mod send;
 
 use super::expected::Expected;
-use super::flows::{Flows, flow_of};
+use super::flows::{Flows, Waiting, flow_of};
 use super::frame::{self, Rsv};
 use super::lanes::Lanes;
 use super::sender::Destination;
@@ -178,10 +178,11 @@ impl Endpoint {
             return Err(Reason::QueueFull);
         }
         let id = self.frames.keep(frame, there, &self.config.station)?;
+        let bytes = self.slot_bytes(frame.len());
         match destination {
             Some(d) if self.config.reserve => {
                 let destination = &mut self.destinations[d];
-                destination.push_frame(number, id);
+                destination.push_frame(number, Waiting { frame: id, bytes });
                 // Otherwise it is requested when a reservation has ended.
                 if destination.may_ask(now) && !self.to_ask.contains(&d) {
                     self.to_ask.push(d);

@@ -12,6 +12,13 @@ use std::collections::VecDeque;
 /// Queues of a destination if flows are told apart: each can have a lane.
 const FLOWS: usize = LANES_MAX as usize;
 
+/// A frame that waits, and the bytes of a slot that it takes, at most all of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub frame: FrameId,
+    pub bytes: u32,
+}
+
 /// The flows of a destination.
 #[derive(Clone, Debug)]
 pub(super) struct Flows {
@@ -31,13 +38,14 @@ pub(super) struct Flows {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    frames: VecDeque<FrameId>,
+    frames: VecDeque<Waiting>,
+    /// Sum over `frames`.
+    bytes: u64,
     in_flight: u8,
 }
 
 impl Flows {
-    /// No frames. With `own_frames`, flows are told apart, and one with so many frames may have a reservation of its
-    /// own; otherwise there is one queue for all.
+    /// No frames. With `own_frames`, flows are told apart, and one with so many frames may have a reservation of its own.
     pub fn new(own_frames: Option<usize>) -> Flows {
         let count = if own_frames.is_some() { FLOWS } else { 1 };
         let own_frames = own_frames.unwrap_or(usize::MAX);
@@ -50,6 +58,18 @@ impl Flows {
             turn: 0,
             own_frames,
         }
+    }
+
+    /// Whether flows are told apart. Otherwise no frame waits here.
+    #[inline]
+    pub fn are_told_apart(&self) -> bool {
+        self.own_frames != usize::MAX
+    }
+
+    /// Whether a flow may have a reservation of its own, and has none in flight.
+    #[inline]
+    pub fn has_own(&self) -> bool {
+        self.long & !self.asked != 0
     }
 
     /// Number of frames.
@@ -70,20 +90,16 @@ impl Flows {
 
     /// Appends a frame of flow `number`.
     #[inline]
-    pub fn push(&mut self, number: u32, frame: FrameId) {
+    pub fn push(&mut self, number: u32, waiting: Waiting) {
         let at = self.at(number);
-        self.flows[at].frames.push_back(frame);
+        let flow = &mut self.flows[at];
+        flow.frames.push_back(waiting);
+        flow.bytes += u64::from(waiting.bytes);
         self.len += 1;
         self.waiting |= 1 << at;
-        if self.flows[at].frames.len() >= self.own_frames {
+        if flow.frames.len() >= self.own_frames {
             self.long |= 1 << at;
         }
-    }
-
-    /// Whether a flow may have a reservation of its own, and has none in flight.
-    #[inline]
-    pub fn has_own(&self) -> bool {
-        self.long & !self.asked != 0
     }
 
     /// The flow whose turn it is, if any has frames: first those without a reservation in flight.
@@ -95,22 +111,28 @@ impl Flows {
     }
 
     /// Frames of the flow at `at`, oldest first.
-    pub fn frames(&self, at: usize) -> impl Iterator<Item = FrameId> {
-        self.flows[at].frames.iter().copied()
+    pub fn frames(&self, at: usize) -> impl Iterator<Item = &Waiting> {
+        self.flows[at].frames.iter()
+    }
+
+    /// Their bytes.
+    pub fn bytes(&self, at: usize) -> u64 {
+        self.flows[at].bytes
     }
 
     /// Takes the oldest frame of the flow at `at`.
-    pub fn pop(&mut self, at: usize) -> Option<FrameId> {
-        let frame = self.flows[at].frames.pop_front()?;
+    pub fn pop(&mut self, at: usize) -> Option<Waiting> {
+        let flow = &mut self.flows[at];
+        let waiting = flow.frames.pop_front()?;
+        flow.bytes -= u64::from(waiting.bytes);
         self.len -= 1;
-        let left = self.flows[at].frames.len();
-        if left == 0 {
+        if flow.frames.is_empty() {
             self.waiting &= !(1 << at);
         }
-        if left < self.own_frames {
+        if flow.frames.len() < self.own_frames {
             self.long &= !(1 << at);
         }
-        Some(frame)
+        Some(waiting)
     }
 
     /// Records that the flow at `at` has one more reservation in flight, and ends its turn.
@@ -161,15 +183,18 @@ mod tests {
     use super::*;
     use crate::common::Pool;
 
-    fn flows(own_frames: Option<usize>, frames: &[u32]) -> Flows {
-        let (mut flows, mut pool) = (Flows::new(own_frames), Pool::<()>::new(usize::MAX));
-        frames.iter().for_each(|number| flows.push(*number, pool.store(&[b""])));
+    /// Frames of 10 bytes.
+    fn flows(own_frames: usize, frames: &[u32]) -> Flows {
+        let (mut flows, mut pool) = (Flows::new(Some(own_frames)), Pool::<()>::new(usize::MAX));
+        frames
+            .iter()
+            .for_each(|number| flows.push(*number, Waiting { frame: pool.store(&[b""]), bytes: 10 }));
         flows
     }
 
     #[test]
     fn flows_take_turns_and_those_without_a_reservation_go_first() {
-        let mut flows = flows(Some(1), &[3, 3, 5, 70]);
+        let mut flows = flows(1, &[3, 3, 5, 70]);
         assert_eq!((flows.len(), flows.len_of(3), flows.len_of(6)), (4, 2, 1), "70 shares a queue with 6");
         assert_eq!(flows.next(), Some(3));
         flows.ask(3);
@@ -195,11 +220,11 @@ mod tests {
 
     #[test]
     fn few_frames_have_no_reservation_of_their_own() {
-        let mut flows = flows(Some(2), &[1, 2, 2]);
-        assert!(flows.has_own());
+        let mut flows = flows(2, &[1, 2, 2]);
+        assert_eq!((flows.next(), flows.has_own(), flows.bytes(2)), (Some(1), true, 20));
         flows.pop(2);
-        assert!(!flows.has_own());
-        assert_eq!(self::flows(None, &[1, 2, 2]).len_of(9), 3, "one queue");
+        assert_eq!((flows.has_own(), flows.bytes(2)), (false, 10));
+        assert!(flows.are_told_apart() && !Flows::new(None).are_told_apart());
     }
 
     #[test]

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! A burst is a count, not a set of frames: the bursts cover the queue's first frames in order, so
-//! frames of one flow leave in the order they came, whichever grant comes first. Frames that no burst
-//! covers yet wait by flow ([`Flows`]); they join the queue with the burst that covers them.
+//! frames of one flow leave in the order they came, whichever grant comes first. If flows are told apart,
+//! frames that no burst covers yet wait by flow ([`Flows`]); they join the queue with the burst that covers them.
 
 use super::algorithm::{Verdict, on_grant};
-use super::flows::Flows;
+use super::flows::{Flows, Waiting};
 use super::lanes::Lanes;
 use crate::common::FrameId;
 use p4rack_wire::pl2::{Control, NOT_NOW};
@@ -86,7 +86,7 @@ pub(super) enum Granted {
 /// Parameters of how frames fill slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
-    /// Bytes of a full frame, which fills a slot; 1 if frames are counted.
+    /// Bytes of a full frame, which fills a slot.
     pub bytes: u64,
     /// Parts of a slot that a reservation can ask for.
     pub parts: u64,
@@ -112,9 +112,10 @@ pub(super) struct Wanted {
 pub(super) struct Destination {
     pub mac: MacAddr,
     pub slot: Nanos,
-    /// Frames that bursts cover, and what was left over when a burst's slots were full.
-    queue: VecDeque<FrameId>,
-    /// The other ones.
+    /// Frames that bursts cover, and what was left over when a burst's slots were full. If flows are not told apart,
+    /// the others follow.
+    queue: VecDeque<Waiting>,
+    /// The other ones, if flows are told apart.
     flows: Flows,
     bursts: VecDeque<Burst>,
     /// The next time at which something is due here; `Nanos::MAX` is never.
@@ -175,18 +176,21 @@ impl Destination {
 
     /// Appends a frame of flow `number`.
     #[inline]
-    pub fn push_frame(&mut self, number: u32, frame: FrameId) {
-        self.flows.push(number, frame);
+    pub fn push_frame(&mut self, number: u32, frame: Waiting) {
+        match self.flows.are_told_apart() {
+            true => self.flows.push(number, frame),
+            false => self.queue.push_back(frame),
+        }
     }
 
     /// The frame at `at` of those that bursts cover.
     pub fn covered(&self, at: usize) -> Option<FrameId> {
-        self.queue.get(at).copied()
+        self.queue.get(at).map(|waiting| waiting.frame)
     }
 
     /// Takes the first frame that a burst covers.
     pub fn pop_frame(&mut self) -> Option<FrameId> {
-        self.queue.pop_front()
+        self.queue.pop_front().map(|waiting| waiting.frame)
     }
 
     /// Bursts in progress, in the order of the frames that they cover.
@@ -219,7 +223,8 @@ impl Destination {
         self.due = due.min(self.lanes.due());
     }
 
-    /// Whether another reservation may be requested, if frames wait.
+    /// Whether another reservation may be requested, if frames wait. Beyond the limit of those in flight one may be while a
+    /// flow with more than a piece has none.
     #[inline]
     pub fn may_ask(&self, now: Nanos) -> bool {
         (self.bursts.len() + self.in_nic < self.in_flight || self.flows.has_own())
@@ -232,22 +237,16 @@ impl Destination {
         self.queue.len() + self.flows.len() + self.unscheduled
     }
 
-    /// Of these, frames of flow `number` that no reservation covers.
+    /// Of these, frames of flow `number` that no reservation covers; 0 if flows are not told apart.
     pub fn waiting_of(&self, number: u32) -> usize {
         self.flows.len_of(number)
     }
 
-    /// The next burst, if another reservation may be requested. `share` is the part of a slot's bytes that a
-    /// frame takes.
+    /// The next burst, if another reservation may be requested.
     ///
     /// It covers all that waits of the flow whose turn it is if this fits in K slots, and a piece otherwise. If there
     /// are pieces, flows with little to send share a reservation as long as one.
-    pub fn next_wanted(
-        &mut self,
-        slots: Slots,
-        now: Nanos,
-        share: impl Fn(FrameId) -> u64,
-    ) -> Option<Wanted> {
+    pub fn next_wanted(&mut self, slots: Slots, now: Nanos) -> Option<Wanted> {
         if !self.may_ask(now) {
             return None;
         }
@@ -261,22 +260,16 @@ impl Destination {
         }
         let left_over = self.queue.len().saturating_sub(covered);
         let flow = self.flows.next().unwrap_or(0);
-        let waits =
-            || self.queue.iter().skip(covered).copied().chain(self.flows.frames(flow)).take(u16::MAX.into());
-        let fitting = |slots_in_all: u64| {
-            let (mut frames, mut taken) = (0u16, 0);
-            for id in waits() {
-                let more = taken + share(id).min(slots.bytes);
-                if more > slots_in_all * slots.bytes {
-                    return (frames, taken, true);
-                }
-                (frames, taken) = (frames + 1, more);
+        let in_pieces = slots.piece < slots.k;
+        let more = in_pieces && self.is_more(covered, flow, slots.k * slots.bytes);
+        let room = if more { slots.piece } else { slots.k } * slots.bytes;
+        let (mut frames, mut taken) = (0u16, 0);
+        for waiting in self.queue.iter().skip(covered).chain(self.flows.frames(flow)) {
+            let more = taken + u64::from(waiting.bytes);
+            if more > room || frames == u16::MAX {
+                break;
             }
-            (frames, taken, false)
-        };
-        let (mut frames, mut taken, more) = fitting(slots.k);
-        if more && slots.piece < slots.k {
-            (frames, taken, _) = fitting(slots.piece);
+            (frames, taken) = (frames + 1, more);
         }
         if frames == 0 {
             return None;
@@ -285,34 +278,35 @@ impl Destination {
             self.queue.extend(self.flows.pop(flow));
         }
         self.flows.ask(flow);
-        if slots.piece < slots.k && !more {
-            self.add_flows(slots, (&mut frames, &mut taken), &share);
+        if in_pieces && !more {
+            self.add_flows(slots, (&mut frames, &mut taken));
         }
-        if let Some(first) = self.covered(0).filter(|_| self.passed_over) {
-            taken = taken.max(share(first).min(slots.bytes));
+        if let Some(first) = self.queue.front().filter(|_| self.passed_over) {
+            taken = taken.max(first.bytes.into());
         }
         let demand = (taken * slots.parts).div_ceil(slots.bytes.max(1)).max(1) as u8;
         Some(Wanted { flow: flow as u8, frames, demand })
     }
 
+    /// Whether more waits than `room` bytes: left over behind the `covered` frames, and of the flow at `flow`.
+    fn is_more(&self, covered: usize, flow: usize, room: u64) -> bool {
+        let mut sum = self.flows.bytes(flow);
+        self.queue.iter().skip(covered).any(|waiting| {
+            sum += u64::from(waiting.bytes);
+            sum > room
+        }) || sum > room
+    }
+
     /// Adds all that waits of further flows to a reservation, as long as it is no longer than a piece.
-    fn add_flows(
-        &mut self,
-        slots: Slots,
-        (frames, taken): (&mut u16, &mut u64),
-        share: impl Fn(FrameId) -> u64,
-    ) {
+    fn add_flows(&mut self, slots: Slots, (frames, taken): (&mut u16, &mut u64)) {
         let most = slots.piece * slots.bytes;
         while *taken < most
             && let Some(flow) = self.flows.next()
+            && *taken + self.flows.bytes(flow) <= most
         {
-            let more: u64 = self.flows.frames(flow).map(|id| share(id).min(slots.bytes)).sum();
-            if *taken + more > most {
-                return;
-            }
-            *taken += more;
-            while let Some(id) = self.flows.pop(flow) {
-                self.queue.push_back(id);
+            *taken += self.flows.bytes(flow);
+            while let Some(waiting) = self.flows.pop(flow) {
+                self.queue.push_back(waiting);
                 *frames += 1;
             }
         }
@@ -327,22 +321,22 @@ impl Destination {
     /// it was requested for, and short ones that came since. Later bursts then cover what follows. The switch
     /// counts bytes, so what does not fit, because other bursts took the frames this one was requested for,
     /// waits for the next burst.
-    pub fn fitting(&mut self, burst: &Burst, slots: Slots, share: impl Fn(FrameId) -> u64) -> u16 {
+    pub fn fitting(&mut self, burst: &Burst, slots: Slots) -> u16 {
         let room = u64::from(burst.demand) * slots.bytes / slots.parts.max(1);
         let (mut taken, mut frames) = (0, 0);
         while frames < u16::MAX {
             let next = match self.queue.get(usize::from(frames)) {
-                Some(id) => *id,
+                Some(waiting) => *waiting,
                 None => {
                     let Some(flow) = self.flows.next() else { break };
-                    let Some(id) = self.flows.frames(flow).next() else { break };
-                    if taken + share(id).min(slots.bytes) <= room {
+                    let Some(first) = self.flows.frames(flow).next().copied() else { break };
+                    if taken + u64::from(first.bytes) <= room {
                         self.queue.extend(self.flows.pop(flow));
                     }
-                    id
+                    first
                 }
             };
-            taken += share(next).min(slots.bytes);
+            taken += u64::from(next.bytes);
             if taken > room {
                 break;
             }
@@ -439,10 +433,13 @@ impl Destination {
             Some(State::Granted { leave_at }) => leave_at,
             _ => Nanos::ZERO,
         };
-        if let Some(mut burst) = self.bursts.remove(at) {
-            burst.state = State::Granted { leave_at: leave_at.max(earliest) };
+        // Usually it is the first already.
+        if at != first
+            && let Some(burst) = self.bursts.remove(at)
+        {
             self.bursts.insert(first, burst);
         }
+        self.bursts[first].state = State::Granted { leave_at: leave_at.max(earliest) };
         self.look();
         Granted::Waits
     }
@@ -529,14 +526,25 @@ mod tests {
     const NOW: Nanos = Nanos(0);
 
     fn destination(frames: usize) -> Destination {
-        by_flow(None, &vec![0; frames])
+        short_frames(frames, 1)
     }
 
+    fn short_frames(frames: usize, bytes: u32) -> Destination {
+        with_flows(None, &vec![(0, bytes); frames])
+    }
+
+    /// Frames of a byte each, which is a slot.
     fn by_flow(own_frames: Option<usize>, frames: &[u32]) -> Destination {
+        with_flows(own_frames, &frames.iter().map(|number| (*number, 1)).collect::<Vec<_>>())
+    }
+
+    fn with_flows(own_frames: Option<usize>, frames: &[(u32, u32)]) -> Destination {
         let flows = (1, Flows::new(own_frames));
         let mut destination = Destination::new((MacAddr::default(), Nanos(1)), 0, Lanes::new(8, true), flows);
         let mut pool = Pool::<()>::new(usize::MAX);
-        frames.iter().for_each(|number| destination.push_frame(*number, pool.store(&[b""])));
+        for (number, bytes) in frames {
+            destination.push_frame(*number, Waiting { frame: pool.store(&[b""]), bytes: *bytes });
+        }
         destination
     }
 
@@ -567,7 +575,7 @@ mod tests {
     fn demand(destination: &Destination, in_flight: usize, k: u8) -> Option<u8> {
         let slots = Slots { bytes: 1, parts: 1, k: k.into(), piece: k.into() };
         let mut destination = Destination { in_flight, ..destination.clone() };
-        destination.next_wanted(slots, NOW, |_| 1).map(|wanted| wanted.demand)
+        destination.next_wanted(slots, NOW).map(|wanted| wanted.demand)
     }
 
     #[test]
@@ -592,20 +600,19 @@ mod tests {
 
     #[test]
     fn short_frames_share_slots() {
-        let ask_in = |parts, share: u64| {
+        let ask_in = |parts, bytes| {
             let slots = Slots { bytes: 100, parts, k: 2, piece: 2 };
-            destination(9)
-                .next_wanted(slots, NOW, move |_| share)
-                .map(|wanted| (wanted.frames, wanted.demand))
+            let wanted = short_frames(9, bytes).next_wanted(slots, NOW);
+            wanted.map(|wanted| (wanted.frames, wanted.demand))
         };
         let ask = |share| ask_in(1, share);
         assert_eq!(
-            (ask(10), ask(30), ask(60), ask(100), ask(250)),
-            (Some((9, 1)), Some((6, 2)), Some((3, 2)), Some((2, 2)), Some((2, 2)))
+            (ask(10), ask(30), ask(60), ask(100)),
+            (Some((9, 1)), Some((6, 2)), Some((3, 2)), Some((2, 2)))
         );
         // The same frames in quarters of slots.
         assert_eq!(
-            (ask_in(4, 2), ask_in(4, 10), ask_in(4, 30), ask_in(4, 60), ask_in(4, 250)),
+            (ask_in(4, 2), ask_in(4, 10), ask_in(4, 30), ask_in(4, 60), ask_in(4, 100)),
             (Some((9, 1)), Some((9, 4)), Some((6, 8)), Some((3, 8)), Some((2, 8)))
         );
     }
@@ -614,12 +621,10 @@ mod tests {
     #[test]
     fn a_long_frame_is_not_passed_over_forever() {
         let slots = Slots { bytes: 100, parts: 4, k: 4, piece: 4 };
-        let mut d = Destination { in_flight: 2, ..destination(3) };
-        let long = d.flows.frames(0).next().unwrap();
-        let share = |id| if id == long { 100 } else { 10 };
-        assert_eq!(d.next_wanted(slots, NOW, share).map(|wanted| wanted.demand), Some(5), "all three");
+        let mut d = Destination { in_flight: 2, ..with_flows(None, &[(0, 100), (0, 10), (0, 10)]) };
+        assert_eq!(d.next_wanted(slots, NOW).map(|wanted| wanted.demand), Some(5), "all three");
         ask(&mut d, 1, false);
-        let next = |d: &Destination| d.clone().next_wanted(slots, NOW, share).map(|wanted| wanted.demand);
+        let next = |d: &Destination| d.clone().next_wanted(slots, NOW).map(|wanted| wanted.demand);
         assert_eq!(next(&d), Some(1), "the two behind the first");
         d.passed_over = true;
         assert_eq!(next(&d), Some(4), "and slots in which the first fits");
@@ -627,7 +632,7 @@ mod tests {
 
     /// Frames of a slot each.
     fn wanted(destination: &mut Destination, k: u64, piece: u64) -> Option<(u8, u16, u8)> {
-        let wanted = destination.next_wanted(Slots { bytes: 1, parts: 1, k, piece }, NOW, |_| 1)?;
+        let wanted = destination.next_wanted(Slots { bytes: 1, parts: 1, k, piece }, NOW)?;
         let state = State::Asked { tries: 0, deadline: None };
         let (cell, Wanted { flow, frames, demand }) = (destination.take_cell(NOW)?, wanted);
         destination.push(Burst {
@@ -645,21 +650,21 @@ mod tests {
 
     #[test]
     fn a_flow_is_served_whole_or_in_pieces() {
-        let mut d = by_flow(Some(4), &[[1; 10].as_slice(), &[2; 25], &[3; 4]].concat());
+        let mut d = by_flow(Some(5), &[[1; 10].as_slice(), &[2; 25], &[3; 5]].concat());
         assert_eq!(wanted(&mut d, 20, 4), Some((1, 10, 10)), "all that waits");
         assert_eq!(wanted(&mut d, 20, 4), Some((2, 4, 4)), "more than K: a piece");
-        assert_eq!(wanted(&mut d, 20, 4), Some((3, 4, 4)));
+        assert_eq!(wanted(&mut d, 20, 4), Some((3, 5, 5)));
         assert_eq!(wanted(&mut d, 20, 4), None, "each long flow has one");
         d.ended(2);
         assert_eq!(wanted(&mut d, 20, 4), Some((2, 4, 4)));
         d.ended(2);
         assert_eq!(wanted(&mut d, 20, 4), Some((2, 17, 17)), "the rest fits");
-        assert_eq!(d.queue.len(), 39);
+        assert_eq!(d.queue.len(), 40);
     }
 
     #[test]
     fn flows_with_little_to_send_share_a_reservation() {
-        let mut d = by_flow(Some(4), &[1, 2, 3, 3, 4]);
+        let mut d = by_flow(Some(5), &[1, 2, 3, 3, 4]);
         assert_eq!(wanted(&mut d, 20, 4), Some((1, 4, 4)), "1 to 3; 4 is too much");
         assert_eq!(wanted(&mut d, 20, 4), None, "one in flight, and 4 may have none of its own");
         let mut paper = by_flow(Some(1), &[1, 2, 3, 3, 4]);
@@ -674,7 +679,7 @@ mod tests {
             Burst { cell: 0, id: 1, left_at: None, frames, demand, flow: 0, unsolicited: false, state }
         };
         let slots = Slots { bytes: 100, parts: 1, k: 4, piece: 4 };
-        let fitting = |burst: Burst, share: u64| destination(9).fitting(&burst, slots, move |_| share);
+        let fitting = |burst: Burst, bytes| short_frames(9, bytes).fitting(&burst, slots);
         assert_eq!(
             (
                 fitting(burst(1, 1), 30),
@@ -684,8 +689,7 @@ mod tests {
             ),
             (3, 6, 2, 9)
         );
-        let quarters =
-            |demand| destination(9).fitting(&burst(1, demand), Slots { parts: 4, ..slots }, |_| 20);
+        let quarters = |demand| short_frames(9, 20).fitting(&burst(1, demand), Slots { parts: 4, ..slots });
         assert_eq!((quarters(1), quarters(2), quarters(4), quarters(5)), (1, 2, 5, 6));
     }
 

@@ -48,15 +48,11 @@ impl Endpoint {
             return;
         }
         let fresh = self.config.fresh.unwrap_or(Nanos(self.stats.rsv_grt.mean().0.saturating_mul(2)));
-        let (slots, packs) = (self.slots(), self.packs());
+        let slots = self.slots();
         loop {
-            let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
-            let share = |id| if packs { wire_bytes(pool.len(id) as u64 + added) } else { slots.bytes };
-            let first = self.destinations[d].bursts().is_empty();
-            let Some(Wanted { flow, frames, demand }) = self.destinations[d].next_wanted(slots, now, share)
-            else {
-                return;
-            };
+            let destination = &mut self.destinations[d];
+            let first = destination.bursts().is_empty();
+            let Some(Wanted { flow, frames, demand }) = destination.next_wanted(slots, now) else { return };
             // A long burst beside those of others would be a queue at the switch.
             let is_short = u64::from(demand) <= slots.piece * slots.parts;
             let unsolicited = first && is_short && self.goes_unsolicited(d, now, fresh);
@@ -88,6 +84,13 @@ impl Endpoint {
     /// Whether short frames share slots. Only clock mode does not count frames.
     fn packs(&self) -> bool {
         self.config.pack && self.config.mode == Mode::Clock
+    }
+
+    /// Bytes of a slot that an application's frame takes.
+    pub(super) fn slot_bytes(&self, frame_bytes: usize) -> u32 {
+        let full = full_frame_wire_bytes(self.config.shim);
+        let own = || wire_bytes(frame_bytes as u64 + frame::added_bytes(&self.config));
+        if self.packs() { own().min(full) as u32 } else { full as u32 }
     }
 
     fn slots(&self) -> Slots {
@@ -125,9 +128,7 @@ impl Endpoint {
                 false => burst.frames,
                 true => {
                     let slots = self.slots();
-                    let (pool, added) = (&self.frames.pool, frame::added_bytes(&self.config));
-                    let share = |id| wire_bytes(pool.len(id) as u64 + added);
-                    self.destinations[d].fitting(&burst, slots, share)
+                    self.destinations[d].fitting(&burst, slots)
                 }
             };
             let mut sent = 0;
