@@ -1,7 +1,7 @@
 //! Sweeps: parameters times seeds. A sweep is a list of independent tasks. Each has an id that depends only
 //! on what it runs, so any machine may run any of them in any order.
 
-use crate::experiment::{Experiment, ExperimentError, Spec};
+use crate::experiment::{Experiment, ExperimentError, Spec, parse_toml};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,14 +112,7 @@ impl Sweep {
         read: impl FnOnce(&str) -> Result<(String, String), String>,
     ) -> Result<Sweep, ExperimentError> {
         let refuse = |message: String| ExperimentError(vec![message]);
-        let spec: SweepSpec = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            refuse(format!(
-                "{file}:{line}: {}; docs/sim.md shows a sweep",
-                error.message().replace('\n', ", ")
-            ))
-        })?;
+        let spec: SweepSpec = parse_toml(text, file, "docs/sim.md shows a sweep")?;
         let (base_text, base_file) =
             read(&spec.base).map_err(|error| refuse(format!("{file}: base: {error}")))?;
         // The base is checked unchanged first, so that its mistakes are reported with their lines.

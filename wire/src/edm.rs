@@ -143,17 +143,20 @@ pub enum Status {
     BadLength = 4,
     /// No such operation, or its word is not aligned.
     BadOperation = 5,
+    /// The node has too many bytes to answer already.
+    Busy = 6,
 }
 
 impl Status {
     /// All.
-    pub const ALL: [Status; 6] = [
+    pub const ALL: [Status; 7] = [
         Status::Done,
         Status::NoSuchAddress,
         Status::WrongKey,
         Status::NotPermitted,
         Status::BadLength,
         Status::BadOperation,
+        Status::Busy,
     ];
 
     /// The status with this number.
@@ -201,7 +204,7 @@ crate::header! {
         offset / "offset": u32 = 32;
         /// bytes of this chunk, which follow
         bytes / "bytes": u16 = 16;
-        /// zero on sending, ignored on receipt
-        reserved / "reserved": u16 = 16;
+        /// start of who asks: ids count from 0 again with another one; RRES: the request's
+        start / "start": u16 = 16;
     }
 }

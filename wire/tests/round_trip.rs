@@ -51,7 +51,7 @@ round_trip! {
     };
     edm_message: EdmMessage {
         version: u8 = 4, kind: u8 = 4, code: u8 = 8, id: u16 = 16, key: u32 = 32, address: u64 = 64, total: u32 = 32,
-        offset: u32 = 32, bytes: u16 = 16, reserved: u16 = 16,
+        offset: u32 = 32, bytes: u16 = 16, start: u16 = 16,
     };
     ipv4: Ipv4 {
         version: u8 = 4, ihl: u8 = 4, dscp: u8 = 6, ecn: u8 = 2, total_length: u16 = 16, identification: u16 = 16,
@@ -143,11 +143,11 @@ fn golden_bytes() {
         total: 8,
         offset: 0,
         bytes: 16,
-        reserved: 0,
+        start: 9,
     }
     .emit(&mut bytes);
     assert_eq!(bytes[..16], [0x15, 1, 0, 7, 10, 11, 12, 13, 0, 0, 0, 0, 0, 0, 0x10, 0]);
-    assert_eq!(bytes[16..], [0, 0, 0, 8, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bytes[16..], [0, 0, 0, 8, 0, 0, 0, 0, 0, 16, 0, 9, 0, 0, 0, 0]);
 }
 
 #[test]

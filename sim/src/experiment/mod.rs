@@ -411,16 +411,30 @@ fn switch_delay() -> Vec<(f64, f64)> {
 #[error("{}", .0.join("\n"))]
 pub struct ExperimentError(pub Vec<String>);
 
+/// Reads a TOML file; an error names file and line, and ends with what to do, `help`.
+pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(
+    text: &str,
+    file: &str,
+    help: &str,
+) -> Result<T, ExperimentError> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let message = error.message().replace('\n', ", ");
+        ExperimentError(vec![format!("{file}:{line}: {message}; {help}")])
+    })
+}
+
+/// Whether a file says that it is of this `kind`.
+pub(crate) fn is_kind(text: &str, kind: &str) -> bool {
+    let table: Option<toml::Table> = toml::from_str(text).ok();
+    table.is_some_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(kind))
+}
+
 impl Experiment {
     /// Reads and checks an experiment; `file` names it in errors.
     pub fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
-        let spec: Spec = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let message = error.message().replace('\n', ", ");
-            ExperimentError(vec![format!("{file}:{line}: {message}; docs/sim.md lists the fields")])
-        })?;
-        Experiment::of(spec, text, file)
+        Experiment::of(parse_toml(text, file, "docs/sim.md lists the fields")?, text, file)
     }
 
     /// Checks an experiment. `text` and `file` are for the lines in error messages.

@@ -5,7 +5,7 @@ use super::latency::Modules;
 use super::message::{Message, Operation};
 use super::packets::{Packets, Scheme};
 use super::workload::{BYTES_MAX, Generator, parse_trace};
-use crate::experiment::{Check, ExperimentError, SizeSpec};
+use crate::experiment::{Check, ExperimentError, SizeSpec, is_kind, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_fabric::edm::blocks::Framing;
 use p4rack_fabric::edm::scheduler::{Config, Policy};
@@ -16,6 +16,13 @@ use std::collections::BTreeMap;
 pub const KIND: &str = "memory";
 /// Messages of a run at most.
 const MESSAGES_MAX: usize = 10_000_000;
+/// Links' rate: a block takes whole picoseconds, and far less than a run.
+const RATE_BPS_MIN: u64 = 1_000_000;
+const RATE_BPS_MAX: u64 = 10_000_000_000_000;
+/// Longest of the times that a file can set: a second.
+const TIME_PS_MAX: u64 = 1_000_000_000_000;
+/// When the last message of a run comes at the latest.
+const SPAN_S_MAX: f64 = 100_000.0;
 
 /// Fields of the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -196,7 +203,8 @@ pub struct PacketsSpec {
     pub window: u32,
     /// Queue that marks packets (DCTCP, pFabric, DCQCN).
     pub mark: u64,
-    /// Queue of a port at most (DCTCP 1 MB, pFabric 36 KB), or credits of each buffer (CXL 16 KB).
+    /// Queue of a port at most (DCTCP 1 MB, pFabric 36 KB), or credits of each buffer (CXL 16 KB). The others' queues have
+    /// no limit.
     pub buffer: Option<u64>,
     /// Bytes of a host in the switch from which on it is paused.
     pub pause: u64,
@@ -260,19 +268,12 @@ pub struct MemoryExperiment {
 impl MemoryExperiment {
     /// Whether a file is one: its `kind` says so.
     pub fn is_one(text: &str) -> bool {
-        let table: Option<toml::Table> = toml::from_str(text).ok();
-        table.is_some_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
+        is_kind(text, KIND)
     }
 
     /// Reads and checks an experiment; `file` names it in errors.
     pub fn parse(text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
-        let spec: MemorySpec = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            let message = error.message().replace('\n', ", ");
-            ExperimentError(vec![format!("{file}:{line}: {message}; docs/edm.md lists the fields")])
-        })?;
-        MemoryExperiment::of(spec, text, file)
+        MemoryExperiment::of(parse_toml(text, file, "docs/edm.md lists the fields")?, text, file)
     }
 
     /// Checks one that was read or made.
@@ -286,8 +287,21 @@ impl MemoryExperiment {
         }
         let rate_bps = parse_rate(&spec.rate).unwrap_or_else(|error| {
             check.problem("", 0, "rate", error);
-            1
+            RATE_BPS_MIN
         });
+        if !(RATE_BPS_MIN..=RATE_BPS_MAX).contains(&rate_bps) {
+            check.problem("", 0, "rate", format!("{} is out of range; write 1 Mb/s to 10 Tb/s", spec.rate));
+        }
+        for (key, value, most) in [
+            ("chunk", u64::from(spec.edm.chunk), BYTES_MAX),
+            ("mega_bytes", u64::from(spec.edm.mega_bytes), BYTES_MAX),
+            ("cycle_ps", spec.edm.cycle_ps, TIME_PS_MAX),
+            ("lookahead_ps", spec.edm.lookahead_ps, TIME_PS_MAX),
+        ] {
+            if value > most {
+                check.problem("edm", 0, key, format!("{value} is out of range; write {most} at most"));
+            }
+        }
         if let Some(problem) = params(&spec, rate_bps).scheduler.problem() {
             let (key, what) = problem.split_once(": ").unwrap_or(("x", problem));
             match key {
@@ -313,6 +327,15 @@ impl MemoryExperiment {
         }
         let packets = &spec.packets;
         let buffer = packets.buffer.unwrap_or(u64::MAX);
+        let endless = [MemoryScheme::PfcDcqcn, MemoryScheme::Ird, MemoryScheme::Fastpass];
+        if packets.buffer.is_some() && endless.contains(&spec.scheme) {
+            let what = format!("{} has queues without a limit; leave it out", spec.scheme.name());
+            check.problem("packets", 0, "buffer", what);
+        }
+        if packets.again_us > TIME_PS_MAX / 1_000_000 {
+            let what = format!("{} is out of range; write 1000000 at most", packets.again_us);
+            check.problem("packets", 0, "again_us", what);
+        }
         if packets.packet == 0 || packets.packet > 9_000 {
             check.problem(
                 "packets",
@@ -456,8 +479,8 @@ fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Gener
     };
     let load = workload.load.filter(|load| *load > 0.0 && *load <= 1.0);
     if load.is_none() {
-        let what =
-            workload.load.map_or(missing.to_owned(), |load| format!("{load} is out of range; write up to 1"));
+        let out = |load| format!("{load} is out of range; write more than 0, up to 1");
+        let what = workload.load.map_or(missing.to_owned(), out);
         problem("load", what);
     }
     match workload.messages {
@@ -470,6 +493,15 @@ fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Gener
     }
     if !(0.0..=10.0).contains(&workload.warmup) {
         problem("warmup", format!("{} is out of range; write 0 to 10", workload.warmup));
+    }
+    if let (Some(sizes), Some(load), Some(count)) = (&sizes, load, workload.messages) {
+        let count = count as f64 * (1.0 + AFTER + workload.warmup);
+        let span_s = count * sizes.mean() * 8.0 / (rate_bps as f64 * load * f64::from(spec.nodes));
+        if span_s > SPAN_S_MAX {
+            let what =
+                format!("{load} puts the last message at {span_s:.0} s; write more, or fewer messages");
+            problem("load", what);
+        }
     }
     let reads = workload.read_percent / 100.0;
     Some(Generator { nodes: spec.nodes, rate_bps, load: load?, reads, sizes: sizes? })

@@ -20,9 +20,15 @@ pub struct MemoryOutcome {
     pub seed: u64,
     /// All messages of the run, including those that only keep it busy.
     pub messages: usize,
+<<<<<<< HEAD
     /// Measured messages.
     pub measured: usize,
     /// Messages that were never completed.
+=======
+    /// Messages that the figures are of.
+    pub measured: usize,
+    /// Messages that were to be measured and were never complete.
+>>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
     pub lost: usize,
     /// Messages refused because their node's queue was full.
     pub refused: u64,
@@ -75,21 +81,40 @@ pub struct OperationOutcome {
 /// Runs an experiment. The same experiment gives the same outcome.
 pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
     let (messages, range) = experiment.messages();
-    let shown = simulate(experiment, &messages, experiment.spec.nodes);
+    let spec = &experiment.spec;
+    let shown = match simulate(experiment, &messages, spec.nodes) {
+        Ok(shown) => shown,
+        Err(problem) => {
+            let (name, scheme) = (spec.name.clone(), spec.scheme.name().to_owned());
+            let problems = vec![problem];
+            return MemoryOutcome { name, scheme, seed: spec.seed, problems, ..MemoryOutcome::default() };
+        }
+    };
     let mut isolated = Isolated::default();
     let mut alone = |message: &Message| {
-        let measure = |one: &[Message]| simulate(experiment, one, 2).times.first()?.completion_ps(&one[0]);
-        isolated.of(message, measure).unwrap_or(0)
+        let measure =
+            |one: &[Message]| simulate(experiment, one, 2).ok()?.times.first()?.completion_ps(&one[0]);
+        isolated.of(message, measure)
     };
     let mut samples = Vec::with_capacity(range.len());
-    let mut lost = 0;
-    for (message, times) in messages[range.clone()].iter().zip(&shown.times[range.clone()]) {
-        match times.completion_ps(message) {
-            Some(took_ps) => samples.push(Sample { message: *message, took_ps, alone_ps: alone(message) }),
-            None => lost += 1,
+    let (mut lost, mut problems) = (0, Vec::new());
+    for (message, times) in messages[range.clone()].iter().zip(&shown.times[range]) {
+        match (times.completion_ps(message), alone(message)) {
+            (Some(took_ps), Some(alone_ps)) => samples.push(Sample { message: *message, took_ps, alone_ps }),
+            (None, _) => lost += 1,
+            (_, None) => {
+                problems.push(format!("a message of {} bytes has no time when alone", message.bytes))
+            }
         }
     }
-    let spec = &experiment.spec;
+    problems.dedup();
+    let published_slowdown = match experiment.is_trace().then(|| published(experiment, &messages, &shown)) {
+        Some(Err(problem)) => {
+            problems.push(problem);
+            None
+        }
+        figure => figure.and_then(Result::ok),
+    };
     let whole = part(&samples.iter().collect::<Vec<_>>());
     let slowdowns: Vec<f64> = samples.iter().map(Sample::slowdown).collect();
     let mut outcome = MemoryOutcome {
@@ -97,7 +122,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         scheme: spec.scheme.name().to_owned(),
         seed: spec.seed,
         messages: messages.len(),
-        measured: range.len(),
+        measured: samples.len(),
         lost,
         refused: shown.refused,
         dropped: shown.dropped,
@@ -105,7 +130,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         queue_max_bytes: shown.queue_max_bytes,
         offered_load: offered_load(&messages, spec.nodes, experiment.rate_bps),
         grows: !experiment.is_trace() && grows(&slowdowns),
-        published_slowdown: experiment.is_trace().then(|| published(experiment, &messages, &shown)),
+        published_slowdown,
         golden: spec.golden.get(spec.scheme.published_name()).copied(),
         slowdown: whole.slowdown,
         slowdown_p99: p99(slowdowns),
@@ -115,7 +140,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         added_ns: whole.added_ns,
         operations: BTreeMap::new(),
         counters: shown.counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
-        problems: Vec::new(),
+        problems,
     };
     for (operation, name) in [(Operation::Read, "read"), (Operation::Write, "write")] {
         let of: Vec<&Sample> =
@@ -124,7 +149,8 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
             outcome.operations.insert(name.to_owned(), part(&of));
         }
     }
-    outcome.problems = problems(&outcome, &shown);
+    let more = self::problems(&outcome, &shown);
+    outcome.problems.extend(more);
     outcome
 }
 
@@ -155,18 +181,17 @@ fn p99(mut samples: Vec<f64>) -> f64 {
     samples.get((samples.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-fn simulate(experiment: &MemoryExperiment, messages: &[Message], nodes: u16) -> Shown {
+fn simulate(experiment: &MemoryExperiment, messages: &[Message], nodes: u16) -> Result<Shown, String> {
     if let Some(packets) = experiment.packets(nodes) {
-        return Run::new(&packets, messages).run();
+        return Ok(Run::new(&packets, messages).run());
     }
     match experiment.spec.scheme {
-        MemoryScheme::EdmPublished => Published::new(nodes.into(), messages).run(),
-        // Parameters were checked when the experiment was read.
-        _ => Exact::new(&experiment.params(nodes), messages).map(Exact::run).unwrap_or_default(),
+        MemoryScheme::EdmPublished => Ok(Published::new(nodes.into(), messages).run()),
+        _ => Ok(Exact::new(&experiment.params(nodes), messages)?.run()),
     }
 }
 
-fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown) -> f64 {
+fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown) -> Result<f64, String> {
     match experiment.spec.scheme {
         MemoryScheme::EdmPublished => Published::new(experiment.spec.nodes.into(), messages).slowdown(),
         _ => slowdown_of(messages, &shown.times),
@@ -183,8 +208,12 @@ fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |bad: bool, what: String| problems.extend(bad.then_some(what));
     check(shown.strays > 0, format!("{} chunks or demands that no honest host sends", shown.strays));
-    let missing = outcome.lost as u64;
+    let missing = shown.times.iter().filter(|times| times.done_ps.is_none()).count() as u64;
     check(missing > shown.refused, format!("{missing} messages are missing, {} were refused", shown.refused));
-    check(outcome.measured == 0, "nothing was measured".into());
+    let (lost, measured) = (outcome.lost, outcome.measured);
+    check(lost > 0, format!("{lost} messages were not carried: the figures are of the other {measured}"));
+    check(measured == 0, "nothing was measured".into());
+    // Slots and blocks round by less than that.
+    check(measured > 0 && outcome.slowdown.mean < 0.99, "messages take less time than alone".into());
     problems
 }

@@ -27,7 +27,11 @@ const CHUNK_BYTES: i64 = 256;
 const REQUEST_BYTES: i64 = 16;
 /// Maximum nodes of a rack.
 const NODES_MAX: usize = 512;
+<<<<<<< HEAD
 /// Maximum idle slots in a row; after that, nothing is under way.
+=======
+/// After so many slots without anything to do, nothing is under way.
+>>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
 const IDLE_SLOTS_MAX: u64 = 4 * HOP_SLOTS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,8 +92,22 @@ fn expected_slots(kind: Kind, bytes: u64) -> u64 {
 /// A flow: kind, bytes, times of creation, start and end.
 type FlowTimes = (Kind, u64, u64, Option<u64>, Option<u64>);
 
+<<<<<<< HEAD
 /// The authors' figure for a run of another scheme, with their stop rule and normalisation.
 pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
+=======
+/// The mean of so many ratios.
+fn mean(sum: f64, count: u32) -> Result<f64, String> {
+    match count {
+        0 => Err("published normalisation: no flow is finished when the last one starts".to_owned()),
+        _ => Ok(sum / f64::from(count)),
+    }
+}
+
+/// The authors' figure of another scheme's run: its flows under their stop rule and divided as theirs. An error if none is
+/// finished by then.
+pub fn slowdown_of(messages: &[Message], times: &[Times]) -> Result<f64, String> {
+>>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
     let mut flows: Vec<FlowTimes> = Vec::new();
     for (message, times) in messages.iter().zip(times) {
         let bytes = u64::from(message.bytes);
@@ -112,7 +130,7 @@ pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
             count += 1;
         }
     }
-    sum / f64::from(count.max(1))
+    mean(sum, count)
 }
 
 /// The time at which all existing flows have started. An answer exists from the time of its request, all others from the
@@ -189,6 +207,8 @@ pub struct Published<'a> {
     arrived: Vec<usize>,
     hosts: Vec<Host>,
     slot: u64,
+    /// Slots since something was last done.
+    idle_slots: u64,
     started: usize,
     starting: VecDeque<usize>,
     queue_max: usize,
@@ -226,6 +246,7 @@ impl<'a> Published<'a> {
             arrived: Vec::new(),
             hosts: vec![Host::default(); nodes],
             slot: 0,
+            idle_slots: 0,
             started: 0,
             starting: (0..flows.len()).collect(),
             queue_max: 0,
@@ -233,10 +254,24 @@ impl<'a> Published<'a> {
         }
     }
 
+<<<<<<< HEAD
     /// The authors' figure: the mean of max(1, time ÷ expected) over the flows that have ended when the last one starts.
     pub fn slowdown(mut self) -> f64 {
+=======
+    /// Their figure: the mean of max(1, time ÷ expected) over the flows that are finished when the last one has started.
+    ///
+    /// An error if some never start: of a size that is no whole number of blocks, hosts never send the last block, and enough
+    /// of them lock a destination for good.
+    pub fn slowdown(mut self) -> Result<f64, String> {
+>>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
         while self.started < self.flows.len() {
-            self.step();
+            if !self.advance() {
+                let stuck = self.flows.len() - self.started;
+                return Err(format!(
+                    "published normalisation: {stuck} of {} flows never start, as in the authors' simulator",
+                    self.flows.len()
+                ));
+            }
         }
         let (mut sum, mut count) = (0.0, 0u32);
         for flow in &self.flows {
@@ -246,7 +281,7 @@ impl<'a> Published<'a> {
                 count += 1;
             }
         }
-        sum / f64::from(count.max(1))
+        mean(sum, count)
     }
 
     /// Runs until all messages are complete. Sizes are rounded up to whole blocks, because the authors' hosts never send the
@@ -256,12 +291,16 @@ impl<'a> Published<'a> {
             flow.asked = (flow.asked + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
             flow.bytes = (flow.bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
         }
+<<<<<<< HEAD
         // After this many idle slots nothing is under way.
         let mut idle_slots = 0;
         while idle_slots < IDLE_SLOTS_MAX {
             let busy = self.step();
             idle_slots = if busy || !self.starting.is_empty() { 0 } else { idle_slots + 1 };
         }
+=======
+        while self.advance() {}
+>>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
         let mut times = vec![Times::default(); self.messages.len()];
         for flow in self.flows.iter().filter(|flow| flow.kind != Kind::Request) {
             // The authors' times start with slots, not with the message's own time.
@@ -270,6 +309,17 @@ impl<'a> Published<'a> {
             times[flow.message].done_ps = flow.finished.map(since_ps);
         }
         Shown { times, queue_max_bytes: self.queue_max as u64 * BLOCK_BYTES as u64, ..Shown::default() }
+    }
+
+    /// One slot, and all slots up to the next flow's if nothing is under way. Returns whether there is more to do.
+    fn advance(&mut self) -> bool {
+        self.idle_slots = if self.step() { 0 } else { self.idle_slots + 1 };
+        if self.idle_slots < IDLE_SLOTS_MAX {
+            return true;
+        }
+        let Some(&next) = self.starting.front() else { return false };
+        self.slot = self.slot.max(self.flows[next].slot);
+        true
     }
 
     /// One slot. Returns whether anything happened.

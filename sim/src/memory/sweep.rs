@@ -1,7 +1,7 @@
 //! Sweeps over experiments on memory racks.
 
 use super::experiment::{MemoryExperiment, MemorySpec};
-use crate::experiment::ExperimentError;
+use crate::experiment::{ExperimentError, parse_toml};
 use crate::sweep::{checksum, product, set, show};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -68,14 +68,7 @@ impl MemorySweep {
         read: impl FnOnce(&str) -> Result<(String, String), String>,
     ) -> Result<MemorySweep, ExperimentError> {
         let refuse = |message: String| ExperimentError(vec![message]);
-        let spec: SweepSpec = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
-            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            refuse(format!(
-                "{file}:{line}: {}; docs/edm.md shows a sweep",
-                error.message().replace('\n', ", ")
-            ))
-        })?;
+        let spec: SweepSpec = parse_toml(text, file, "docs/edm.md shows a sweep")?;
         let base = read(&spec.base).map_err(|error| refuse(format!("{file}: base: {error}")))?;
         let (base_text, base_file) = (&base.0, base.1.as_str());
         // The base is checked unchanged first, so that its mistakes are reported with their lines.
@@ -92,7 +85,8 @@ impl MemorySweep {
         }
         let mut tasks = Vec::with_capacity(combinations);
         for case in &cases {
-            for settings in product(&spec.vary) {
+            for mut settings in product(&spec.vary) {
+                settings.extend(case.set.clone());
                 for seed in &seeds {
                     let task = task(&spec.name, (&base, base_file), case, &settings, *seed);
                     tasks.push(task.map_err(|error| refuse(format!("{file}: {error}")))?);
@@ -107,11 +101,11 @@ fn task(
     sweep: &str,
     (base, base_file): (&Table, &str),
     case: &CaseSpec,
-    varied: &BTreeMap<String, Value>,
+    settings: &BTreeMap<String, Value>,
     seed: i64,
 ) -> Result<MemoryTask, String> {
     let mut table = base.clone();
-    for (key, value) in case.set.iter().chain(varied) {
+    for (key, value) in settings {
         set(&mut table, key, value.clone())?;
     }
     for (scheme, value) in &case.golden {
@@ -119,7 +113,7 @@ fn task(
     }
     table.insert("seed".into(), Value::Integer(seed));
     let mut settings: BTreeMap<String, String> =
-        varied.iter().map(|(key, value)| (key.clone(), show(value))).collect();
+        settings.iter().map(|(key, value)| (key.clone(), show(value))).collect();
     settings.insert("seed".into(), seed.to_string());
     if !case.name.is_empty() {
         settings.insert("case".into(), case.name.clone());

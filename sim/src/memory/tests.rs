@@ -2,7 +2,7 @@
 
 use super::experiment::MemoryExperiment;
 use super::message::Operation;
-use super::outcome::run_memory;
+use super::outcome::{MemoryOutcome, run_memory};
 use super::table1::Table1;
 use super::workload::parse_trace;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ fn the_published_model_has_the_published_figures() {
         ("ronly_shortflow-100G-0.2", 1.024),
         ("ronly_shortflow-100G-0.9", 1.215),
     ];
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/edm-traces");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/edm/traces");
     if !folder.exists() {
         // Past the harness, which hides what a passing test prints.
         let _ = writeln!(
@@ -73,8 +73,10 @@ fn every_scheme_delivers_every_message() {
         for (workload, framing) in
             [("size = 64\nmessages = 3000", "payload"), ("size = 20000\nmessages = 600", "blocks")]
         {
+            let endless = ["ird", "pfc-dcqcn", "fastpass"].contains(&scheme);
+            let buffer = if endless { "" } else { "buffer = 6000\n" };
             let text = format!(
-                "nodes = 12\nscheme = \"{scheme}\"\n[edm]\nframing = \"{framing}\"\n[packets]\nbuffer = 6000\npause = 6000\n\
+                "nodes = 12\nscheme = \"{scheme}\"\n[edm]\nframing = \"{framing}\"\n[packets]\n{buffer}pause = 6000\n\
                  mark = 3000\n[workload]\n{workload}\nload = 0.4\nread_percent = 50\n"
             );
             let outcome = run_memory(&experiment(&text));
@@ -106,7 +108,38 @@ fn more_messages_than_a_node_queues_are_refused_and_counted() {
     let more = "nodes = 2\n[edm]\npending_max = 4\n[workload]\nsize = 4096\nload = 1.0\nmessages = 2000\n";
     let outcome = run_memory(&experiment(more));
     assert!(outcome.refused > 0 && outcome.lost as u64 <= outcome.refused, "{outcome:?}");
-    assert_eq!(outcome.problems, Vec::<String>::new());
+    assert_eq!(outcome.measured + outcome.lost, 2_000);
+    let others = format!("{} messages were not carried: the figures are of the other", outcome.lost);
+    assert!(
+        outcome.problems[0].starts_with(&others) && outcome.problems.len() == 1,
+        "{:?}",
+        outcome.problems
+    );
+}
+
+/// A trace for the published model, read and run.
+fn of_trace(scheme: &str, trace: &str) -> MemoryOutcome {
+    let text = format!("scheme = \"{scheme}\"\nnodes = 4\n[workload]\ntrace = \"t.csv\"\n");
+    run_memory(&experiment(&text).read_trace(|_| Ok(trace.to_owned())).unwrap())
+}
+
+#[test]
+fn what_never_starts_or_ends_is_no_figure() {
+    let same =
+        |bytes: u32| (0..100).map(|n| format!("{n},3,1,0,{bytes},-1,{}\n", 200 * n)).collect::<String>();
+    let whole = of_trace("edm-published", &same(104));
+    assert!(whole.published_slowdown.is_some() && whole.problems.is_empty(), "{:?}", whole.problems);
+    let locked = of_trace("edm-published", &same(100));
+    assert_eq!((locked.published_slowdown, locked.problems.len()), (None, 1));
+    assert!(locked.problems[0].contains("flows never start"), "{:?}", locked.problems);
+    let one = of_trace("edm", "0,3,1,2,64,-1,0\n");
+    assert!(one.problems[0].contains("no flow is finished"), "{:?}", one.problems);
+    // Slots without anything to do take no time.
+    let late = of_trace(
+        "edm-published",
+        "0,3,1,0,64,-1,0\n1,3,1,0,64,-1,1000000000000\n2,3,1,0,64,-1,1000000000900\n",
+    );
+    assert_eq!((late.measured, late.problems.as_slice()), (3, &[][..]));
 }
 
 #[test]
@@ -122,6 +155,16 @@ fn mistakes_are_named_with_their_lines() {
         ("size = 64", "trace = \"a.csv\"\nsize = 64", "[workload] size: the trace says that"),
         ("nodes = 8", "scheme = \"edm-published\"", "t.toml:3: scheme: edm-published models"),
         ("nodes = 8", "rate = \"fast\"", "t.toml:3: rate:"),
+        ("nodes = 8", "rate = \"1 b/s\"", "t.toml:3: rate: 1 b/s is out of range"),
+        ("x = 3", "chunk = 4294967295", "t.toml:5: [edm] chunk: 4294967295 is out of range"),
+        ("x = 3", "cycle_ps = 9000000000000000000", "[edm] cycle_ps: 9000000000000000000 is out of range"),
+        ("load = 0.5", "load = 1e-300", "t.toml:8: [workload] load: 0.0000"),
+        (
+            "[workload]",
+            "[packets]\nagain_us = 9000000000000\n[workload]",
+            "[packets] again_us: 9000000000000 is out",
+        ),
+        ("nodes = 8", "scheme = \"ird\"\npackets.buffer = 20000", "buffer: ird has queues without a limit"),
     ] {
         let error = MemoryExperiment::parse(&base.replace(old, new), "t.toml").unwrap_err().to_string();
         assert!(error.contains(named), "{new}: {error}");

@@ -23,6 +23,11 @@ pub fn run(args: &RunArgs) -> Result<Option<bool>, String> {
             "{name}: memory racks have no frames to capture; leave out --pcap and --trace-message"
         ));
     }
+    if args.threads > 1 || table && (args.seed.is_some() || args.twice) {
+        return Err(format!(
+            "{name}: runs on one thread, and a table has no seed; leave out --threads, --seed and --twice"
+        ));
+    }
     let json = match &args.json {
         Some(Some(path)) => Some(OutputFile::open("--json", path)?),
         _ => None,

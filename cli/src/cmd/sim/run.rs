@@ -24,7 +24,7 @@ pub struct RunArgs {
     /// Threads that share the work on this run; the results are the same for any number. Useful for large
     /// racks on an otherwise idle machine. Runs with rounds, captures or traces use one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=threads::THREADS_MAX))]
-    threads: u64,
+    pub threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
     #[arg(long, value_name = "HOST")]
     pub pcap: Vec<String>,

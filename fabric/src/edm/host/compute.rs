@@ -139,6 +139,7 @@ enum Out {
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
+    start: u16,
     peers: BTreeMap<u16, Peer>,
     out: VecDeque<Out>,
     completions: VecDeque<(u64, Outcome)>,
@@ -151,10 +152,20 @@ const WRITE: usize = 0;
 const ANSWERED: usize = 1;
 
 impl Node {
-    /// A node without requests.
-    pub fn new(config: Config) -> Node {
+    /// A node without requests. `start` has to differ from that of earlier nodes at this place, e.g. be random: memory nodes
+    /// tell by it that ids count from 0 again.
+    pub fn new(config: Config, start: u16) -> Node {
         let (peers, out, completions) = (BTreeMap::new(), VecDeque::new(), VecDeque::new());
-        Node { config, peers, out, completions, tokens: 0, counters: Counters::default(), now: Nanos::ZERO }
+        Node {
+            config,
+            start,
+            peers,
+            out,
+            completions,
+            tokens: 0,
+            counters: Counters::default(),
+            now: Nanos::ZERO,
+        }
     }
 
     /// Its counters.
@@ -250,8 +261,8 @@ impl Node {
         let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
         let status = Status::of(message.code)?;
         let deadline = self.now.saturating_add(self.config.timeout);
-        let peer = self.peers.entry(from).or_default();
-        let Some(active) = peer.active[ANSWERED].get_mut(&message.id) else {
+        let asked = self.peers.get_mut(&from).and_then(|peer| peer.active[ANSWERED].get_mut(&message.id));
+        let Some(active) = asked.filter(|_| message.start == self.start) else {
             self.counters.answers_unasked += 1;
             return Some(());
         };
@@ -351,7 +362,7 @@ impl Node {
                     else {
                         continue;
                     };
-                    ask(active, id, out);
+                    ask(active, (id, self.start), out);
                     return Some(to);
                 }
                 Out::Chunk(to, id, offset, bytes) => {
@@ -362,7 +373,7 @@ impl Node {
                     };
                     let (from, until) = (offset as usize, (offset + bytes) as usize);
                     let whole = until == data.len();
-                    header(active, Kind::Wreq, 0, id, data.len() as u32, offset, bytes, out);
+                    header(active, Kind::Wreq, 0, (id, self.start), data.len() as u32, offset, bytes, out);
                     out.extend_from_slice(&data[from..until]);
                     if whole {
                         self.finish(to, WRITE, id, Outcome::Sent);
@@ -384,7 +395,7 @@ fn size(request: &Request) -> u32 {
 }
 
 /// What announces a message: a notification, or the request itself.
-fn ask(active: &Active, id: u16, out: &mut Vec<u8>) {
+fn ask(active: &Active, (id, start): (u16, u16), out: &mut Vec<u8>) {
     match &active.request {
         Request::Write(bytes) => {
             out.clear();
@@ -392,10 +403,10 @@ fn ask(active: &Active, id: u16, out: &mut Vec<u8>) {
             let kind = Kind::Notify as u8;
             Control { version: VERSION, kind, answer: 0, id, offset: 0, bytes: bytes.len() as u32 }.emit(out);
         }
-        Request::Read(bytes) => header(active, Kind::Rreq, 0, id, *bytes, 0, 0, out),
+        Request::Read(bytes) => header(active, Kind::Rreq, 0, (id, start), *bytes, 0, 0, out),
         Request::Modify(opcode, operands) => {
             let count = opcode.operands();
-            header(active, Kind::Rmwreq, *opcode as u8, id, 8, 0, 8 * count as u32, out);
+            header(active, Kind::Rmwreq, *opcode as u8, (id, start), 8, 0, 8 * count as u32, out);
             operands[..count].iter().for_each(|operand| out.extend_from_slice(&operand.to_be_bytes()));
         }
     }
@@ -406,7 +417,7 @@ fn header(
     active: &Active,
     kind: Kind,
     code: u8,
-    id: u16,
+    (id, start): (u16, u16),
     total: u32,
     offset: u32,
     bytes: u32,
@@ -416,5 +427,5 @@ fn header(
     out.resize(Message::BYTES, 0);
     let (version, kind, bytes) = (VERSION, kind as u8, bytes as u16);
     let (key, address) = (active.key, active.address);
-    Message { version, kind, code, id, key, address, total, offset, bytes, reserved: 0 }.emit(out);
+    Message { version, kind, code, id, key, address, total, offset, bytes, start }.emit(out);
 }

@@ -44,11 +44,13 @@ pub struct Config {
     /// Maximum answers that wait for grants, and maximum incomplete writes, per requester. A new one replaces the oldest,
     /// whose requester has given up long ago.
     pub answers_max: usize,
+    /// Maximum bytes of all waiting answers. A request beyond them is refused.
+    pub answer_bytes_max: usize,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { chunk_bytes: 256, message_bytes_max: 1 << 24, answers_max: 64 }
+        Config { chunk_bytes: 256, message_bytes_max: 1 << 24, answers_max: 64, answer_bytes_max: 64 << 20 }
     }
 }
 
@@ -74,8 +76,12 @@ pub struct Counters {
     /// Chunks of a write that arrived before earlier ones.
     pub gaps: u64,
     /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of requesters
-    /// beyond the maximum.
+    /// beyond the maximum; what found the grant queue full.
     pub overflows: u64,
+    /// Requesters that started again.
+    pub restarts: u64,
+    /// Messages of a requester from before it started again.
+    pub stale: u64,
 }
 
 /// An answer that is being sent.
@@ -89,6 +95,9 @@ struct Answer {
 /// State of a requester.
 #[derive(Clone, Debug, Default)]
 struct Requester {
+    /// Its start, and those before.
+    start: u16,
+    earlier: VecDeque<u16>,
     requests: Window,
     writes: Window,
     answers: BTreeMap<u16, Answer>,
@@ -104,11 +113,17 @@ pub struct Node {
     requesters: BTreeMap<u16, Requester>,
     /// The grant queue: requester, id, offset, bytes.
     granted: VecDeque<(u16, u16, u32, u32)>,
+    /// Bytes of all answers that wait.
+    answer_bytes: usize,
     counters: Counters,
 }
 
 /// Maximum requesters of a node.
 const REQUESTERS_MAX: usize = 1_024;
+/// Maximum entries of the grant queue.
+const GRANTED_MAX: usize = 65_536;
+/// Earlier starts of a requester that a node remembers: messages from then are late duplicates.
+const EARLIER_MAX: usize = 8;
 
 impl Node {
     /// A node with these regions. Errors: two overlap, or one extends beyond the last address.
@@ -124,7 +139,7 @@ impl Node {
             return Err(format!("the region at {:#x} has no room for its bytes", last.start));
         }
         let (requesters, granted) = (BTreeMap::new(), VecDeque::new());
-        Ok(Node { config, regions, requesters, granted, counters: Counters::default() })
+        Ok(Node { config, regions, requesters, granted, answer_bytes: 0, counters: Counters::default() })
     }
 
     /// Its counters.
@@ -139,10 +154,6 @@ impl Node {
 
     /// Accepts a message of node `from`; `bytes` start after the EtherType.
     pub fn handle_message(&mut self, from: u16, bytes: &[u8]) {
-        if !self.requesters.contains_key(&from) && self.requesters.len() >= REQUESTERS_MAX {
-            self.counters.overflows += 1;
-            return;
-        }
         let handled = match bytes.first().map(|first| Kind::of(*first)) {
             Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes),
             Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes),
@@ -157,13 +168,16 @@ impl Node {
 
     fn handle_read(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
-        if !self.is_new(from, message.id) {
+        if !self.is_new(from, &message) {
             return Some(());
         }
         let found = self.find(&message, message.address, message.total);
         let found = found.and_then(|(nth, at)| match self.regions[nth].rights.read {
-            true => Ok(self.regions[nth].bytes[at..at + message.total as usize].to_vec()),
             false => Err(Status::NotPermitted),
+            true if self.answer_bytes + message.total as usize > self.config.answer_bytes_max => {
+                Err(Status::Busy)
+            }
+            true => Ok(self.regions[nth].bytes[at..at + message.total as usize].to_vec()),
         });
         self.counters.reads += u64::from(found.is_ok());
         self.answer(from, message.id, found);
@@ -173,7 +187,7 @@ impl Node {
     fn handle_modify(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
         let words = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
-        if !self.is_new(from, message.id) {
+        if !self.is_new(from, &message) {
             return Some(());
         }
         let done = self.modify(&message, words);
@@ -209,6 +223,9 @@ impl Node {
         let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
         let end = message.offset.checked_add(u32::from(message.bytes)).filter(|end| *end <= message.total)?;
         let address = message.address.checked_add(u64::from(message.offset));
+        if !self.is_known(from, message.start) {
+            return Some(());
+        }
         let requester = self.requesters.entry(from).or_default();
         let partial = requester.partial.get(&message.id).copied();
         let expected = match partial {
@@ -265,10 +282,12 @@ impl Node {
 
     fn handle_grant(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
         let grant = Control::parse(bytes).ok()?;
-        let answers = &mut self.requesters.entry(from).or_default().answers;
-        let answer = answers.get_mut(&grant.id).filter(|_| grant.answer == 1);
+        let answer =
+            self.requesters.get_mut(&from).and_then(|requester| requester.answers.get_mut(&grant.id));
+        let answer = answer.filter(|_| grant.answer == 1);
         let chunk = u32::from(self.config.chunk_bytes);
         match answer {
+            Some(_) if self.granted.len() >= GRANTED_MAX => self.counters.overflows += 1,
             Some(answer)
                 if grant.offset == answer.granted
                     && (1..=chunk).contains(&grant.bytes)
@@ -283,11 +302,44 @@ impl Node {
     }
 
     /// Whether a request was not seen before.
-    fn is_new(&mut self, from: u16, id: u16) -> bool {
+    fn is_new(&mut self, from: u16, message: &Message) -> bool {
+        if !self.is_known(from, message.start) {
+            return false;
+        }
         let requester = self.requesters.entry(from).or_default();
-        let new = requester.requests.see(id) == Seen::New;
+        let new = requester.requests.see(message.id) == Seen::New;
         self.counters.copies += u64::from(!new);
         new
+    }
+
+    /// Finds or makes the state of requester `from`, anew if it has started again since. False if there is no room, or the
+    /// message is from before that.
+    fn is_known(&mut self, from: u16, start: u16) -> bool {
+        let Some(known) = self.requesters.get_mut(&from) else {
+            if self.requesters.len() >= REQUESTERS_MAX {
+                self.counters.overflows += 1;
+                return false;
+            }
+            self.requesters.insert(from, Requester { start, ..Requester::default() });
+            return true;
+        };
+        if known.start == start {
+            return true;
+        }
+        if known.earlier.contains(&start) {
+            self.counters.stale += 1;
+            return false;
+        }
+        let mut earlier = std::mem::take(&mut known.earlier);
+        earlier.push_back(known.start);
+        if earlier.len() > EARLIER_MAX {
+            earlier.pop_front();
+        }
+        self.answer_bytes -= known.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
+        *known = Requester { start, earlier, ..Requester::default() };
+        self.granted.retain(|(to, ..)| *to != from);
+        self.counters.restarts += 1;
+        true
     }
 
     /// The region that contains these bytes, and their offset in it.
@@ -316,13 +368,22 @@ impl Node {
                 (status, Vec::new())
             }
         };
+        if self.granted.len() >= GRANTED_MAX {
+            self.counters.overflows += 1;
+            return;
+        }
         let answers = &mut self.requesters.entry(to).or_default().answers;
         if answers.len() >= self.config.answers_max {
             self.counters.overflows += 1;
-            forget_oldest(answers, id);
+            let forgotten = forget_oldest(answers, id);
+            self.answer_bytes -= forgotten.as_ref().map_or(0, |(_, answer)| answer.bytes.len());
+            self.granted
+                .retain(|(node, id, ..)| *node != to || forgotten.as_ref().is_none_or(|one| one.0 != *id));
         }
         let granted = (bytes.len() as u32).min(self.config.chunk_bytes.into());
-        answers.insert(id, Answer { status, bytes, granted });
+        self.answer_bytes += bytes.len();
+        let replaced = answers.insert(id, Answer { status, bytes, granted });
+        self.answer_bytes -= replaced.map_or(0, |answer| answer.bytes.len());
         self.granted.push_back((to, id, 0, granted));
     }
 
@@ -330,7 +391,8 @@ impl Node {
     pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<u16> {
         loop {
             let (to, id, offset, bytes) = self.granted.pop_front()?;
-            let answers = &mut self.requesters.entry(to).or_default().answers;
+            let Some(requester) = self.requesters.get_mut(&to) else { continue };
+            let (start, answers) = (requester.start, &mut requester.answers);
             // A request with the same id may have replaced its answer.
             let Some(answer) = answers.get(&id) else { continue };
             let (from, until) = (offset as usize, (offset + bytes) as usize);
@@ -345,13 +407,14 @@ impl Node {
                 total: answer.bytes.len() as u32,
                 offset,
                 bytes: bytes as u16,
-                reserved: 0,
+                start,
             };
             out.clear();
             out.resize(Message::BYTES, 0);
             message.emit(out);
             out.extend_from_slice(chunk);
             if until == answer.bytes.len() {
+                self.answer_bytes -= answer.bytes.len();
                 answers.remove(&id);
             }
             return Some(to);
@@ -359,9 +422,8 @@ impl Node {
     }
 }
 
-/// Removes the oldest id, the one furthest behind `newest`.
-fn forget_oldest<T>(of: &mut BTreeMap<u16, T>, newest: u16) {
-    if let Some(oldest) = of.keys().max_by_key(|id| newest.wrapping_sub(**id)).copied() {
-        of.remove(&oldest);
-    }
+/// Removes and returns the oldest id, the one furthest behind `newest`.
+fn forget_oldest<T>(of: &mut BTreeMap<u16, T>, newest: u16) -> Option<(u16, T)> {
+    let oldest = of.keys().max_by_key(|id| newest.wrapping_sub(**id)).copied()?;
+    of.remove_entry(&oldest)
 }

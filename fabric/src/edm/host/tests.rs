@@ -40,7 +40,7 @@ impl Rack {
         let rights = Rights { read: true, write: true };
         let region = Region { start: START, bytes: vec![0; BYTES], key: KEY, rights };
         Rack {
-            computes: vec![compute::Node::new(compute::Config::default()); usize::from(MEMORY)],
+            computes: vec![compute::Node::new(compute::Config::default(), 0); usize::from(MEMORY)],
             memory: memory::Node::new(memory::Config::default(), vec![region]).unwrap(),
             scheduler: Scheduler::new(scheduler::Config::new(MEMORY + 1, 100_000_000_000)).unwrap(),
             held: BTreeMap::new(),
@@ -209,7 +209,7 @@ fn what_is_not_permitted_is_refused_and_counted_and_the_node_serves_on() {
     // A write beyond the region is not answered, but nothing of it is applied.
     assert_eq!(rack.outcome(1, end - 8, Request::Write(vec![1; 9])), Outcome::Sent);
     assert_eq!(rack.words(), vec![0; BYTES / 8]);
-    assert_eq!(rack.memory.counters().refused, [0, 4, 1, 0, 0, 1]);
+    assert_eq!(rack.memory.counters().refused, [0, 4, 1, 0, 0, 1, 0]);
     assert_eq!(rack.outcome(0, START, Request::Read(8)), Outcome::Answer(vec![0; 8]));
 }
 
@@ -234,7 +234,7 @@ fn rights_are_a_regions_own() {
         total: 8,
         offset: 0,
         bytes: 8,
-        reserved: 0,
+        start: 0,
     };
     message.emit(&mut bytes);
     node.handle_message(0, &bytes);
@@ -243,7 +243,7 @@ fn rights_are_a_regions_own() {
 
 #[test]
 fn without_an_answer_there_is_a_null_response_and_no_deadlock() {
-    let mut node = compute::Node::new(compute::Config::default());
+    let mut node = compute::Node::new(compute::Config::default(), 0);
     let mut out = Vec::new();
     let requests =
         [Request::Read(64), Request::Modify(Opcode::FetchAdd, [1, 0]), Request::Write(vec![1; 64])];
@@ -266,19 +266,8 @@ fn a_late_copy_of_a_chunk_is_dropped() {
     for (offset, byte) in [(0, 1), (8, 2), (0, 9), (16, 3), (16, 9)] {
         let mut bytes = vec![byte; Message::BYTES + 8];
         let (version, kind) = (VERSION, Kind::Wreq as u8);
-        Message {
-            version,
-            kind,
-            code: 0,
-            id: 4,
-            key: 0,
-            address: 0,
-            total: 24,
-            offset,
-            bytes: 8,
-            reserved: 0,
-        }
-        .emit(&mut bytes);
+        Message { version, kind, code: 0, id: 4, key: 0, address: 0, total: 24, offset, bytes: 8, start: 0 }
+            .emit(&mut bytes);
         node.handle_message(0, &bytes);
     }
     assert_eq!(node.regions()[0].bytes, [[1; 8], [2; 8], [3; 8]].concat());
@@ -304,13 +293,71 @@ fn forgotten_answers_do_not_fill_a_node() {
             total: 4_096,
             offset: 0,
             bytes: 0,
-            reserved: 0,
+            start: 0,
         }
         .emit(&mut bytes);
         node.handle_message(0, &bytes);
         assert_eq!(node.poll_message(&mut out), Some(0), "its first chunk");
     }
     assert_eq!((node.counters().reads, node.counters().overflows), (1_000, 1_000 - 64));
+}
+
+/// A node that starts again counts its ids from 0: its writes are no copies of those before, and what is left of those
+/// changes nothing any more.
+#[test]
+fn a_node_that_starts_again_is_served() {
+    let region = Region { start: 0, bytes: vec![0; 64], key: 0, rights: Rights { read: true, write: true } };
+    let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let write = |memory: &mut memory::Node, start, byte| {
+        let mut compute = compute::Node::new(compute::Config::default(), start);
+        compute.handle_request(0, 0, 0, Request::Write(vec![byte; 8]), Nanos::ZERO).unwrap();
+        let (mut out, mut grant) = (Vec::new(), [0; Control::BYTES]);
+        compute.poll_message(&mut out);
+        let kind = Kind::Grant as u8;
+        Control { version: VERSION, kind, answer: 0, id: 0, offset: 0, bytes: 8 }.emit(&mut grant);
+        compute.handle_message(0, &grant, Nanos::ZERO);
+        compute.poll_message(&mut out);
+        memory.handle_message(4, &out);
+    };
+    write(&mut memory, 11, 1);
+    write(&mut memory, 11, 2);
+    assert_eq!((memory.regions()[0].bytes[0], memory.counters().copies), (1, 1));
+    write(&mut memory, 12, 3);
+    assert_eq!((memory.regions()[0].bytes[0], memory.counters().restarts), (3, 1));
+    write(&mut memory, 11, 4);
+    assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (3, 1), "it was long under way");
+}
+
+/// Small requests for much don't take more memory than the node allows, and a grant alone takes none.
+#[test]
+fn what_waits_to_be_answered_is_bounded() {
+    let rights = Rights { read: true, write: false };
+    let region = Region { start: 0, bytes: vec![7; 1_000], key: 0, rights };
+    let config = memory::Config { answer_bytes_max: 2_500, ..memory::Config::default() };
+    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    let (mut bytes, mut out) = (vec![0; Message::BYTES], Vec::new());
+    let mut ask = |node: &mut memory::Node, from, id| {
+        let (version, kind) = (VERSION, Kind::Rreq as u8);
+        let (total, none) = (1_000, 0);
+        Message { version, kind, code: 0, id, key: 0, address: 0, total, offset: 0, bytes: none, start: 0 }
+            .emit(&mut bytes);
+        node.handle_message(from, &bytes);
+    };
+    (0..3).for_each(|from| ask(&mut node, from, 0));
+    assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (2, 1));
+    // The first one has all its grants, and what is left fits again.
+    let mut grant = [0; Control::BYTES];
+    for offset in [256, 512, 768] {
+        let (kind, bytes) = (Kind::Grant as u8, 256.min(1_000 - offset));
+        Control { version: VERSION, kind, answer: 1, id: 0, offset, bytes }.emit(&mut grant);
+        node.handle_message(0, &grant);
+    }
+    while node.poll_message(&mut out).is_some() {}
+    ask(&mut node, 2, 1);
+    assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (3, 1));
+    (100..2_000).for_each(|from| node.handle_message(from, &grant));
+    ask(&mut node, 2_001, 0);
+    assert_eq!((node.counters().grants_unasked, node.counters().overflows), (1_900, 0));
 }
 
 proptest! {
@@ -381,7 +428,7 @@ proptest! {
     ) {
         let region = Region { start: 0, bytes: vec![0; 64], key: 0, rights: Rights { read: true, write: true } };
         let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
-        let mut compute = compute::Node::new(compute::Config::default());
+        let mut compute = compute::Node::new(compute::Config::default(), 0);
         let mut out = Vec::new();
         for (from, kind, mut bytes) in messages {
             if let Some(first) = bytes.first_mut() {
