@@ -47,7 +47,7 @@ enum Command {
     Switch(cmd::switch::Args),
     /// Control a running switch's packet generators
     Generator(cmd::generator::Args),
-    /// Install a rack's program and entries on a switch over P4Runtime
+    /// Install a rack's program and entries on a switch, over P4Runtime or BFRuntime
     Deploy(cmd::deploy::Args),
     /// Table entries on a switch: list, read, watch, insert, modify, write, delete, apply
     Table(cmd::entity::table::Args),

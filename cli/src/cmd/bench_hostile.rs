@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kinds())]
     only: Vec<Behaviour>,
     /// Duration in seconds
-    #[arg(long, default_value_t = 20.0)]
+    #[arg(long, default_value_t = 20.0, value_parser = super::finite)]
     seconds: f64,
     /// Limit of the server's resident memory, MB
     #[arg(long, default_value_t = 1000.0)]

@@ -12,7 +12,7 @@ pub struct Args {
     #[command(flatten)]
     target: connect::Args,
     /// Duration in minutes
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = super::finite)]
     minutes: f64,
     /// Seed of the random operations
     #[arg(long, default_value_t = 1)]

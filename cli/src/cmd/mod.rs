@@ -25,3 +25,24 @@ pub mod switch;
 pub mod switch_trace;
 pub mod top;
 pub mod up;
+
+/// A time that an option takes. `parse` also reads "nan" and "inf", which no time can be.
+fn finite(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("write a number above 0, for example 0.5".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::finite;
+
+    #[test]
+    fn times_are_numbers_above_zero() {
+        assert_eq!(finite("0.5"), Ok(0.5));
+        for text in ["nan", "inf", "-1", "0", "1e999", "soon"] {
+            assert!(finite(text).is_err(), "{text}");
+        }
+    }
+}

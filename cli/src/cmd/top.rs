@@ -31,7 +31,7 @@ pub struct Args {
     /// The rack description, for the names of hosts
     rack: Option<PathBuf>,
     /// Interval in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
     every: f64,
     /// Measure once, over one interval, print a table and exit; the default if the output is not a terminal
     #[arg(long)]

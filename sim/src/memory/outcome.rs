@@ -20,15 +20,9 @@ pub struct MemoryOutcome {
     pub seed: u64,
     /// All messages of the run, including those that only keep it busy.
     pub messages: usize,
-<<<<<<< HEAD
-    /// Measured messages.
+    /// Measured messages: those that the figures are of.
     pub measured: usize,
-    /// Messages that were never completed.
-=======
-    /// Messages that the figures are of.
-    pub measured: usize,
-    /// Messages that were to be measured and were never complete.
->>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
+    /// Messages that were to be measured and were never completed.
     pub lost: usize,
     /// Messages refused because their node's queue was full.
     pub refused: u64,

@@ -27,11 +27,7 @@ const CHUNK_BYTES: i64 = 256;
 const REQUEST_BYTES: i64 = 16;
 /// Maximum nodes of a rack.
 const NODES_MAX: usize = 512;
-<<<<<<< HEAD
-/// Maximum idle slots in a row; after that, nothing is under way.
-=======
-/// After so many slots without anything to do, nothing is under way.
->>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
+/// After this many idle slots in a row, nothing is under way.
 const IDLE_SLOTS_MAX: u64 = 4 * HOP_SLOTS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,10 +88,6 @@ fn expected_slots(kind: Kind, bytes: u64) -> u64 {
 /// A flow: kind, bytes, times of creation, start and end.
 type FlowTimes = (Kind, u64, u64, Option<u64>, Option<u64>);
 
-<<<<<<< HEAD
-/// The authors' figure for a run of another scheme, with their stop rule and normalisation.
-pub fn slowdown_of(messages: &[Message], times: &[Times]) -> f64 {
-=======
 /// The mean of so many ratios.
 fn mean(sum: f64, count: u32) -> Result<f64, String> {
     match count {
@@ -104,10 +96,9 @@ fn mean(sum: f64, count: u32) -> Result<f64, String> {
     }
 }
 
-/// The authors' figure of another scheme's run: its flows under their stop rule and divided as theirs. An error if none is
-/// finished by then.
+/// The authors' figure for a run of another scheme, with their stop rule and normalisation. An error if no flow has ended
+/// by then.
 pub fn slowdown_of(messages: &[Message], times: &[Times]) -> Result<f64, String> {
->>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
     let mut flows: Vec<FlowTimes> = Vec::new();
     for (message, times) in messages.iter().zip(times) {
         let bytes = u64::from(message.bytes);
@@ -254,16 +245,11 @@ impl<'a> Published<'a> {
         }
     }
 
-<<<<<<< HEAD
     /// The authors' figure: the mean of max(1, time ÷ expected) over the flows that have ended when the last one starts.
-    pub fn slowdown(mut self) -> f64 {
-=======
-    /// Their figure: the mean of max(1, time ÷ expected) over the flows that are finished when the last one has started.
     ///
     /// An error if some never start: of a size that is no whole number of blocks, hosts never send the last block, and enough
     /// of them lock a destination for good.
     pub fn slowdown(mut self) -> Result<f64, String> {
->>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
         while self.started < self.flows.len() {
             if !self.advance() {
                 let stuck = self.flows.len() - self.started;
@@ -291,16 +277,7 @@ impl<'a> Published<'a> {
             flow.asked = (flow.asked + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
             flow.bytes = (flow.bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
         }
-<<<<<<< HEAD
-        // After this many idle slots nothing is under way.
-        let mut idle_slots = 0;
-        while idle_slots < IDLE_SLOTS_MAX {
-            let busy = self.step();
-            idle_slots = if busy || !self.starting.is_empty() { 0 } else { idle_slots + 1 };
-        }
-=======
         while self.advance() {}
->>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
         let mut times = vec![Times::default(); self.messages.len()];
         for flow in self.flows.iter().filter(|flow| flow.kind != Kind::Request) {
             // The authors' times start with slots, not with the message's own time.

@@ -87,13 +87,8 @@ impl Table1 {
     }
 }
 
-<<<<<<< HEAD
 /// Time of one operation on an otherwise idle rack of two nodes, in the simulator of loaded racks.
-fn simulated_ps(operation: Operation, rate_bps: u64) -> u64 {
-=======
-/// Time of one operation on an otherwise empty rack of two, as the simulator of loaded racks has it.
 fn simulated_ps(operation: Operation, rate_bps: u64) -> Result<u64, String> {
->>>>>>> a79f981 (EDM: a run that loses messages fails its checks; memory nodes bound what they answer and know when a requester starts again)
     let mut params = paper(2, rate_bps);
     params.scheduler.cycle_ps = CYCLE_PS;
     params.modules = Modules::testbed(CYCLE_PS);

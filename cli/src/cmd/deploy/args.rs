@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long)]
     pub watch: bool,
     /// Interval between checks of a switch
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "watch")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "watch", value_parser = crate::cmd::finite)]
     pub every: f64,
     /// Address of etcd, HOST:PORT, through which controllers share the description. The file is stored there
     /// if there is none yet; the stored one is used

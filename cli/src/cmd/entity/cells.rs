@@ -33,7 +33,7 @@ enum CounterCommand {
         #[command(flatten)]
         counter: Counter,
         /// Interval in seconds
-        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
         every: f64,
         #[command(flatten)]
         options: Options,
@@ -150,7 +150,7 @@ enum MeterCommand {
         #[arg(long)]
         colors: bool,
         /// Interval in seconds
-        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
         every: f64,
         #[command(flatten)]
         options: Options,
@@ -259,7 +259,7 @@ enum RegisterCommand {
         #[arg(long)]
         index: Option<i64>,
         /// Interval in seconds
-        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
         every: f64,
         #[command(flatten)]
         options: Options,

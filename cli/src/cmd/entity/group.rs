@@ -25,7 +25,7 @@ enum Command {
     /// Show them repeatedly
     Watch {
         /// Interval in seconds
-        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
         every: f64,
         #[command(flatten)]
         options: Options,

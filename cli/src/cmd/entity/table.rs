@@ -45,7 +45,7 @@ enum Command {
         #[arg(add = ArgValueCompleter::new(complete::tables))]
         table: String,
         /// Interval in seconds
-        #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::cmd::finite)]
         every: f64,
         /// Instead, print entries whose idle timeout expires, as the switch reports them
         #[arg(long, conflicts_with = "every")]
