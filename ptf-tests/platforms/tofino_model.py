@@ -1,5 +1,5 @@
-"""Tofino's model. Its programs are another architecture's (TNA), and `p4rack generate` writes only
-plain switching for it yet, so the suite only says what is missing; the port map is the model's."""
+"""Tofino's model. The suite installs programs over P4Runtime and the model takes them over BFRuntime, so the suite
+only says what is missing; the port map is the model's."""
 
 import shutil
 
@@ -14,4 +14,4 @@ def missing(run):
     for tool in ("bf_switchd", "tofino-model"):
         if not shutil.which(tool):
             return f"needs {tool} of {SDE}"
-    return "needs a program for TNA, get it by a version of p4rack that generates PL2 for it"
+    return "needs tests that install over BFRuntime, get them by a version of p4rack that has them"
