@@ -17,12 +17,12 @@ pub const KIND: &str = "memory";
 /// Messages of a run at most.
 const MESSAGES_MAX: usize = 10_000_000;
 /// Links' rate: a block takes whole picoseconds, and far less than a run.
-const RATE_BPS_MIN: u64 = 1_000_000;
-const RATE_BPS_MAX: u64 = 10_000_000_000_000;
+const RATE_MIN_BPS: u64 = 1_000_000;
+const RATE_MAX_BPS: u64 = 10_000_000_000_000;
 /// Longest of the times that a file can set: a second.
-const TIME_PS_MAX: u64 = 1_000_000_000_000;
+const TIME_MAX_PS: u64 = 1_000_000_000_000;
 /// When the last message of a run comes at the latest.
-const SPAN_S_MAX: f64 = 100_000.0;
+const SPAN_MAX_S: f64 = 100_000.0;
 
 /// Fields of the file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -287,16 +287,16 @@ impl MemoryExperiment {
         }
         let rate_bps = parse_rate(&spec.rate).unwrap_or_else(|error| {
             check.problem("", 0, "rate", error);
-            RATE_BPS_MIN
+            RATE_MIN_BPS
         });
-        if !(RATE_BPS_MIN..=RATE_BPS_MAX).contains(&rate_bps) {
+        if !(RATE_MIN_BPS..=RATE_MAX_BPS).contains(&rate_bps) {
             check.problem("", 0, "rate", format!("{} is out of range; write 1 Mb/s to 10 Tb/s", spec.rate));
         }
         for (key, value, most) in [
             ("chunk", u64::from(spec.edm.chunk), BYTES_MAX),
             ("mega_bytes", u64::from(spec.edm.mega_bytes), BYTES_MAX),
-            ("cycle_ps", spec.edm.cycle_ps, TIME_PS_MAX),
-            ("lookahead_ps", spec.edm.lookahead_ps, TIME_PS_MAX),
+            ("cycle_ps", spec.edm.cycle_ps, TIME_MAX_PS),
+            ("lookahead_ps", spec.edm.lookahead_ps, TIME_MAX_PS),
         ] {
             if value > most {
                 check.problem("edm", 0, key, format!("{value} is out of range; write {most} at most"));
@@ -332,7 +332,7 @@ impl MemoryExperiment {
             let what = format!("{} has queues without a limit; leave it out", spec.scheme.name());
             check.problem("packets", 0, "buffer", what);
         }
-        if packets.again_us > TIME_PS_MAX / 1_000_000 {
+        if packets.again_us > TIME_MAX_PS / 1_000_000 {
             let what = format!("{} is out of range; write 1000000 at most", packets.again_us);
             check.problem("packets", 0, "again_us", what);
         }
@@ -497,7 +497,7 @@ fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Gener
     if let (Some(sizes), Some(load), Some(count)) = (&sizes, load, workload.messages) {
         let count = count as f64 * (1.0 + AFTER + workload.warmup);
         let span_s = count * sizes.mean() * 8.0 / (rate_bps as f64 * load * f64::from(spec.nodes));
-        if span_s > SPAN_S_MAX {
+        if span_s > SPAN_MAX_S {
             let what =
                 format!("{load} puts the last message at {span_s:.0} s; write more, or fewer messages");
             problem("load", what);

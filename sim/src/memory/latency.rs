@@ -55,7 +55,7 @@ impl Modules {
             data_in_ps: 3 * CYCLE_PS,
             identify_ps: CYCLE_PS,
             schedule_more_ps: (SCHEDULE_CYCLES * CYCLE_PS)
-                .saturating_sub(SCHEDULE_CYCLES * scheduler_cycle_ps),
+                .saturating_sub(SCHEDULE_CYCLES.saturating_mul(scheduler_cycle_ps)),
             grant_out_ps: CYCLE_PS,
             forward_ps: 4 * CYCLE_PS,
             link_ps: 2 * PCS_PS + 2 * PMA_PS + PROPAGATION_PS,

@@ -51,7 +51,7 @@ impl Shape {
             (Shape::Entry | Shape::Handle, 2) => Shape::Key,
             (Shape::Entry, 3) => Shape::Data,
             (Shape::Data, 2) | (Shape::Group, 1) => Shape::Field,
-            (Shape::Field, 4) | (Shape::Profile, 4) => Shape::Numbers,
+            (Shape::Field, 5 | 6) | (Shape::Profile, 4) => Shape::Numbers,
             (Shape::Field, 7) => Shape::Groups,
             (Shape::Groups, 1) => Shape::Group,
             (Shape::Field, 9) => Shape::Texts,
