@@ -66,17 +66,17 @@ async fn what_is_not_executed_is_refused_with_its_place() {
     let mut client = Client::connect(&rig).await;
     client.become_primary(1).await;
     let text = PROGRAM
-        .replace("    apply {\n        count.execute", "    Lpf<bit<16>, bit<8>>(4) smooth;\n    apply {\n        smooth.execute(1, 0);\n        count.execute");
+        .replace("    apply {\n        count.execute", "    Meter<bit<8>>(4, MeterType_t.BYTES) limit;\n    apply {\n        limit.execute(0, MeterColor_t.RED);\n        count.execute");
     assert_ne!(text, PROGRAM);
     let compiled = p4rack_p4::compile(&text, "t.p4", &Options::default()).ok().unwrap();
-    let line = text.lines().position(|line| line.contains("smooth.execute")).unwrap() + 1;
+    let line = text.lines().position(|line| line.contains("limit.execute")).unwrap() + 1;
     let config = ForwardingPipelineConfig {
         p4info: Some(compiled.p4info),
         p4_device_config: text.into(),
         cookie: None,
     };
     let refused = client.set(Action::VerifyAndCommit, Some(config)).await.unwrap_err();
-    for part in ["`Lpf.execute` of `Ingress.smooth`", &format!("p4_device_config:{line}:")] {
+    for part in ["`Ingress.limit`", &format!("p4_device_config:{line}:")] {
         assert!(refused.message().contains(part), "{part}: {}", refused.message());
     }
 }
