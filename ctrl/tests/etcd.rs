@@ -10,7 +10,7 @@ use p4rack_ctrl::connect::Tls;
 use p4rack_ctrl::etcd::{Access, Etcd};
 use prost::Message;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -35,12 +35,15 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Two different ports that nobody listens at.
+fn free_ports() -> (u16, u16) {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [first, second] = listeners.map(|listener| listener.local_addr().unwrap().port());
+    (first, second)
 }
 
-/// Starts etcd, encrypted, for clients with a certificate of `ca` where `mutual`.
-fn start(mutual: bool) -> Option<Server> {
+/// Starts etcd, encrypted, for clients with a certificate of `ca` where `mutual`. Returns when it answers.
+async fn start(mutual: bool) -> Option<Server> {
     if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
         // Past the harness, which hides what a passing test prints.
         let _ =
@@ -50,6 +53,17 @@ fn start(mutual: bool) -> Option<Server> {
     if !have_openssl() {
         return None;
     }
+    // A port that was free may have been taken by the time etcd asks for it.
+    for _ in 0..5 {
+        let mut server = launch(mutual);
+        if server.answers(mutual).await {
+            return Some(server);
+        }
+    }
+    panic!("etcd does not start on any of five pairs of ports");
+}
+
+fn launch(mutual: bool) -> Server {
     let folder = tempfile::tempdir().unwrap();
     certificate(folder.path(), "ca", None);
     certificate(folder.path(), "other-ca", None);
@@ -57,8 +71,8 @@ fn start(mutual: bool) -> Option<Server> {
         certificate(folder.path(), name, Some("ca"));
     }
     let file = |name: &str| folder.path().join(name);
-    let port = free_port();
-    let (client, peer) = (format!("https://localhost:{port}"), format!("http://127.0.0.1:{}", free_port()));
+    let (port, peer_port) = free_ports();
+    let (client, peer) = (format!("https://localhost:{port}"), format!("http://127.0.0.1:{peer_port}"));
     let listen = format!("https://127.0.0.1:{port}");
     let mut command = Command::new("etcd");
     command.arg("--data-dir").arg(file("data")).args(["--log-level", "error", "--name", "test"]);
@@ -78,16 +92,25 @@ fn start(mutual: bool) -> Option<Server> {
     // Debian builds it for architectures that its authors don't test.
     command.env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH);
     let process = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let server = Server { process, addr: format!("localhost:{port}"), folder };
-    let started = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(started.elapsed() < Duration::from_secs(20), "etcd listens");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Some(server)
+    Server { process, addr: format!("localhost:{port}"), folder }
 }
 
 impl Server {
+    /// Waits until it answers a request; false if it has ended.
+    async fn answers(&mut self, mutual: bool) -> bool {
+        let access = self.access(self.tls("ca.pem", mutual), None);
+        let started = Instant::now();
+        // An open port is not enough: it may be another's, or etcd may end before it serves.
+        while works(&access, "ready").await.is_err() {
+            if self.process.try_wait().unwrap().is_some() {
+                return false;
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "etcd answers");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        true
+    }
+
     fn tls(&self, ca: &str, identity: bool) -> Option<Tls> {
         let file = |name: &str| self.folder.path().join(name);
         let identity = identity.then(|| (file("controller.pem"), file("controller.key")));
@@ -100,7 +123,7 @@ impl Server {
     }
 }
 
-/// Puts and reads a value; with retries while the server is still electing itself.
+/// Puts and reads a value.
 async fn works(access: &Access, value: &str) -> Result<(), CtrlError> {
     let mut etcd = Etcd::connect(access).await?;
     etcd.put(KEY, value).await?;
@@ -110,7 +133,7 @@ async fn works(access: &Access, value: &str) -> Result<(), CtrlError> {
 
 #[tokio::test]
 async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
-    let Some(server) = start(true) else { return };
+    let Some(server) = start(true).await else { return };
     works(&server.access(server.tls("ca.pem", true), None), "a").await.unwrap();
     for (tls, why) in [
         (None, "plain text"),
@@ -127,7 +150,7 @@ async fn the_server_must_be_known_and_so_must_the_controller_where_asked_for() {
 
 #[tokio::test]
 async fn users_log_in_and_see_what_is_theirs() {
-    let Some(server) = start(false) else { return };
+    let Some(server) = start(false).await else { return };
     let tls = || server.tls("ca.pem", false);
     works(&server.access(tls(), None), "before there are users").await.unwrap();
     make_users(&server).await;

@@ -105,7 +105,8 @@ pub enum DaemonError {
 
 /// Runs the switch until SIGTERM or SIGINT. Calls `ready` with a line for the user when the ports are open,
 /// the program runs and P4Runtime listens. Call this before the process has other threads.
-pub fn run(config: DaemonConfig, ready: impl FnOnce(&str) + Send) -> Result<(), DaemonError> {
+// Not generic: a caller compiled for size would otherwise compile the servers, too.
+pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
     driver::check(&config.ports, config.cpu_port, config.drop_port)?;
     check_trust(&config)?;
     let switch = Switch::new(switch_config(&config)?);

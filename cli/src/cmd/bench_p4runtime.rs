@@ -164,7 +164,7 @@ fn show(value: f64) -> String {
 
 /// Measures one server and prints each figure as it becomes available.
 fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
-    let done = |figure: &Figure| {
+    let mut done = |figure: &Figure| {
         if !quiet {
             let Figure { name, value, unit, detail } = figure;
             println!("{name:<36}{:>12} {unit:<10}  ({detail})", show(*value));
@@ -173,7 +173,7 @@ fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
     // A single thread, so that none has to wake another.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
-    runtime.block_on(async { bench::run(plan, done).await }).map_err(|error| error.to_string())
+    runtime.block_on(bench::run(plan, &mut done)).map_err(|error| error.to_string())
 }
 
 fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {

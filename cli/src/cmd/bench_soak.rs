@@ -59,7 +59,7 @@ fn soaked(args: &Args) -> Result<bool, String> {
             "seconds", "memory MB", "updates", "refused", "entries read", "sessions", "packets", "errors"
         );
     }
-    let done = |sample: &Sample| {
+    let mut done = |sample: &Sample| {
         if !args.json {
             let Sample { seconds, resident_mb, updates, refused, read, sessions, packets, errors } = sample;
             println!(
@@ -69,7 +69,7 @@ fn soaked(args: &Args) -> Result<bool, String> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
-    let samples = runtime.block_on(soak::run(&soak, done)).map_err(|error| error.to_string())?;
+    let samples = runtime.block_on(soak::run(&soak, &mut done)).map_err(|error| error.to_string())?;
     let (grew, before, after) = soak::growth(&samples);
     let errors = samples.last().map_or(0, |sample| sample.errors);
     if args.json {

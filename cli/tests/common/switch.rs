@@ -4,11 +4,20 @@ use super::{p4rack, stderr, stdout};
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An address that nobody listens on.
+/// An address that nobody listens on, with another port for each call. It lies below the range from which the kernel
+/// takes ports of connections, so that none of those gets it before the listener does.
 pub fn free_addr() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").to_string()
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(64);
+    loop {
+        let number = start.wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed));
+        let addr = format!("127.0.0.1:{}", 12_000 + number % 20_000);
+        if TcpListener::bind(&addr).is_ok() {
+            return addr;
+        }
+    }
 }
 
 /// A process that is ended when dropped.

@@ -11,6 +11,7 @@ use crate::session::Session;
 use load::{Load, OUTSTANDING};
 use p4rack_p4rt::p4::v1::{ForwardingPipelineConfig, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
@@ -60,8 +61,15 @@ pub struct Figure {
     pub detail: String,
 }
 
+/// What a benchmark's run comes to. Boxed where it is made, so that a caller compiled for size does not compile the client.
+pub type Run<'a, T> = Pin<Box<dyn Future<Output = Result<T, CtrlError>> + 'a>>;
+
 /// Runs all sections and passes each figure to `done`.
-pub async fn run(plan: &Plan, mut done: impl FnMut(&Figure)) -> Result<Vec<Figure>, CtrlError> {
+pub fn run<'a>(plan: &'a Plan, done: &'a mut dyn FnMut(&Figure)) -> Run<'a, Vec<Figure>> {
+    Box::pin(sections(plan, done))
+}
+
+async fn sections(plan: &Plan, done: &mut dyn FnMut(&Figure)) -> Result<Vec<Figure>, CtrlError> {
     let mut figures = Vec::new();
     let mut add = |figure: Figure| {
         done(&figure);

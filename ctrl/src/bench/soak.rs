@@ -2,7 +2,7 @@
 //! nothing fails that should not.
 
 use super::load::Load;
-use super::resident_bytes;
+use super::{Run, resident_bytes};
 use crate::client::Client;
 use crate::connect::ConnectOptions;
 use crate::error::CtrlError;
@@ -116,7 +116,11 @@ impl Random {
 }
 
 /// Runs the soak test and passes samples to `done`.
-pub async fn run(soak: &Soak, mut done: impl FnMut(&Sample)) -> Result<Vec<Sample>, CtrlError> {
+pub fn run<'a>(soak: &'a Soak, done: &'a mut dyn FnMut(&Sample)) -> Run<'a, Vec<Sample>> {
+    Box::pin(sample(soak, done))
+}
+
+async fn sample(soak: &Soak, done: &mut dyn FnMut(&Sample)) -> Result<Vec<Sample>, CtrlError> {
     let fault =
         |error: &dyn std::fmt::Display| CtrlError::Program(format!("the benchmark's P4Info: {error}"));
     let schema =
@@ -136,7 +140,7 @@ pub async fn run(soak: &Soak, mut done: impl FnMut(&Sample)) -> Result<Vec<Sampl
     for number in 1..=SAMPLES {
         tokio::time::sleep_until((started + soak.span * number / SAMPLES).into()).await;
         samples.push(counts.sample(started, soak.pid));
-        samples.last().into_iter().for_each(&mut done);
+        samples.last().into_iter().for_each(&mut *done);
     }
     counts.ended.store(true, Ordering::Relaxed);
     for task in tasks {
