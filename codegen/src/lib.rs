@@ -17,4 +17,4 @@ pub use rack::{Rack, RackError};
 pub use render::{
     Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, generate, program, render_p4,
 };
-pub use scheme::{DropReason, NoParameters, Scheme, SchemeError, endpoint_config};
+pub use scheme::{DropReason, NoParameters, Scheme, SchemeError, endpoint_config, spoken_beside};

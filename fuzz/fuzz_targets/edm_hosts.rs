@@ -49,16 +49,16 @@ fuzz_target!(|steps: Vec<Step>| {
                 if small {
                     bytes.iter_mut().skip(1).for_each(|byte| *byte &= 3);
                 }
-                memory.handle_message((from % 3).into(), &bytes);
+                memory.handle_message((from % 3).into(), &bytes, now);
                 compute.handle_message((from % 3).into(), &bytes, now);
                 continue;
             }
             Step::Exchange(times) => {
                 for _ in 0..times {
-                    if compute.poll_message(&mut out).is_some() {
-                        memory.handle_message(0, &out);
+                    if compute.poll_message(now, &mut out).is_some() {
+                        memory.handle_message(0, &out, now);
                     }
-                    if let Some(to) = memory.poll_message(&mut out) {
+                    if let Some(to) = memory.poll_message(now, &mut out) {
                         compute.handle_message(to, &out, now);
                     }
                 }

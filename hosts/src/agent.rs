@@ -9,15 +9,16 @@
 //! One thread. All queues are the endpoint's, bounded there; the agent holds nothing but one batch.
 //! What the kernel drops because the agent was not quick enough is counted by the kernel and reported.
 
-use crate::metrics::Page;
+use crate::metrics::{self, Page};
 use crate::report::{EndpointReport, LinkReport, Report, TapReport};
 use p4rack_fabric::common::{ConfigError, Delay};
 use p4rack_fabric::pl2::Mode;
 use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _};
+use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Links, PacketSocket, Poller, Tap, clock, file, link, packet};
-use p4rack_wire::{MacAddr, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -45,6 +46,8 @@ pub struct AgentConfig {
     pub neighbours: Vec<(Ipv4Addr, MacAddr)>,
     /// Parameters of the scheme.
     pub endpoint: Config,
+    /// EtherType of frames that other programs on this host exchange over the same link. The agent never sees them.
+    pub spoken_beside: Option<EtherType>,
     /// Seed of sequence numbers and reservation ids.
     pub seed: u64,
     /// File to which statistics are written at the end and on SIGUSR1.
@@ -120,7 +123,8 @@ impl Agent {
         if !stayed.is_empty() {
             tracing::warn!(interface = config.interface, ?stayed, "offloads that could not be switched off");
         }
-        let socket = PacketSocket::open(&config.interface, &packet::Options::default())?;
+        let frames = config.spoken_beside.map_or(Frames::All, Frames::Except);
+        let socket = PacketSocket::open(&config.interface, &Options { frames, ..Options::default() })?;
         let tap = create_tap(&config, &mut links, mtu)?;
         let started = clock::now();
         let serve = |addr| Page::serve(addr).map_err(|error| AgentError::Metrics(addr, error));
@@ -163,7 +167,7 @@ impl Agent {
             poller.wait(until.into_iter().chain(page).min()).map_err(AgentError::Wait)?;
             let now = clock::now();
             if let Some(page) = &mut self.metrics {
-                page.update(&self.config.name, &self.endpoint, now);
+                page.update(now, || metrics::exposition(&self.config.name, &self.endpoint));
             }
             self.counters.wakeups += 1;
             if let Some(until) = until.filter(|until| *until <= now) {

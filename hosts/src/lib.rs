@@ -1,6 +1,7 @@
 //! Drivers that connect the protocols' state machines to real packets.
 
 pub mod agent;
+pub mod memory;
 mod metrics;
 pub mod report;
 

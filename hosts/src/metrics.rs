@@ -1,4 +1,4 @@
-//! An agent's statistics for Prometheus. The agent's thread renders the page every second, so a scrape never
+//! A host's statistics for Prometheus. The thread that counts renders the page every second, so a scrape never
 //! delays it.
 
 use p4rack_fabric::{Endpoint, HostMachine as _};
@@ -38,15 +38,16 @@ impl Page {
     }
 
     /// Renders the page if it is due.
-    pub fn update(&mut self, host: &str, endpoint: &Endpoint, now: Nanos) {
+    pub fn update(&mut self, now: Nanos, render: impl FnOnce() -> String) {
         if now >= self.due {
             self.due = now + AGE;
-            *self.text.lock().unwrap_or_else(PoisonError::into_inner) = exposition(host, endpoint);
+            *self.text.lock().unwrap_or_else(PoisonError::into_inner) = render();
         }
     }
 }
 
-fn exposition(host: &str, endpoint: &Endpoint) -> String {
+/// An agent's statistics.
+pub(crate) fn exposition(host: &str, endpoint: &Endpoint) -> String {
     let stats = endpoint.stats();
     let mut text = Exposition::default();
     let mut family = |name: &str, label: &str, help: &str, values: Vec<(&'static str, u64)>| {

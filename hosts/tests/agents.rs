@@ -31,6 +31,7 @@ fn config(host: u8, other: u8, stats_file: Option<PathBuf>) -> AgentConfig {
         address: (ip(host), 24),
         neighbours: vec![(ip(other), mac(other))],
         endpoint: Config::Ethernet(ethernet::Config::new(mac(host), 100_000_000)),
+        spoken_beside: None,
         seed: u64::from(host),
         stats_file,
         metrics_addr: None,

@@ -28,6 +28,14 @@ impl Mapping {
         Mapping::map(length, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
     }
 
+    /// Pages of a file from its start, or fresh ones; taken when they are touched.
+    pub(crate) fn on_demand(file: Option<BorrowedFd<'_>>, length: usize) -> io::Result<Mapping> {
+        match file {
+            Some(fd) => Mapping::map(length, libc::MAP_SHARED, fd.as_raw_fd(), 0),
+            None => Mapping::map(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        }
+    }
+
     /// Fresh pages, filled with zeros.
     pub(crate) fn fresh(length: usize) -> io::Result<Mapping> {
         // Shared: a child process must not get copies of pages that the kernel knows.
@@ -43,6 +51,19 @@ impl Mapping {
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { start, length })
+    }
+
+    /// All bytes, of a mapping that is nobody else's.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: in bounds, initialised by the kernel, and alive as long as the borrow of `self`; who writes borrows `self`
+        // exclusively, see `bytes_mut`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+
+    /// The same, to write.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; `self` is borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
 
     /// Length in bytes.

@@ -12,7 +12,7 @@ mod xdp;
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::link::VethEnd;
 use crate::{Error, Links, NetNs, sys};
-use p4rack_wire::Nanos;
+use p4rack_wire::{EtherType, Nanos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -72,6 +72,18 @@ impl FromStr for Io {
     }
 }
 
+/// Which frames of an interface a socket receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frames {
+    /// All. The socket takes the interface: no other one may.
+    #[default]
+    All,
+    /// All but those with this EtherType, tagged or not, which other sockets of this machine take. Takes the interface too.
+    Except(EtherType),
+    /// Those with this EtherType, tagged or not. Takes only these.
+    Only(EtherType),
+}
+
 /// Counters of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
@@ -128,11 +140,19 @@ pub struct Options {
     pub promiscuous: bool,
     /// Whether to pass frames directly to the driver instead of the queueing discipline. AF_XDP always does.
     pub bypass_qdisc: bool,
+    /// Which frames to receive. Other kinds of I/O than AF_PACKET with system calls take all.
+    pub frames: Frames,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { io: Io::Packet, receive_buffer_bytes: 8 << 20, promiscuous: true, bypass_qdisc: true }
+        Options {
+            io: Io::Packet,
+            receive_buffer_bytes: 8 << 20,
+            promiscuous: true,
+            bypass_qdisc: true,
+            frames: Frames::All,
+        }
     }
 }
 
@@ -259,15 +279,30 @@ impl PacketSocket {
         let index = sys::interface_index(interface)
             .context(|| what("looking for"))
             .map_err(|error| error.help("`ip link` lists the interfaces there are"))?;
-        let claim = claim(interface)?;
+        let claim = claim(interface, options.frames)?;
         let device = Device { name: interface, index };
         let (receiving, sending, receive_buffer_bytes) = match options.io {
             Io::Packet => {
                 let (fd, granted) = device.socket(options)?;
-                device.bind(&fd, libc::ETH_P_ALL)?;
+                let mut protocol = libc::ETH_P_ALL;
+                match options.frames {
+                    Frames::All => {}
+                    Frames::Except(ether_type) => {
+                        let filter = except(ether_type);
+                        let attached = sys::attach_filter(fd.as_fd(), &filter);
+                        device.try_to("filtering frames of", attached)?;
+                    }
+                    Frames::Only(ether_type) => protocol = ether_type.0.into(),
+                }
+                device.bind(&fd, protocol)?;
                 let second = fd.try_clone().context(|| what("setting up the raw socket on"))?;
                 let (receiver, sender) = (messages::Receiver::new(fd), messages::Sender::new(second));
                 (Receiving::Packet(receiver), Sending::Packet(sender), granted)
+            }
+            Io::Ring | Io::Xdp if options.frames != Frames::All => {
+                let why = format!("{} I/O takes all frames", options.io);
+                return device
+                    .try_to("choosing frames of", Err(io::Error::new(io::ErrorKind::Unsupported, why)));
             }
             Io::Ring => {
                 let mtu = Links::open()?.get(interface)?.mtu as usize;
@@ -339,18 +374,38 @@ pub fn probe(io: Io) -> Result<(), Error> {
     ns.run(|| PacketSocket::open("probe1", &options))?.map(drop)
 }
 
-/// Marks an interface as taken until the socket is dropped. Abstract socket names belong to the network
-/// namespace and disappear with the process.
-fn claim(interface: &str) -> Result<UnixDatagram, Error> {
-    SocketAddr::from_abstract_name(format!("p4rack/interface/{interface}"))
+/// Marks an interface, or one EtherType of it, as taken until the socket is dropped. Abstract socket names belong to the
+/// network namespace and disappear with the process.
+fn claim(interface: &str, frames: Frames) -> Result<UnixDatagram, Error> {
+    let (name, help) = match frames {
+        Frames::All | Frames::Except(_) => (
+            format!("p4rack/interface/{interface}"),
+            "another p4rack switch or host agent uses this interface: end it, or name another",
+        ),
+        Frames::Only(ether_type) => (
+            format!("p4rack/interface/{interface}/{ether_type}"),
+            "another program on this host already receives these frames: end it first",
+        ),
+    };
+    SocketAddr::from_abstract_name(name)
         .and_then(|address| UnixDatagram::bind_addr(&address))
         .context(|| format!("taking interface `{interface}`"))
         .map_err(|error| match error.source.kind() {
-            io::ErrorKind::AddrInUse => {
-                error.help("another p4rack switch or host agent uses this interface: end it, or name another")
-            }
+            io::ErrorKind::AddrInUse => error.help(help),
             _ => error,
         })
+}
+
+/// A filter that drops frames with an EtherType. The kernel has taken a tag off before it asks.
+fn except(ether_type: EtherType) -> [libc::sock_filter; 4] {
+    let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
+    let protocol = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
+    [
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, protocol),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, ether_type.0.into()),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+    ]
 }
 
 /// An interface on which sockets are being opened.

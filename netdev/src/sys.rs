@@ -63,6 +63,23 @@ pub(crate) fn set_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32, va
     .map(drop)
 }
 
+/// Attaches a classic BPF program that says how many bytes of a frame to deliver.
+pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    // The kernel only reads the instructions.
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+    // SAFETY: pointer and length describe `program`, whose pointer and length describe instructions; both outlive the call.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
 /// Reads a socket option. Fails if the kernel's answer is shorter than `T`.
 pub(crate) fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();

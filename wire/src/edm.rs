@@ -159,6 +159,19 @@ impl Status {
         Status::Busy,
     ];
 
+    /// Its name in counters.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Done => "done",
+            Status::NoSuchAddress => "no_such_address",
+            Status::WrongKey => "wrong_key",
+            Status::NotPermitted => "not_permitted",
+            Status::BadLength => "bad_length",
+            Status::BadOperation => "bad_operation",
+            Status::Busy => "busy",
+        }
+    }
+
     /// The status with this number.
     pub fn of(code: u8) -> Option<Status> {
         Status::ALL.into_iter().find(|status| *status as u8 == code)
@@ -180,6 +193,8 @@ crate::header! {
         offset / "offset": u32 = 32;
         /// NOTIFY: bytes of the message; GRANT: bytes of the chunk
         bytes / "bytes": u32 = 32;
+        /// GRANT: time units of the switch from its arrival until the first byte may leave; NOTIFY: zero
+        wait / "wait": u32 = 32;
     }
 }
 
@@ -200,7 +215,7 @@ crate::header! {
         address / "address": u64 = 64;
         /// bytes of the message: read, written or answered
         total / "total": u32 = 32;
-        /// where in the message this chunk starts
+        /// where in the message this chunk starts; RREQ, RMWREQ: from the switch on, a wait like a GRANT's
         offset / "offset": u32 = 32;
         /// bytes of this chunk, which follow
         bytes / "bytes": u16 = 16;

@@ -47,7 +47,7 @@ round_trip! {
         destination: u16 = 16, reserved: u16 = 16, cell: u32 = 32,
     };
     edm_control: EdmControl {
-        version: u8 = 4, kind: u8 = 4, answer: u8 = 8, id: u16 = 16, offset: u32 = 32, bytes: u32 = 32,
+        version: u8 = 4, kind: u8 = 4, answer: u8 = 8, id: u16 = 16, offset: u32 = 32, bytes: u32 = 32, wait: u32 = 32,
     };
     edm_message: EdmMessage {
         version: u8 = 4, kind: u8 = 4, code: u8 = 8, id: u16 = 16, key: u32 = 32, address: u64 = 64, total: u32 = 32,
@@ -126,11 +126,11 @@ fn golden_bytes() {
     Shim { version: VERSION, kind, reserved: 0, ether_type: EtherType::IPV6, sequence: 9 }.emit(&mut bytes);
     assert_eq!(bytes, [0x14, 0, 0x86, 0xdd, 0, 0, 0, 9]);
 
-    let mut bytes = [0; 12];
+    let mut bytes = [0; 16];
     let kind = edm::Kind::Grant as u8;
-    EdmControl { version: edm::VERSION, kind, answer: 1, id: 0x0203, offset: 256, bytes: 64 }
+    EdmControl { version: edm::VERSION, kind, answer: 1, id: 0x0203, offset: 256, bytes: 64, wait: 7 }
         .emit(&mut bytes);
-    assert_eq!(bytes, [0x12, 1, 2, 3, 0, 0, 1, 0, 0, 0, 0, 64]);
+    assert_eq!(bytes, [0x12, 1, 2, 3, 0, 0, 1, 0, 0, 0, 0, 64, 0, 0, 0, 7]);
 
     let mut bytes = [0; 32];
     EdmMessage {

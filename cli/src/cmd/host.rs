@@ -3,7 +3,7 @@
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{self, Pl2};
-use p4rack_codegen::{Arch, Scheme, endpoint_config};
+use p4rack_codegen::{Arch, Scheme, endpoint_config, spoken_beside};
 use p4rack_fabric::Config;
 use p4rack_hosts::{Agent, AgentConfig};
 use p4rack_netdev::{clock, signal::Signals};
@@ -100,6 +100,12 @@ fn agent(args: RunArgs) -> Result<(), String> {
     if let Config::Pl2(endpoint) = &mut endpoint {
         endpoint.notify_patience = notified.then(|| Nanos::from_millis(args.silent_after_ms));
     }
+    let beside = spoken_beside(&rack, host, scheme);
+    if let [first, second, ..] = beside.as_slice() {
+        return Err(format!(
+            "{scheme} has frames of {first} and {second} beside the agent, which leaves out only one"
+        ));
+    }
     let silent = notified.then(|| tell_silent(&rack, host, args.when_silent));
     let others = || rack.hosts.iter().filter(|other| other.name != host.name);
     let config = AgentConfig {
@@ -109,6 +115,7 @@ fn agent(args: RunArgs) -> Result<(), String> {
         address: (host.ip, host.prefix),
         neighbours: others().map(|other| (other.ip, other.mac)).collect(),
         endpoint,
+        spoken_beside: beside.first().copied(),
         seed: clock::wall_ns() ^ host.mac.0.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte)),
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,

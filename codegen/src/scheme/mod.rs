@@ -16,7 +16,7 @@ pub mod l2;
 pub(crate) mod parts;
 pub mod pl2;
 
-pub use hosts::{NoParameters, endpoint_config};
+pub use hosts::{NoParameters, endpoint_config, spoken_beside};
 
 pub use crate::rack::{Claim, Definition, DropReason, EtherTypeState, Header, Protocol, Scheme, TOGETHER};
 

@@ -6,26 +6,35 @@
 //!                     clock ◀──── └──────┘ ◀─ handle_timeout, at next_timeout
 //! ```
 //!
-//! At most X messages per kind and memory node are active; others wait in order. A read or atomic request without an answer ends
+//! At most X messages per kind and memory node are active; others wait in order. Each has a lane of its own, the low bits of its
+//! id, by which the switch keeps them apart. What is granted leaves when the grant says, in the order of these times. A read or atomic request without an answer ends
 //! with the NULL response when its timer expires; it is then unknown whether an atomic operation was done. A write without grants
 //! asks again for the rest, with a new id.
 
+use super::release::Releases;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Maximum of [`Config::active_per_pair`]: ids of active messages are less far apart than memory nodes remember.
+pub const ACTIVE_MAX: u16 = 32;
+
 /// Parameters of a node.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// X: maximum active messages per kind and memory node.
-    pub active_per_pair: usize,
+    /// X: maximum active messages per kind and memory node, from 1 to [`ACTIVE_MAX`].
+    pub active_per_pair: u16,
     /// Maximum waiting requests per memory node.
     pub waiting_max: usize,
     /// Maximum bytes per message.
     pub message_bytes_max: u32,
     /// Maximum bytes per chunk.
     pub chunk_bytes: u32,
-    /// Timeout, after which reads and atomic operations end and writes ask again.
+    /// Maximum chunks per grant.
+    pub window: u32,
+    /// Unit of the waits in grants.
+    pub wait_unit: Nanos,
+    /// Timeout, after which reads and atomic operations end and writes ask again. Longer than the switch remembers a demand.
     pub timeout: Nanos,
     /// How often a write asks again before it fails.
     pub retries: u8,
@@ -38,6 +47,8 @@ impl Default for Config {
             waiting_max: 1_024,
             message_bytes_max: 1 << 24,
             chunk_bytes: 256,
+            window: 1,
+            wait_unit: Nanos(1),
             timeout: Nanos::from_micros(50),
             retries: 3,
         }
@@ -98,6 +109,22 @@ pub struct Counters {
     pub answers_unasked: u64,
 }
 
+impl Counters {
+    /// All of them by name.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("requests", self.requests),
+            ("refused", self.refused),
+            ("answers", self.answers),
+            ("timeouts", self.timeouts),
+            ("again", self.again),
+            ("malformed", self.malformed),
+            ("grants_unasked", self.grants_unasked),
+            ("answers_unasked", self.answers_unasked),
+        ]
+    }
+}
+
 /// An entry of the message state table.
 #[derive(Clone, Debug)]
 struct Active {
@@ -108,6 +135,8 @@ struct Active {
     /// Bytes of a write that were sent, or of an answer that arrived.
     done: Vec<u8>,
     sent: u32,
+    /// When the last granted chunk may leave: later ones don't pass it.
+    release: Nanos,
     retries: u8,
     deadline: Nanos,
 }
@@ -128,11 +157,21 @@ struct Peer {
     waiting: [VecDeque<Waiting>; 2],
 }
 
-/// Something to send: the node, and the id of a message, or a chunk.
+/// A demand to send: the memory node, the class of the message and its id.
 #[derive(Clone, Copy, Debug)]
-enum Out {
-    Ask(u16, usize, u16),
-    Chunk(u16, u16, u32, u32),
+struct Ask {
+    to: u16,
+    class: usize,
+    id: u16,
+}
+
+/// A chunk that was granted.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    to: u16,
+    id: u16,
+    offset: u32,
+    bytes: u32,
 }
 
 /// A compute node.
@@ -141,7 +180,8 @@ pub struct Node {
     config: Config,
     start: u16,
     peers: BTreeMap<u16, Peer>,
-    out: VecDeque<Out>,
+    asks: VecDeque<Ask>,
+    chunks: Releases<Chunk>,
     completions: VecDeque<(u64, Outcome)>,
     tokens: u64,
     counters: Counters,
@@ -155,13 +195,14 @@ impl Node {
     /// A node without requests. `start` has to differ from that of earlier nodes at this place, e.g. be random: memory nodes
     /// tell by it that ids count from 0 again.
     pub fn new(config: Config, start: u16) -> Node {
-        let (peers, out, completions) = (BTreeMap::new(), VecDeque::new(), VecDeque::new());
+        let active_per_pair = config.active_per_pair.clamp(1, ACTIVE_MAX);
         Node {
-            config,
+            config: Config { active_per_pair, ..config },
             start,
-            peers,
-            out,
-            completions,
+            peers: BTreeMap::new(),
+            asks: VecDeque::new(),
+            chunks: Releases::new(),
+            completions: VecDeque::new(),
             tokens: 0,
             counters: Counters::default(),
             now: Nanos::ZERO,
@@ -210,24 +251,24 @@ impl Node {
     /// Activates waiting messages while fewer than X are active.
     fn fill(&mut self, to: u16, class: usize) {
         let peer = self.peers.entry(to).or_default();
-        while peer.active[class].len() < self.config.active_per_pair
+        while peer.active[class].len() < usize::from(self.config.active_per_pair)
             && let Some(Waiting { token, key, address, request }) = peer.waiting[class].pop_front()
         {
-            let id = peer.next_id[class];
-            peer.next_id[class] = id.wrapping_add(1);
+            let id = peer.free_id(class, self.config.active_per_pair);
             let deadline = self.now.saturating_add(self.config.timeout);
-            let active =
-                Active { token, key, address, request, done: Vec::new(), sent: 0, retries: 0, deadline };
+            let (done, sent, release, retries) = (Vec::new(), 0, Nanos::ZERO, 0);
+            let active = Active { token, key, address, request, done, sent, release, retries, deadline };
             peer.active[class].insert(id, active);
-            self.out.push_back(Out::Ask(to, class, id));
+            self.asks.push_back(Ask { to, class, id });
         }
     }
 
-    /// Accepts a message about the memory of node `from`; `bytes` start after the EtherType.
+    /// Accepts a message about the memory of node `from`; `bytes` start after the EtherType. Waits in it count from `now`, its
+    /// arrival, which may be earlier than that of other calls.
     pub fn handle_message(&mut self, from: u16, bytes: &[u8], now: Nanos) {
         self.now = self.now.max(now);
         let handled = match bytes.first().map(|first| Kind::of(*first)) {
-            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes),
+            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, now),
             Some(Ok(Kind::Rres)) => self.handle_answer(from, bytes),
             _ => None,
         };
@@ -236,20 +277,26 @@ impl Node {
         }
     }
 
-    fn handle_grant(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+    fn handle_grant(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let grant = Control::parse(bytes).ok()?;
-        let (chunk, deadline) = (self.config.chunk_bytes, self.now.saturating_add(self.config.timeout));
+        let chunk_bytes = self.config.chunk_bytes;
+        let at = arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(grant.wait.into())));
         let active = self.peers.get_mut(&from).and_then(|peer| peer.active[WRITE].get_mut(&grant.id));
         match active {
             Some(active)
                 if grant.answer == 0
                     && grant.offset == active.sent
-                    && (1..=chunk).contains(&grant.bytes)
+                    && (1..=chunk_bytes.saturating_mul(self.config.window)).contains(&grant.bytes)
                     && grant.bytes <= size(&active.request) - active.sent =>
             {
                 active.sent += grant.bytes;
-                active.deadline = deadline;
-                self.out.push_back(Out::Chunk(from, grant.id, grant.offset, grant.bytes));
+                active.release = at.max(active.release);
+                active.deadline = active.release.max(self.now).saturating_add(self.config.timeout);
+                let end = grant.offset + grant.bytes;
+                for offset in (grant.offset..end).step_by(chunk_bytes as usize) {
+                    let bytes = chunk_bytes.min(end - offset);
+                    self.chunks.push(active.release, Chunk { to: from, id: grant.id, offset, bytes });
+                }
             }
             _ => self.counters.grants_unasked += 1,
         }
@@ -325,7 +372,7 @@ impl Node {
             (self.now.saturating_add(self.config.timeout), self.peers.entry(to).or_default());
         let Some(mut active) = peer.active[WRITE].remove(&id) else { return };
         // Granted chunks still have to be sent from it, so they leave first.
-        if self.out.iter().any(|out| matches!(out, Out::Chunk(node, of, ..) if (*node, *of) == (to, id))) {
+        if self.chunks.any(|chunk| (chunk.to, chunk.id) == (to, id)) {
             active.deadline = deadline;
             peer.active[WRITE].insert(id, active);
             return;
@@ -335,11 +382,10 @@ impl Node {
         }
         active.address = active.address.wrapping_add(active.sent.into());
         (active.sent, active.retries, active.deadline) = (0, active.retries + 1, deadline);
-        let again = peer.next_id[WRITE];
-        peer.next_id[WRITE] = again.wrapping_add(1);
+        let again = peer.free_id(WRITE, self.config.active_per_pair);
         peer.active[WRITE].insert(again, active);
         self.counters.again += 1;
-        self.out.push_back(Out::Ask(to, WRITE, again));
+        self.asks.push_back(Ask { to, class: WRITE, id: again });
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
@@ -353,33 +399,49 @@ impl Node {
         self.completions.pop_front()
     }
 
-    /// Writes the next message over `out`. Returns the memory node to which it belongs.
-    pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<u16> {
+    /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.
+    pub fn next_message(&self) -> Option<Nanos> {
+        if self.asks.is_empty() { self.chunks.next_at() } else { Some(Nanos::ZERO) }
+    }
+
+    /// Writes the next message over `out`: demands first, then chunks whose time has come. Returns the memory node to which it
+    /// belongs.
+    pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+        while let Some(Ask { to, class, id }) = self.asks.pop_front() {
+            if let Some(active) = self.peers.get(&to).and_then(|peer| peer.active[class].get(&id)) {
+                ask(active, (id, self.start), out);
+                return Some(to);
+            }
+        }
+        while let Some(Chunk { to, id, offset, bytes }) = self.chunks.pop(now) {
+            let active = self.peers.get(&to).and_then(|peer| peer.active[WRITE].get(&id));
+            let Some((active, Request::Write(data))) = active.map(|active| (active, &active.request)) else {
+                continue;
+            };
+            let (from, until) = (offset as usize, (offset + bytes) as usize);
+            let Some(chunk) = data.get(from..until) else { continue };
+            let whole = until == data.len();
+            header(active, Kind::Wreq, 0, (id, self.start), data.len() as u32, offset, bytes, out);
+            out.extend_from_slice(chunk);
+            if whole {
+                self.finish(to, WRITE, id, Outcome::Sent);
+            }
+            return Some(to);
+        }
+        None
+    }
+}
+
+impl Peer {
+    /// The next id whose lane no active message of the class has. There is one while fewer than `lanes` are active.
+    fn free_id(&mut self, class: usize, lanes: u16) -> u16 {
+        let all = lanes.max(2).next_power_of_two();
+        let lane = |id: u16| id % all;
         loop {
-            match self.out.pop_front()? {
-                Out::Ask(to, class, id) => {
-                    let Some(active) = self.peers.get(&to).and_then(|peer| peer.active[class].get(&id))
-                    else {
-                        continue;
-                    };
-                    ask(active, (id, self.start), out);
-                    return Some(to);
-                }
-                Out::Chunk(to, id, offset, bytes) => {
-                    let active = self.peers.get(&to).and_then(|peer| peer.active[WRITE].get(&id));
-                    let Some((active, Request::Write(data))) = active.map(|active| (active, &active.request))
-                    else {
-                        continue;
-                    };
-                    let (from, until) = (offset as usize, (offset + bytes) as usize);
-                    let whole = until == data.len();
-                    header(active, Kind::Wreq, 0, (id, self.start), data.len() as u32, offset, bytes, out);
-                    out.extend_from_slice(&data[from..until]);
-                    if whole {
-                        self.finish(to, WRITE, id, Outcome::Sent);
-                    }
-                    return Some(to);
-                }
+            let id = self.next_id[class];
+            self.next_id[class] = id.wrapping_add(1);
+            if lane(id) < lanes && !self.active[class].keys().any(|other| lane(*other) == lane(id)) {
+                return id;
             }
         }
     }
@@ -401,7 +463,8 @@ fn ask(active: &Active, (id, start): (u16, u16), out: &mut Vec<u8>) {
             out.clear();
             out.resize(Control::BYTES, 0);
             let kind = Kind::Notify as u8;
-            Control { version: VERSION, kind, answer: 0, id, offset: 0, bytes: bytes.len() as u32 }.emit(out);
+            Control { version: VERSION, kind, answer: 0, id, offset: 0, bytes: bytes.len() as u32, wait: 0 }
+                .emit(out);
         }
         Request::Read(bytes) => header(active, Kind::Rreq, 0, (id, start), *bytes, 0, 0, out),
         Request::Modify(opcode, operands) => {

@@ -4,13 +4,16 @@
 //!   RREQ, RMWREQ, WREQ, GRANT ── handle_message ─▶ Node ── poll_message ─▶ RRES
 //! ```
 //!
-//! A request is the grant for the first chunk of its answer; the switch grants the others. An atomic operation is carried out
+//! A request is the grant for the first chunks of its answer, and says when they may leave; the switch grants the others. An atomic operation is carried out
 //! when its request arrives, before the next message is handled, and never twice: duplicates of requests are dropped. Writes are
 //! applied chunk by chunk as they arrive; duplicates of chunks are dropped.
 
+use super::release::Releases;
 use super::window::{Seen, Window};
+use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, WORD_BYTES};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// Rights that a key gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +24,13 @@ pub struct Rights {
     pub write: bool,
 }
 
-/// Memory that is accessible with a key.
+/// Memory that is accessible with a key. Its bytes may be a vector, or whatever else holds bytes of a fixed number.
 #[derive(Clone, Debug)]
-pub struct Region {
+pub struct Region<B = Vec<u8>> {
     /// Address of its first byte.
     pub start: u64,
     /// Its contents.
-    pub bytes: Vec<u8>,
+    pub bytes: B,
     /// The key, which gives `rights`.
     pub key: u32,
     /// See `key`.
@@ -39,6 +42,10 @@ pub struct Region {
 pub struct Config {
     /// Maximum bytes per chunk.
     pub chunk_bytes: u16,
+    /// Maximum chunks per grant.
+    pub window: u32,
+    /// Unit of the waits in grants and requests.
+    pub wait_unit: Nanos,
     /// Maximum bytes per message.
     pub message_bytes_max: u32,
     /// Maximum answers that wait for grants, and maximum incomplete writes, per requester. A new one replaces the oldest,
@@ -50,7 +57,14 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { chunk_bytes: 256, message_bytes_max: 1 << 24, answers_max: 64, answer_bytes_max: 64 << 20 }
+        Config {
+            chunk_bytes: 256,
+            window: 1,
+            wait_unit: Nanos(1),
+            message_bytes_max: 1 << 24,
+            answers_max: 64,
+            answer_bytes_max: 64 << 20,
+        }
     }
 }
 
@@ -84,12 +98,42 @@ pub struct Counters {
     pub stale: u64,
 }
 
+impl Counters {
+    /// All of them by name; refused requests apart, see [`refused`](Self::refused).
+    pub fn named(&self) -> [(&'static str, u64); 11] {
+        [
+            ("reads", self.reads),
+            ("modifies", self.modifies),
+            ("chunks", self.chunks),
+            ("writes", self.writes),
+            ("copies", self.copies),
+            ("malformed", self.malformed),
+            ("grants_unasked", self.grants_unasked),
+            ("gaps", self.gaps),
+            ("overflows", self.overflows),
+            ("restarts", self.restarts),
+            ("stale", self.stale),
+        ]
+    }
+}
+
+/// A chunk of an answer that was granted.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    to: u16,
+    id: u16,
+    offset: u32,
+    bytes: u32,
+}
+
 /// An answer that is being sent.
 #[derive(Clone, Debug)]
 struct Answer {
     status: Status,
     bytes: Vec<u8>,
     granted: u32,
+    /// When the last granted chunk may leave: later ones don't pass it.
+    release: Nanos,
 }
 
 /// State of a requester.
@@ -107,12 +151,12 @@ struct Requester {
 
 /// A memory node.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct Node<B = Vec<u8>> {
     config: Config,
-    regions: Vec<Region>,
+    regions: Vec<Region<B>>,
     requesters: BTreeMap<u16, Requester>,
-    /// The grant queue: requester, id, offset, bytes.
-    granted: VecDeque<(u16, u16, u32, u32)>,
+    /// The grant queue.
+    granted: Releases<Chunk>,
     /// Bytes of all answers that wait.
     answer_bytes: usize,
     counters: Counters,
@@ -125,11 +169,11 @@ const GRANTED_MAX: usize = 65_536;
 /// Earlier starts of a requester that a node remembers: messages from then are late duplicates.
 const EARLIER_MAX: usize = 8;
 
-impl Node {
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// A node with these regions. Errors: two overlap, or one extends beyond the last address.
-    pub fn new(config: Config, mut regions: Vec<Region>) -> Result<Node, String> {
+    pub fn new(config: Config, mut regions: Vec<Region<B>>) -> Result<Node<B>, String> {
         regions.sort_by_key(|region| region.start);
-        let end = |region: &Region| region.start.checked_add(region.bytes.len() as u64);
+        let end = |region: &Region<B>| region.start.checked_add(region.bytes.as_ref().len() as u64);
         for pair in regions.windows(2) {
             if end(&pair[0]).is_none_or(|end| end > pair[1].start) {
                 return Err(format!("regions at {:#x} and {:#x} overlap", pair[0].start, pair[1].start));
@@ -138,7 +182,7 @@ impl Node {
         if let Some(last) = regions.last().filter(|last| end(last).is_none()) {
             return Err(format!("the region at {:#x} has no room for its bytes", last.start));
         }
-        let (requesters, granted) = (BTreeMap::new(), VecDeque::new());
+        let (requesters, granted) = (BTreeMap::new(), Releases::new());
         Ok(Node { config, regions, requesters, granted, answer_bytes: 0, counters: Counters::default() })
     }
 
@@ -148,17 +192,17 @@ impl Node {
     }
 
     /// The regions with their current contents.
-    pub fn regions(&self) -> &[Region] {
+    pub fn regions(&self) -> &[Region<B>] {
         &self.regions
     }
 
-    /// Accepts a message of node `from`; `bytes` start after the EtherType.
-    pub fn handle_message(&mut self, from: u16, bytes: &[u8]) {
+    /// Accepts a message of node `from`; `bytes` start after the EtherType. Waits in it count from `arrived`.
+    pub fn handle_message(&mut self, from: u16, bytes: &[u8], arrived: Nanos) {
         let handled = match bytes.first().map(|first| Kind::of(*first)) {
-            Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes),
-            Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes),
+            Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes, arrived),
+            Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes, arrived),
             Some(Ok(Kind::Wreq)) => self.handle_write(from, bytes),
-            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes),
+            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, arrived),
             _ => None,
         };
         if handled.is_none() {
@@ -166,7 +210,7 @@ impl Node {
         }
     }
 
-    fn handle_read(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+    fn handle_read(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
         if !self.is_new(from, &message) {
             return Some(());
@@ -177,14 +221,14 @@ impl Node {
             true if self.answer_bytes + message.total as usize > self.config.answer_bytes_max => {
                 Err(Status::Busy)
             }
-            true => Ok(self.regions[nth].bytes[at..at + message.total as usize].to_vec()),
+            true => Ok(self.regions[nth].bytes.as_ref()[at..at + message.total as usize].to_vec()),
         });
         self.counters.reads += u64::from(found.is_ok());
-        self.answer(from, message.id, found);
+        self.answer(from, message.id, found, self.release(arrived, message.offset));
         Some(())
     }
 
-    fn handle_modify(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+    fn handle_modify(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
         let words = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
         if !self.is_new(from, &message) {
@@ -192,7 +236,8 @@ impl Node {
         }
         let done = self.modify(&message, words);
         self.counters.modifies += u64::from(done.is_ok());
-        self.answer(from, message.id, done.map(|old| old.to_be_bytes().to_vec()));
+        let done = done.map(|old| old.to_be_bytes().to_vec());
+        self.answer(from, message.id, done, self.release(arrived, message.offset));
         Some(())
     }
 
@@ -212,7 +257,7 @@ impl Node {
         for (operand, word) in operands.iter_mut().zip(words.chunks_exact(8)) {
             *operand = word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         }
-        let word = &mut region.bytes[at..at + WORD_BYTES as usize];
+        let word = &mut region.bytes.as_mut()[at..at + WORD_BYTES as usize];
         let old = word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         word.copy_from_slice(&opcode.apply(old, operands).to_be_bytes());
         Ok(old)
@@ -262,7 +307,7 @@ impl Node {
         let requester = self.requesters.entry(from).or_default();
         match placed {
             Some((nth, at)) => {
-                self.regions[nth].bytes[at..at + chunk.len()].copy_from_slice(chunk);
+                self.regions[nth].bytes.as_mut()[at..at + chunk.len()].copy_from_slice(chunk);
                 self.counters.chunks += 1;
                 if end == message.total {
                     self.counters.writes += 1;
@@ -280,25 +325,50 @@ impl Node {
         Some(())
     }
 
-    fn handle_grant(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+    fn handle_grant(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let grant = Control::parse(bytes).ok()?;
+        let (at, most) = (self.release(arrived, grant.wait), self.granted_at_once());
         let answer =
             self.requesters.get_mut(&from).and_then(|requester| requester.answers.get_mut(&grant.id));
         let answer = answer.filter(|_| grant.answer == 1);
-        let chunk = u32::from(self.config.chunk_bytes);
         match answer {
             Some(_) if self.granted.len() >= GRANTED_MAX => self.counters.overflows += 1,
             Some(answer)
                 if grant.offset == answer.granted
-                    && (1..=chunk).contains(&grant.bytes)
+                    && (1..=most).contains(&grant.bytes)
                     && grant.bytes <= answer.bytes.len() as u32 - answer.granted =>
             {
                 answer.granted += grant.bytes;
-                self.granted.push_back((from, grant.id, grant.offset, grant.bytes));
+                answer.release = at.max(answer.release);
+                let at = answer.release;
+                self.release_chunks(at, from, grant.id, grant.offset..grant.offset + grant.bytes);
             }
             _ => self.counters.grants_unasked += 1,
         }
         Some(())
+    }
+
+    /// When what is granted with a wait may leave.
+    fn release(&self, arrived: Nanos, wait: u32) -> Nanos {
+        arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(wait.into())))
+    }
+
+    /// Maximum bytes per grant.
+    fn granted_at_once(&self) -> u32 {
+        u32::from(self.config.chunk_bytes).saturating_mul(self.config.window)
+    }
+
+    /// Queues the chunks of a range of an answer; a single empty one if the range is empty.
+    fn release_chunks(&mut self, at: Nanos, to: u16, id: u16, range: Range<u32>) {
+        let mut offset = range.start;
+        loop {
+            let bytes = u32::from(self.config.chunk_bytes).min(range.end - offset);
+            self.granted.push(at, Chunk { to, id, offset, bytes });
+            offset += bytes;
+            if offset >= range.end {
+                return;
+            }
+        }
     }
 
     /// Whether a request was not seen before.
@@ -337,7 +407,7 @@ impl Node {
         }
         self.answer_bytes -= known.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
         *known = Requester { start, earlier, ..Requester::default() };
-        self.granted.retain(|(to, ..)| *to != from);
+        self.granted.retain(|chunk| chunk.to != from);
         self.counters.restarts += 1;
         true
     }
@@ -350,7 +420,7 @@ impl Node {
         let after = self.regions.partition_point(|region| region.start <= address);
         let nth = after.checked_sub(1).ok_or(Status::NoSuchAddress)?;
         let (region, at) = (&self.regions[nth], address - self.regions[nth].start);
-        if at.checked_add(bytes.into()).is_none_or(|end| end > region.bytes.len() as u64) {
+        if at.checked_add(bytes.into()).is_none_or(|end| end > region.bytes.as_ref().len() as u64) {
             return Err(Status::NoSuchAddress);
         }
         if region.key != message.key {
@@ -359,8 +429,8 @@ impl Node {
         Ok((nth, at as usize))
     }
 
-    /// Queues an answer, whose first chunk the request has granted. Refused requests get the NULL response.
-    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>) {
+    /// Queues an answer, whose first chunks the request has granted from `at` on. Refused requests get the NULL response.
+    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>, at: Nanos) {
         let (status, bytes) = match answer {
             Ok(bytes) => (Status::Done, bytes),
             Err(status) => {
@@ -372,25 +442,30 @@ impl Node {
             self.counters.overflows += 1;
             return;
         }
+        let granted = (bytes.len() as u32).min(self.granted_at_once());
         let answers = &mut self.requesters.entry(to).or_default().answers;
         if answers.len() >= self.config.answers_max {
             self.counters.overflows += 1;
             let forgotten = forget_oldest(answers, id);
             self.answer_bytes -= forgotten.as_ref().map_or(0, |(_, answer)| answer.bytes.len());
             self.granted
-                .retain(|(node, id, ..)| *node != to || forgotten.as_ref().is_none_or(|one| one.0 != *id));
+                .retain(|chunk| chunk.to != to || forgotten.as_ref().is_none_or(|one| one.0 != chunk.id));
         }
-        let granted = (bytes.len() as u32).min(self.config.chunk_bytes.into());
         self.answer_bytes += bytes.len();
-        let replaced = answers.insert(id, Answer { status, bytes, granted });
+        let replaced = answers.insert(id, Answer { status, bytes, granted, release: at });
         self.answer_bytes -= replaced.map_or(0, |answer| answer.bytes.len());
-        self.granted.push_back((to, id, 0, granted));
+        self.release_chunks(at, to, id, 0..granted);
     }
 
-    /// Writes the next message over `out`, and returns the node that it is for.
-    pub fn poll_message(&mut self, out: &mut Vec<u8>) -> Option<u16> {
+    /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.
+    pub fn next_message(&self) -> Option<Nanos> {
+        self.granted.next_at()
+    }
+
+    /// Writes the next message whose time has come over `out`, and returns the node that it is for.
+    pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         loop {
-            let (to, id, offset, bytes) = self.granted.pop_front()?;
+            let Chunk { to, id, offset, bytes } = self.granted.pop(now)?;
             let Some(requester) = self.requesters.get_mut(&to) else { continue };
             let (start, answers) = (requester.start, &mut requester.answers);
             // A request with the same id may have replaced its answer.

@@ -2,6 +2,7 @@
 
 pub mod compute;
 pub mod memory;
+mod release;
 #[cfg(test)]
 mod tests;
 mod window;

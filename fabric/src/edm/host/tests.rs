@@ -84,7 +84,7 @@ impl Rack {
         let (mut out, mut moved, now) = (Vec::new(), false, self.now());
         for node in 0..MEMORY {
             self.computes[usize::from(node)].handle_timeout(now);
-            while let Some(to) = self.computes[usize::from(node)].poll_message(&mut out) {
+            while let Some(to) = self.computes[usize::from(node)].poll_message(now, &mut out) {
                 assert_eq!(to, MEMORY);
                 moved = true;
                 for _ in 0..self.fate() {
@@ -99,7 +99,7 @@ impl Rack {
             moved = true;
             self.granted(&grant);
         }
-        while let Some(to) = self.memory.poll_message(&mut out) {
+        while let Some(to) = self.memory.poll_message(now, &mut out) {
             moved = true;
             for _ in 0..self.fate() {
                 self.computes[usize::from(to)].handle_message(MEMORY, &out, now);
@@ -113,7 +113,7 @@ impl Rack {
         let (source, destination) = if kind == Kind::Notify { (node, MEMORY) } else { (MEMORY, node) };
         let (id, total) = match kind {
             Kind::Notify => Control::parse(bytes).map(|notify| (notify.id, notify.bytes)).unwrap(),
-            Kind::Wreq => return self.memory.handle_message(node, bytes),
+            Kind::Wreq => return self.memory.handle_message(node, bytes, self.now()),
             _ => Message::parse(bytes).map(|request| (request.id, request.total)).unwrap(),
         };
         let kind = match kind {
@@ -130,19 +130,18 @@ impl Rack {
     fn granted(&mut self, grant: &scheduler::Grant) {
         let (demand, id) = (&grant.demand, grant.demand.token as u16);
         let answer = demand.kind.is_implicit();
-        let copies = self.fate();
+        let (copies, now) = (self.fate(), self.now());
         if answer && grant.is_first() {
             let request = self.held.remove(&(demand.destination, id)).unwrap();
-            (0..copies).for_each(|_| self.memory.handle_message(demand.destination, &request));
+            (0..copies).for_each(|_| self.memory.handle_message(demand.destination, &request, now));
             return;
         }
         let mut bytes = [0; Control::BYTES];
         let (kind, answer, offset) = (Kind::Grant as u8, u8::from(answer), grant.offset);
-        Control { version: VERSION, kind, answer, id, offset, bytes: grant.bytes }.emit(&mut bytes);
-        let now = self.now();
+        Control { version: VERSION, kind, answer, id, offset, bytes: grant.bytes, wait: 0 }.emit(&mut bytes);
         for _ in 0..copies {
             match answer {
-                1 => self.memory.handle_message(demand.destination, &bytes),
+                1 => self.memory.handle_message(demand.destination, &bytes, now),
                 _ => self.computes[usize::from(demand.source)].handle_message(MEMORY, &bytes, now),
             }
         }
@@ -237,7 +236,7 @@ fn rights_are_a_regions_own() {
         start: 0,
     };
     message.emit(&mut bytes);
-    node.handle_message(0, &bytes);
+    node.handle_message(0, &bytes, Nanos::ZERO);
     assert_eq!((node.regions()[0].bytes[0], node.counters().refused[Status::NotPermitted as usize]), (3, 1));
 }
 
@@ -250,7 +249,7 @@ fn without_an_answer_there_is_a_null_response_and_no_deadlock() {
     let tokens = requests.map(|request| node.handle_request(9, KEY, START, request, Nanos::ZERO).unwrap());
     let mut ended = BTreeMap::new();
     while let Some(at) = node.next_timeout() {
-        while node.poll_message(&mut out).is_some() {}
+        while node.poll_message(Nanos::ZERO, &mut out).is_some() {}
         node.handle_timeout(at);
         ended.extend(std::iter::from_fn(|| node.poll_completion()));
     }
@@ -268,7 +267,7 @@ fn a_late_copy_of_a_chunk_is_dropped() {
         let (version, kind) = (VERSION, Kind::Wreq as u8);
         Message { version, kind, code: 0, id: 4, key: 0, address: 0, total: 24, offset, bytes: 8, start: 0 }
             .emit(&mut bytes);
-        node.handle_message(0, &bytes);
+        node.handle_message(0, &bytes, Nanos::ZERO);
     }
     assert_eq!(node.regions()[0].bytes, [[1; 8], [2; 8], [3; 8]].concat());
     assert_eq!((node.counters().writes, node.counters().copies), (1, 2));
@@ -296,8 +295,8 @@ fn forgotten_answers_do_not_fill_a_node() {
             start: 0,
         }
         .emit(&mut bytes);
-        node.handle_message(0, &bytes);
-        assert_eq!(node.poll_message(&mut out), Some(0), "its first chunk");
+        node.handle_message(0, &bytes, Nanos::ZERO);
+        assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0), "its first chunk");
     }
     assert_eq!((node.counters().reads, node.counters().overflows), (1_000, 1_000 - 64));
 }
@@ -312,12 +311,12 @@ fn a_node_that_starts_again_is_served() {
         let mut compute = compute::Node::new(compute::Config::default(), start);
         compute.handle_request(0, 0, 0, Request::Write(vec![byte; 8]), Nanos::ZERO).unwrap();
         let (mut out, mut grant) = (Vec::new(), [0; Control::BYTES]);
-        compute.poll_message(&mut out);
+        compute.poll_message(Nanos::ZERO, &mut out);
         let kind = Kind::Grant as u8;
-        Control { version: VERSION, kind, answer: 0, id: 0, offset: 0, bytes: 8 }.emit(&mut grant);
+        Control { version: VERSION, kind, answer: 0, id: 0, offset: 0, bytes: 8, wait: 0 }.emit(&mut grant);
         compute.handle_message(0, &grant, Nanos::ZERO);
-        compute.poll_message(&mut out);
-        memory.handle_message(4, &out);
+        compute.poll_message(Nanos::ZERO, &mut out);
+        memory.handle_message(4, &out, Nanos::ZERO);
     };
     write(&mut memory, 11, 1);
     write(&mut memory, 11, 2);
@@ -341,7 +340,7 @@ fn what_waits_to_be_answered_is_bounded() {
         let (total, none) = (1_000, 0);
         Message { version, kind, code: 0, id, key: 0, address: 0, total, offset: 0, bytes: none, start: 0 }
             .emit(&mut bytes);
-        node.handle_message(from, &bytes);
+        node.handle_message(from, &bytes, Nanos::ZERO);
     };
     (0..3).for_each(|from| ask(&mut node, from, 0));
     assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (2, 1));
@@ -349,15 +348,107 @@ fn what_waits_to_be_answered_is_bounded() {
     let mut grant = [0; Control::BYTES];
     for offset in [256, 512, 768] {
         let (kind, bytes) = (Kind::Grant as u8, 256.min(1_000 - offset));
-        Control { version: VERSION, kind, answer: 1, id: 0, offset, bytes }.emit(&mut grant);
-        node.handle_message(0, &grant);
+        Control { version: VERSION, kind, answer: 1, id: 0, offset, bytes, wait: 0 }.emit(&mut grant);
+        node.handle_message(0, &grant, Nanos::ZERO);
     }
-    while node.poll_message(&mut out).is_some() {}
+    while node.poll_message(Nanos::ZERO, &mut out).is_some() {}
     ask(&mut node, 2, 1);
     assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (3, 1));
-    (100..2_000).for_each(|from| node.handle_message(from, &grant));
+    (100..2_000).for_each(|from| node.handle_message(from, &grant, Nanos::ZERO));
     ask(&mut node, 2_001, 0);
     assert_eq!((node.counters().grants_unasked, node.counters().overflows), (1_900, 0));
+}
+
+/// What a node sends until `now`: kind, id and offset of each message, and the bytes of its chunk.
+fn sent(node: &mut compute::Node, now: Nanos) -> Vec<(Kind, u16, u32, usize)> {
+    let mut out = Vec::new();
+    std::iter::from_fn(|| {
+        node.poll_message(now, &mut out)?;
+        let kind = Kind::of(out[0]).unwrap();
+        Some(match kind {
+            Kind::Notify => (kind, Control::parse(&out).unwrap().id, 0, 0),
+            _ => Message::parse(&out).map(|m| (kind, m.id, m.offset, out.len() - Message::BYTES)).unwrap(),
+        })
+    })
+    .collect()
+}
+
+fn grant(answer: u8, id: u16, offset: u32, bytes: u32, wait: u32) -> [u8; Control::BYTES] {
+    let mut frame = [0; Control::BYTES];
+    Control { version: VERSION, kind: Kind::Grant as u8, answer, id, offset, bytes, wait }.emit(&mut frame);
+    frame
+}
+
+/// A grant covers a window of chunks, and says when they may leave, in the switch's units. Earlier ones of others go first.
+#[test]
+fn chunks_leave_when_their_grants_say() {
+    let config = compute::Config { window: 4, wait_unit: Nanos(10), ..compute::Config::default() };
+    let mut node = compute::Node::new(config, 0);
+    for to in [8, 9] {
+        node.handle_request(to, KEY, START, Request::Write(vec![1; 1_300]), Nanos(1_000)).unwrap();
+    }
+    assert_eq!(sent(&mut node, Nanos(1_000)), [(Kind::Notify, 0, 0, 0); 2]);
+    assert_eq!(node.next_message(), None);
+    node.handle_message(8, &grant(0, 0, 0, 1_024, 50), Nanos(2_000));
+    node.handle_message(9, &grant(0, 0, 0, 1_025, 0), Nanos(2_000));
+    assert_eq!(node.counters().grants_unasked, 1, "more than a window");
+    node.handle_message(9, &grant(0, 0, 0, 300, 20), Nanos(2_000));
+    assert_eq!((node.next_message(), sent(&mut node, Nanos(2_199))), (Some(Nanos(2_200)), Vec::new()));
+    assert_eq!(sent(&mut node, Nanos(2_499)), [(Kind::Wreq, 0, 0, 256), (Kind::Wreq, 0, 256, 44)]);
+    let chunks = [0, 256, 512, 768].map(|offset| (Kind::Wreq, 0, offset, 256));
+    assert_eq!(sent(&mut node, Nanos(2_500)), chunks);
+    node.handle_message(8, &grant(0, 0, 1_024, 276, 0), Nanos(2_600));
+    assert_eq!(sent(&mut node, Nanos(2_600)), [(Kind::Wreq, 0, 1_024, 256), (Kind::Wreq, 0, 1_280, 20)]);
+    assert_eq!(node.poll_completion(), Some((0, Outcome::Sent)));
+}
+
+/// The same for answers: the request says when the first chunks may leave.
+#[test]
+fn answers_leave_when_requests_and_grants_say() {
+    let region =
+        Region { start: 0, bytes: vec![5; 2_000], key: 0, rights: Rights { read: true, write: true } };
+    let config = memory::Config { window: 2, wait_unit: Nanos(10), ..memory::Config::default() };
+    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    let (mut request, mut out) = (vec![0; Message::BYTES], Vec::new());
+    let (version, kind, offset) = (VERSION, Kind::Rreq as u8, 30);
+    Message { version, kind, code: 0, id: 3, key: 0, address: 0, total: 700, offset, bytes: 0, start: 0 }
+        .emit(&mut request);
+    node.handle_message(1, &request, Nanos(1_000));
+    node.handle_message(1, &grant(1, 3, 512, 188, 5), Nanos(1_100));
+    let mut sent = |node: &mut memory::Node, now| {
+        let mut offsets = Vec::new();
+        while node.poll_message(now, &mut out).is_some() {
+            offsets.push(Message::parse(&out).unwrap().offset);
+        }
+        offsets
+    };
+    assert_eq!(sent(&mut node, Nanos(1_299)), [], "chunks don't pass each other");
+    assert_eq!((node.next_message(), sent(&mut node, Nanos(1_300))), (Some(Nanos(1_300)), vec![0, 256, 512]));
+}
+
+/// The low bits of an id are a lane, and no two active messages of a class and a memory node share one.
+#[test]
+fn active_messages_have_lanes_of_their_own() {
+    let mut node = compute::Node::new(compute::Config::default(), 0);
+    for _ in 0..6 {
+        node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO).unwrap();
+    }
+    let ids = |node: &mut compute::Node| -> Vec<u16> {
+        sent(node, Nanos::ZERO).into_iter().map(|(_, id, ..)| id).collect()
+    };
+    assert_eq!(ids(&mut node), [0, 1, 2]);
+    let answer = |node: &mut compute::Node, id| {
+        let mut bytes = vec![0; Message::BYTES + 8];
+        let (version, kind) = (VERSION, Kind::Rres as u8);
+        Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
+            .emit(&mut bytes);
+        node.handle_message(9, &bytes, Nanos::ZERO);
+    };
+    answer(&mut node, 1);
+    assert_eq!(ids(&mut node), [5], "3 is no lane, 4 has that of 0");
+    answer(&mut node, 5);
+    answer(&mut node, 2);
+    assert_eq!(ids(&mut node), [9, 10]);
 }
 
 proptest! {
@@ -437,10 +528,10 @@ proptest! {
             // Small numbers, so that some of it means something.
             bytes.iter_mut().skip(2).for_each(|byte| *byte &= 3);
             let _ = compute.handle_request(from, 0, 0, Request::Write(vec![1; 700]), Nanos::ZERO);
-            memory.handle_message(from, &bytes);
+            memory.handle_message(from, &bytes, Nanos::ZERO);
             compute.handle_message(from, &bytes, Nanos::ZERO);
-            while memory.poll_message(&mut out).is_some() {}
-            while compute.poll_message(&mut out).is_some() {}
+            while memory.poll_message(Nanos::MAX, &mut out).is_some() {}
+            while compute.poll_message(Nanos::MAX, &mut out).is_some() {}
             while compute.poll_completion().is_some() {}
         }
     }

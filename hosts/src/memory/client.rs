@@ -1,0 +1,181 @@
+//! A compute node in the thread that asks.
+
+use super::operation::{self, Error, Operation, Remote, operations, word};
+use super::port::{Port, PortConfig, PortError, PortStats};
+use p4rack_fabric::edm::host::compute::{Config, Counters, Node};
+use p4rack_netdev::{Poller, clock};
+use p4rack_wire::Nanos;
+use p4rack_wire::edm::Opcode;
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+
+/// Maximum operations that were accepted and not collected.
+const OPEN_MAX: usize = 65_536;
+
+/// Parameters of a client.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// Its link.
+    pub port: PortConfig,
+    /// Its node: chunks, limits, the time after which an operation is unknown.
+    pub node: Config,
+}
+
+/// Names an operation that was accepted, until its result is collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+/// The result of an operation: the bytes read, the old word of an atomic operation (big-endian), nothing of a write.
+pub(super) type Done = Result<Vec<u8>, Error>;
+
+/// A compute node, run by whoever calls it.
+///
+/// Operations go out when they are submitted; everything else happens within [`poll`](Self::poll), [`wait`](Self::wait) and the
+/// operations that wait. Between calls nothing happens: an answer waits in the socket.
+#[derive(Debug)]
+pub struct Client {
+    port: Port,
+    node: Node,
+    poller: Poller,
+    link: usize,
+    open: usize,
+    /// Results that nobody has asked for yet.
+    done: BTreeMap<Ticket, Done>,
+}
+
+impl Client {
+    /// Opens the link in the calling thread's network namespace.
+    ///
+    /// Errors: there is no such interface, no permission, or another program on this host runs a node on it.
+    pub fn open(config: ClientConfig) -> Result<Client, PortError> {
+        let port = Port::open(config.port)?;
+        let mut poller = Poller::new();
+        let link = poller.add(&port).map_err(PortError::Wait)?;
+        // Memory nodes tell by this number that ids start anew.
+        let start = (clock::wall_ns() >> 16) as u16;
+        let node = Node::new(config.node, start);
+        Ok(Client { port, node, poller, link, open: 0, done: BTreeMap::new() })
+    }
+
+    /// Accepts an operation and sends what may be sent of it.
+    ///
+    /// Errors: no such node, a bad length, or too many wait.
+    pub fn submit(&mut self, operation: Operation) -> Result<Ticket, Error> {
+        let ticket = self.accept(operation)?;
+        self.drain(clock::now());
+        Ok(ticket)
+    }
+
+    fn accept(&mut self, operation: Operation) -> Result<Ticket, Error> {
+        let Operation { remote: Remote { node, key }, address, request } = operation;
+        let config = self.port.config();
+        if usize::from(node) >= config.nodes.len() || node == config.own {
+            return Err(Error::NoSuchNode(node));
+        }
+        if self.open >= OPEN_MAX {
+            return Err(Error::Full);
+        }
+        let ticket = self.node.handle_request(node, key, address, request, clock::now())?;
+        self.open += 1;
+        Ok(Ticket(ticket))
+    }
+
+    /// The next result, in the order in which operations end. `None` when `until` has passed, or if no operation is open.
+    ///
+    /// Errors: the link is gone.
+    pub fn poll(&mut self, until: Option<Nanos>) -> Result<Option<(Ticket, Done)>, Error> {
+        loop {
+            if let Some(done) = self.take_done() {
+                return Ok(Some(done));
+            }
+            if self.open == 0 || until.is_some_and(|until| until <= clock::now()) {
+                return Ok(None);
+            }
+            self.turn(until)?;
+        }
+    }
+
+    /// Waits for the result of an operation.
+    ///
+    /// Errors: those of the operation; [`Error::Unknown`] too if its result was collected before.
+    pub fn wait(&mut self, ticket: Ticket) -> Done {
+        loop {
+            if let Some(done) = self.done.remove(&ticket) {
+                self.open -= 1;
+                return done;
+            }
+            if self.open == self.done.len() {
+                return Err(Error::Unknown);
+            }
+            self.turn(None)?;
+        }
+    }
+
+    /// Does one operation.
+    pub fn run(&mut self, operation: Operation) -> Done {
+        let ticket = self.submit(operation)?;
+        self.wait(ticket)
+    }
+
+    /// Does several operations at the same time. The results are in the order of the operations.
+    pub fn batch(&mut self, operations: impl IntoIterator<Item = Operation>) -> Vec<Done> {
+        let tickets: Vec<_> = operations.into_iter().map(|operation| self.accept(operation)).collect();
+        self.drain(clock::now());
+        tickets.into_iter().map(|ticket| self.wait(ticket?)).collect()
+    }
+
+    /// Waits for something to happen, at most until then, and handles it.
+    pub(super) fn turn(&mut self, until: Option<Nanos>) -> Result<(), PortError> {
+        let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
+        let due = [self.node.next_timeout(), sends, until].into_iter().flatten().min();
+        self.poller.wait(due).map_err(PortError::Wait)?;
+        // Answers first: one that came in time must not end as a timeout because this thread is late.
+        if self.poller.ready(self.link) {
+            let node = &mut self.node;
+            self.port.receive(|from, message, at| node.handle_message(from, message, at))?;
+        }
+        let now = clock::now();
+        if self.node.next_timeout().is_some_and(|due| due <= now) {
+            self.node.handle_timeout(now);
+        }
+        self.drain(now);
+        Ok(())
+    }
+
+    fn drain(&mut self, now: Nanos) {
+        let node = &mut self.node;
+        self.port.drain(now, |now, out| node.poll_message(now, out));
+        while let Some((ticket, outcome)) = self.node.poll_completion() {
+            self.done.insert(Ticket(ticket), operation::result(outcome));
+        }
+    }
+
+    /// A result that is there already.
+    pub(super) fn take_done(&mut self) -> Option<(Ticket, Done)> {
+        let done = self.done.pop_first()?;
+        self.open -= 1;
+        Some(done)
+    }
+
+    /// Adds a descriptor that ends [`turn`](Self::turn) when it has input.
+    pub(super) fn also_wait_for(&mut self, fd: impl AsFd) -> Result<(), PortError> {
+        self.poller.add(fd).map(drop).map_err(PortError::Wait)
+    }
+
+    /// Operations that were accepted and not collected.
+    pub fn open_operations(&self) -> usize {
+        self.open
+    }
+
+    /// Counters of the node.
+    pub fn counters(&self) -> &Counters {
+        self.node.counters()
+    }
+
+    /// Counters of the link.
+    pub fn port_stats(&mut self) -> PortStats {
+        self.port.stats()
+    }
+}
+
+operations!(Client: [] (self: &mut Self) |operation| self.run(operation));

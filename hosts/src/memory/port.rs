@@ -1,0 +1,180 @@
+//! EDM's messages as frames on a link.
+
+use p4rack_netdev::packet::{Frames, Options};
+use p4rack_netdev::{Links, PacketSocket, packet};
+use p4rack_wire::edm::{Kind, PCP_CONTROL, PCP_DATA};
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How far a late driver catches up with its link.
+const CATCH_UP: Nanos = Nanos::from_millis(1);
+
+/// Where a node is attached, and who else there is.
+#[derive(Clone, Debug)]
+pub struct PortConfig {
+    /// Interface to the rack. The host's agent may use it as well: only frames of `ether_type` come here.
+    pub interface: String,
+    /// EtherType of EDM.
+    pub ether_type: EtherType,
+    /// Rate of the link, which frames are paced to: a veth has none of its own.
+    pub rate_bps: u64,
+    /// Addresses of all nodes of the rack. A node's number is its position.
+    pub nodes: Vec<MacAddr>,
+    /// Number of this node.
+    pub own: u16,
+}
+
+/// Why a node did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The interface can't be used.
+    #[error(transparent)]
+    Device(#[from] p4rack_netdev::Error),
+    /// The number of this node is none of the rack's.
+    #[error("node {0} is none of the rack's {1}")]
+    NoSuchNode(u16, usize),
+    /// The interface disappeared.
+    #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
+    Gone(String),
+    /// Waiting for frames failed.
+    #[error("waiting for packets: {0}")]
+    Wait(io::Error),
+}
+
+/// Counters of a port; the node and the kernel have their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortStats {
+    /// Frames that are not for this node, or of a sender that is none of the rack's.
+    pub foreign: u64,
+    /// Frames too short for their headers.
+    pub malformed: u64,
+    /// Errors while reading the link.
+    pub read_errors: u64,
+    /// Counters of the socket. What the kernel dropped is among them.
+    pub socket: packet::Stats,
+}
+
+/// A node's link.
+#[derive(Debug)]
+pub(super) struct Port {
+    config: PortConfig,
+    socket: PacketSocket,
+    links: Links,
+    /// Addresses with their nodes, sorted.
+    numbers: Vec<(MacAddr, u16)>,
+    rate: WireRate,
+    free_at: Nanos,
+    stats: PortStats,
+    message: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl Port {
+    /// Opens the interface in the calling thread's network namespace. It must be up.
+    pub fn open(config: PortConfig) -> Result<Port, PortError> {
+        if usize::from(config.own) >= config.nodes.len() {
+            return Err(PortError::NoSuchNode(config.own, config.nodes.len()));
+        }
+        let links = Links::open()?;
+        let options = Options { frames: Frames::Only(config.ether_type), ..Options::default() };
+        let socket = PacketSocket::open(&config.interface, &options)?;
+        let mut numbers: Vec<_> = config.nodes.iter().copied().zip(0..).collect();
+        numbers.sort_unstable();
+        let rate = WireRate::new(config.rate_bps);
+        let (message, frame) = (Vec::with_capacity(packet::MAX_FRAME), Vec::with_capacity(packet::MAX_FRAME));
+        let (free_at, stats) = (Nanos::ZERO, PortStats::default());
+        Ok(Port { config, socket, links, numbers, rate, free_at, stats, message, frame })
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &PortConfig {
+        &self.config
+    }
+
+    /// Reads what has come, at most a batch, and hands over each message with the number of its sender and its time of arrival.
+    pub fn receive(&mut self, mut message: impl FnMut(u16, &[u8], Nanos)) -> Result<(), PortError> {
+        let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)], self.config.ether_type);
+        let (numbers, stats) = (&self.numbers, &mut self.stats);
+        let read = self.socket.receive(|frame, at| match parse(frame, ether_type) {
+            None => stats.malformed += 1,
+            Some((ethernet, _)) if ethernet.dst != own => stats.foreign += 1,
+            Some((ethernet, bytes)) => {
+                match numbers.binary_search_by_key(&ethernet.src, |(address, _)| *address) {
+                    Ok(nth) => message(numbers[nth].1, bytes, at),
+                    Err(_) => stats.foreign += 1,
+                }
+            }
+        });
+        match read {
+            Ok(_) => Ok(()),
+            // A link that is down comes back; one that is gone does not.
+            Err(_) if self.links.exists(&self.config.interface) => {
+                self.stats.read_errors += 1;
+                Ok(())
+            }
+            Err(_) => Err(PortError::Gone(self.config.interface.clone())),
+        }
+    }
+
+    /// When the link is free for the next frame.
+    pub fn free_at(&self) -> Nanos {
+        self.free_at
+    }
+
+    /// Sends what `next` writes over its buffer and returns the receiver of, until it has nothing or the link is busy.
+    pub fn drain(&mut self, now: Nanos, mut next: impl FnMut(Nanos, &mut Vec<u8>) -> Option<u16>) {
+        let mut message = std::mem::take(&mut self.message);
+        while self.free_at <= now
+            && let Some(to) = next(now, &mut message)
+        {
+            self.send(to, &message, now);
+        }
+        self.message = message;
+        self.socket.flush();
+    }
+
+    fn send(&mut self, to: u16, message: &[u8], now: Nanos) {
+        let (Some(dst), Some(first)) = (self.config.nodes.get(usize::from(to)), message.first()) else {
+            return;
+        };
+        let data = matches!(Kind::of(*first), Ok(Kind::Wreq | Kind::Rres));
+        let pcp = if data { PCP_DATA } else { PCP_CONTROL };
+        let src = self.config.nodes[usize::from(self.config.own)];
+        self.frame.clear();
+        self.frame.resize(Ethernet::BYTES + Vlan::BYTES, 0);
+        Ethernet { dst: *dst, src, ether_type: EtherType::VLAN }.emit(&mut self.frame);
+        Vlan { pcp, dei: false, vid: 0, ether_type: self.config.ether_type }
+            .emit(&mut self.frame[Ethernet::BYTES..]);
+        self.frame.extend_from_slice(message);
+        let length = self.frame.len().max(overhead::MIN_FRAME as usize);
+        self.frame.resize(length, 0);
+        let start = self.free_at.max(now.saturating_sub(CATCH_UP));
+        self.free_at = start.saturating_add(self.rate.time(overhead::wire_bytes(length as u64)));
+        self.socket.send(&mut self.frame);
+    }
+
+    /// Its counters.
+    pub fn stats(&mut self) -> PortStats {
+        PortStats { socket: self.socket.stats(), ..self.stats }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The Ethernet header, and what follows the EtherType, with a tag or without.
+fn parse(frame: &[u8], ether_type: EtherType) -> Option<(Ethernet, &[u8])> {
+    let ethernet = Ethernet::parse(frame).ok()?;
+    let rest = &frame[Ethernet::BYTES..];
+    if ethernet.ether_type == ether_type {
+        return Some((ethernet, rest));
+    }
+    let tag = Vlan::parse(rest).ok().filter(|tag| tag.ether_type == ether_type);
+    tag.filter(|_| ethernet.ether_type == EtherType::VLAN).map(|_| (ethernet, &rest[Vlan::BYTES..]))
+}

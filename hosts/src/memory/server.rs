@@ -1,0 +1,172 @@
+//! A memory node on a link.
+
+use super::port::{Port, PortConfig, PortError, PortStats};
+use crate::metrics::Page;
+use p4rack_fabric::edm::host::memory::{Config, Node, Region};
+use p4rack_netdev::exporter::Exposition;
+use p4rack_netdev::sched::{self, Granted};
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_netdev::{Poller, clock, file};
+use p4rack_wire::Nanos;
+use p4rack_wire::edm::Status;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Real-time priority: that of a host's agent.
+const FIFO_PRIORITY: i32 = 20;
+
+/// Configuration of a memory node.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Name of the host, for reports.
+    pub name: String,
+    /// Its link.
+    pub port: PortConfig,
+    /// Its node: chunks and limits.
+    pub node: Config,
+    /// File to which statistics are written at the end and on SIGUSR1.
+    pub stats_file: Option<PathBuf>,
+    /// Address at which to serve metrics for Prometheus.
+    pub metrics_addr: Option<SocketAddr>,
+}
+
+/// Why a memory node did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The link failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// Regions overlap, or extend beyond the last address.
+    #[error("{0}")]
+    Regions(String),
+    /// The metrics cannot be served.
+    #[error("serving metrics at {0}: {1}")]
+    Metrics(SocketAddr, io::Error),
+    /// The statistics cannot be written.
+    #[error("writing statistics to {0}: {1}")]
+    Stats(PathBuf, io::Error),
+}
+
+/// Statistics of a memory node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// Name of the host.
+    pub host: String,
+    /// How long the node has been running.
+    pub running_ns: u64,
+    /// Processor time of its thread.
+    pub cpu_ns: u64,
+    /// Scheduling that the kernel granted; `None` before the loop starts.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub scheduling: Option<Granted>,
+    /// Events of the node by name.
+    pub counters: BTreeMap<String, u64>,
+    /// Refused requests by reason, including zeros.
+    pub refused: BTreeMap<String, u64>,
+    /// The link.
+    pub port: PortStats,
+}
+
+/// A memory node that offers regions.
+#[derive(Debug)]
+pub struct Server<B> {
+    config: ServerConfig,
+    node: Node<B>,
+    port: Port,
+    metrics: Option<Page>,
+    started: Nanos,
+    granted: Option<Granted>,
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
+    /// Opens the link in the calling thread's network namespace.
+    ///
+    /// Errors: there is no such interface, no permission, another program on this host runs a node on it; regions overlap.
+    pub fn open(config: ServerConfig, regions: Vec<Region<B>>) -> Result<Server<B>, ServerError> {
+        let node = Node::new(config.node.clone(), regions).map_err(ServerError::Regions)?;
+        let port = Port::open(config.port.clone())?;
+        let serve = |addr| Page::serve(addr).map_err(|error| ServerError::Metrics(addr, error));
+        let metrics = config.metrics_addr.map(serve).transpose()?;
+        Ok(Server { config, node, port, metrics, started: clock::now(), granted: None })
+    }
+
+    /// Serves on the calling thread until SIGTERM or SIGINT, with real-time priority if permitted, then writes the statistics.
+    pub fn run(mut self, signals: &Signals) -> Result<(), ServerError> {
+        let granted = *self.granted.insert(sched::prompt(FIFO_PRIORITY));
+        tracing::info!(host = self.config.name, %granted, "memory node");
+        let ended = self.serve(signals);
+        let written = self.write_stats();
+        ended.and(written)
+    }
+
+    fn serve(&mut self, signals: &Signals) -> Result<(), ServerError> {
+        let mut poller = Poller::new();
+        let link = poller.add(&self.port).map_err(PortError::Wait)?;
+        let ends = poller.add(signals).map_err(PortError::Wait)?;
+        loop {
+            let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
+            let page = self.metrics.as_ref().map(Page::due);
+            poller.wait(sends.into_iter().chain(page).min()).map_err(PortError::Wait)?;
+            if poller.ready(link) {
+                let node = &mut self.node;
+                self.port.receive(|from, message, at| node.handle_message(from, message, at))?;
+            }
+            let (node, now) = (&mut self.node, clock::now());
+            self.port.drain(now, |now, out| node.poll_message(now, out));
+            if let Some(page) = &mut self.metrics {
+                page.update(now, || exposition(&self.config.name, &self.node));
+            }
+            if poller.ready(ends) {
+                match signals.next() {
+                    Some(Signal::End) => return Ok(()),
+                    Some(Signal::Report) => self.write_stats()?,
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// The regions with their current contents.
+    pub fn regions(&self) -> &[Region<B>] {
+        self.node.regions()
+    }
+
+    fn write_stats(&mut self) -> Result<(), ServerError> {
+        let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
+        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+        let report = ServerReport {
+            host: self.config.name.clone(),
+            running_ns: clock::now().saturating_sub(self.started).0,
+            cpu_ns: clock::thread_cpu().0,
+            scheduling: self.granted,
+            counters: self.node.counters().named().into_iter().map(named).collect(),
+            refused: refused(&self.node).into_iter().map(named).collect(),
+            port: self.port.stats(),
+        };
+        file::write_json(&path, &report).map_err(|error| ServerError::Stats(path, error))
+    }
+}
+
+/// Refused requests by reason.
+fn refused<B: AsRef<[u8]> + AsMut<[u8]>>(node: &Node<B>) -> Vec<(&'static str, u64)> {
+    let reasons = Status::ALL.into_iter().filter(|status| *status != Status::Done);
+    reasons.map(|status| (status.name(), node.counters().refused[status as usize])).collect()
+}
+
+fn exposition<B: AsRef<[u8]> + AsMut<[u8]>>(host: &str, node: &Node<B>) -> String {
+    let mut text = Exposition::default();
+    let mut family = |name: &str, label: &str, help: &str, values: Vec<(&'static str, u64)>| {
+        text.family(name, help, "counter");
+        for (what, count) in values {
+            text.sample(name, &[("host", host), (label, what)], count as f64);
+        }
+    };
+    let named = node.counters().named().to_vec();
+    family("p4rack_memory_events_total", "event", "Events of the memory node", named);
+    let help = "Requests refused, by reason";
+    family("p4rack_memory_refused_total", "reason", help, refused(node));
+    text.into_string()
+}

@@ -1,0 +1,121 @@
+//! Bytes that outlive or exceed a vector: a file's contents, or fresh pages that are taken when they are touched.
+
+use crate::Error;
+use crate::error::Context;
+use crate::mapping::Mapping;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// Mapped bytes, readable and writable.
+///
+/// Those of a file are the file's: what is written to them is in the file, for other processes as well, whether or not this
+/// process ends in order. The file is locked against other p4rack processes for as long. Nobody may cut it off meanwhile.
+#[derive(Debug)]
+pub struct Pages {
+    mapping: Mapping,
+    /// Holds the lock.
+    _file: Option<File>,
+}
+
+impl Pages {
+    /// Fresh pages, filled with zeros. Errors: none, or more than the system has.
+    pub fn fresh(bytes: u64) -> Result<Pages, Error> {
+        let what = || format!("taking {bytes} bytes of memory");
+        let mapping = Mapping::on_demand(None, length(bytes).context(what)?).context(what)?;
+        Ok(Pages { mapping, _file: None })
+    }
+
+    /// The contents of a file. If there is none, one of `create_bytes` zeros is made.
+    ///
+    /// Errors: it is neither there nor to be made, has another length than `create_bytes`, is empty, or is locked.
+    pub fn file(path: &Path, create_bytes: Option<u64>) -> Result<Pages, Error> {
+        let what = || format!("opening {}", path.display());
+        let wrong = |why: String, help: &str| {
+            Err(Error::new(what(), io::Error::new(io::ErrorKind::InvalidInput, why)).help(help))
+        };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let file = options.create(create_bytes.is_some()).open(path).context(what).map_err(|error| {
+            match error.source.kind() {
+                io::ErrorKind::NotFound if create_bytes.is_none() => error.help("give its size to make it"),
+                _ => error,
+            }
+        })?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return wrong("another process serves it".to_owned(), "end that one, or name another file");
+            }
+            Err(TryLockError::Error(error)) => return Err(error).context(what),
+        }
+        let there = file.metadata().context(what)?.len();
+        let bytes = match create_bytes {
+            Some(bytes) if there == 0 => {
+                file.set_len(bytes).context(what)?;
+                bytes
+            }
+            Some(bytes) if there != bytes => {
+                let why = format!("it has {there} bytes, not {bytes}");
+                return wrong(why, "leave the size away to take the file as it is");
+            }
+            _ => there,
+        };
+        let mapping = Mapping::on_demand(Some(file.as_fd()), length(bytes).context(what)?).context(what)?;
+        Ok(Pages { mapping, _file: Some(file) })
+    }
+}
+
+fn length(bytes: u64) -> io::Result<usize> {
+    let fits = usize::try_from(bytes).ok().filter(|bytes| *bytes > 0 && *bytes <= isize::MAX as usize);
+    fits.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{bytes} bytes can't be mapped")))
+}
+
+impl AsRef<[u8]> for Pages {
+    fn as_ref(&self) -> &[u8] {
+        self.mapping.bytes()
+    }
+}
+
+impl AsMut<[u8]> for Pages {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.mapping.bytes_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("region");
+        let error = Pages::file(&path, None).unwrap_err().to_string();
+        assert!(error.contains("region") && error.contains("size"), "{error}");
+        let mut pages = Pages::file(&path, Some(5_000)).unwrap();
+        assert_eq!(pages.as_ref(), vec![0; 5_000]);
+        pages.as_mut()[4_999] = 7;
+        assert_eq!(std::fs::read(&path).unwrap()[4_999], 7);
+        let error = Pages::file(&path, None).unwrap_err().to_string();
+        assert!(error.contains("another process"), "{error}");
+        drop(pages);
+        let error = Pages::file(&path, Some(4_096)).unwrap_err().to_string();
+        assert!(error.contains("5000 bytes, not 4096"), "{error}");
+        assert_eq!(Pages::file(&path, None).unwrap().as_ref()[4_999], 7);
+        std::fs::write(&path, "").unwrap();
+        assert!(Pages::file(&path, None).is_err());
+    }
+
+    #[test]
+    fn fresh_pages_are_zero_and_there_are_not_endlessly_many() {
+        let mut pages = Pages::fresh(10).unwrap();
+        pages.as_mut()[9] = 1;
+        assert_eq!(pages.as_ref(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        for bytes in [0, u64::MAX, 1 << 62] {
+            let error = Pages::fresh(bytes).unwrap_err().to_string();
+            assert!(error.contains(&bytes.to_string()), "{error}");
+        }
+    }
+}
