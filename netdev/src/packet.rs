@@ -80,7 +80,7 @@ pub enum Frames {
     All,
     /// All but those with this EtherType, tagged or not, which other sockets of this machine take. Takes the interface too.
     Except(EtherType),
-    /// Those with this EtherType, tagged or not. Takes only these.
+    /// Those with this EtherType, tagged or not; the kernel keeps the tag. Takes only these.
     Only(EtherType),
 }
 

@@ -4,9 +4,9 @@
 
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::NetNs;
-use p4rack_netdev::packet::{self, Io, Options};
+use p4rack_netdev::packet::{self, Frames, Io, Options};
 use p4rack_netdev::{Links, PacketSocket, Poller, checksum, clock};
-use p4rack_wire::{MacAddr, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
@@ -288,5 +288,32 @@ fn jumbo_frames_pass_or_are_refused_by_name() {
         left.send(&mut sent.clone());
         left.flush();
         assert!(collect(&mut right, 1).iter().map(|(frame, _)| frame).eq([&sent]), "{io}");
+    });
+}
+
+/// Two programs share an interface: one takes an EtherType, tagged or not, the other one everything else.
+#[test]
+fn an_ether_type_goes_to_who_asked_for_it_and_to_nobody_else() {
+    each(|io, a, b| {
+        let only = Options { io, frames: Frames::Only(EtherType(0x88b6)), ..Options::default() };
+        if io != Io::Packet {
+            let refused = b.run(|| PacketSocket::open("right", &only).map(drop)).unwrap().unwrap_err();
+            assert!(refused.to_string().contains("takes all frames"), "{refused}");
+            return;
+        }
+        let except = Options { frames: Frames::Except(EtherType(0x88b6)), ..only };
+        let (mut one, mut rest) = (open_with(b, "right", only), open_with(b, "right", except));
+        assert!(b.run(|| PacketSocket::open("right", &only).map(drop)).unwrap().is_err(), "it is taken");
+        let mut sender = open(a, "left", io);
+        let kinds = [(None, 0x88b6), (Some(0xe000), 0x88b6), (None, 0x88b5), (Some(0xa002), 0x88b5)];
+        let frames = kinds.map(|(tag, ether_type)| frame(tag, ether_type, 7, 100));
+        frames.iter().for_each(|frame| sender.send(&mut frame.clone()));
+        sender.flush();
+        let bytes = |socket: &mut PacketSocket| -> Vec<Vec<u8>> {
+            collect(socket, 3).into_iter().map(|(frame, _)| frame).collect()
+        };
+        let untagged = [&frames[1][..12], &frames[1][16..]].concat();
+        assert_eq!(bytes(&mut one), [frames[0].clone(), untagged]);
+        assert_eq!(bytes(&mut rest), frames[2..]);
     });
 }
