@@ -349,8 +349,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// When what is granted with a wait may leave.
-    fn release(&self, arrived: Nanos, wait: u32) -> Nanos {
-        arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(wait.into())))
+    fn release(&self, arrived: Nanos, units: u32) -> Nanos {
+        arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(units.into())))
     }
 
     /// Maximum bytes per grant.
