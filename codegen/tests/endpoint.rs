@@ -14,7 +14,7 @@ fn example(name: &str) -> Rack {
 fn machines_of_all_examples_work() {
     for name in ["two-hosts.toml", "pl2-incast.toml"] {
         let rack = example(name);
-        for scheme in Scheme::all() {
+        for scheme in [Scheme::L2, Scheme::PL2_COUNTER, Scheme::PL2_CLOCK] {
             for host in &rack.hosts {
                 let Ok(config) = endpoint_config(&rack, host, scheme) else {
                     assert!(rack.protocols.is_empty() && scheme != Scheme::L2, "{name} {scheme}");

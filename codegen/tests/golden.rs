@@ -16,12 +16,16 @@ fn generated() -> Vec<(PathBuf, String)> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
+    let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
-    let of_v1model =
-        Scheme::all().into_iter().map(|scheme| (&rack, scheme)).chain([(&breakout, Scheme::PL2_CLOCK)]);
+    let of_v1model = schemes(&rack)
+        .into_iter()
+        .map(|scheme| (&rack, scheme))
+        .chain([(&breakout, Scheme::PL2_CLOCK)])
+        .chain(schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme)));
     let of_tofino = [Arch::Tna, Arch::T2na]
         .into_iter()
-        .flat_map(|arch| Scheme::all().into_iter().map(move |scheme| (scheme, arch)))
+        .flat_map(|arch| schemes(&rack).into_iter().map(move |scheme| (scheme, arch)))
         .map(|(scheme, arch)| (&rack, scheme, arch));
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
     for (rack, scheme, arch) in racks {
@@ -39,6 +43,38 @@ fn generated() -> Vec<(PathBuf, String)> {
     }
     files
 }
+
+/// The schemes that a rack can run, but for those of several protocols.
+fn schemes(rack: &Rack) -> Vec<Scheme> {
+    Scheme::all().into_iter().filter(|scheme| rack.under(*scheme).is_ok()).collect()
+}
+
+/// A host, a memory node, and one that is both and slower.
+const MEMORY: &str = r#"
+name = "memory"
+[switch]
+port_rate = "100 Gb/s"
+[edm]
+mode = "timed"
+memory = ["b", "c"]
+chunk_bytes = 256
+[[host]]
+name = "a"
+port = 1
+mac = "02:00:00:00:00:01"
+ip = "10.0.0.1/24"
+[[host]]
+name = "b"
+port = 2
+mac = "02:00:00:00:00:02"
+ip = "10.0.0.2/24"
+[[host]]
+name = "c"
+port = 3
+mac = "02:00:00:00:00:03"
+ip = "10.0.0.3/24"
+rate = "25 Gb/s"
+"#;
 
 /// Two links behind one port.
 const BREAKOUT: &str = r#"
@@ -161,7 +197,7 @@ fn what_tofino_can_not_do_is_refused_by_name() {
 fn tofinos_programs_differ_in_little() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
     let rack = Rack::load(example).unwrap();
-    for scheme in Scheme::all() {
+    for scheme in schemes(&rack) {
         let [one, two] = [Arch::Tna, Arch::T2na].map(|arch| generate(&rack, scheme, arch).unwrap().p4);
         let as_two = one
             .replace("#include <tna.p4>", "#include <t2na.p4>")

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Architectures with a folder of templates, where their declarations are, and the rooms of templates that they serve.
 const ARCHITECTURES: &[(&str, &[&str], &[&str])] = &[
-    ("v1model", &["v1model.p4"], &["shared", "l2", "pl2", "pl2/registers"]),
+    ("v1model", &["v1model.p4"], &["shared", "l2", "pl2", "pl2/registers", "edm", "edm/registers"]),
     (
         "tna",
         &["tna/tofino1_base.p4", "tna/tofino_metadata.p4", "tna/tofino_externs.p4"],
@@ -34,6 +34,7 @@ const COMMON: &[&str] = &[
     "meta",
     "int",
     "op",
+    "result",
     "size",
     "value",
     "egress_port",

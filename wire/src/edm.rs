@@ -7,10 +7,18 @@
 //! RREQ:                     Ethernet | 802.1Q (PCP 7) | Message
 //! RMWREQ:                   Ethernet | 802.1Q (PCP 7) | Message | operands
 //! WREQ, RRES (one chunk):   Ethernet | 802.1Q (PCP 5) | Message | bytes
+//! management:               Ethernet | Management, CPU port only
 //! ```
 //!
-//! A read or atomic request is the demand for its answer, and on its way to the memory node the grant for the first chunk. The
+//! A read or atomic request is the demand for its answer, and on its way to the memory node the grant for its first bytes. The
 //! size in a header counts, not the frame's: short frames are padded.
+//!
+//! Grants of a switch that keeps clocks say how long to wait before the granted bytes are sent, counted from the grant's
+//! arrival. The first one covers a window of chunks; each frame of a message that passes the switch brings about the grant of
+//! the chunk behind its window. All frames of a message but its last carry a full chunk.
+//!
+//! The low bits of an id are the message's **lane**: a pair has few, for writes and for requests each, and a lane has one
+//! message at a time.
 
 use crate::ParseError;
 
@@ -39,17 +47,29 @@ pub enum Kind {
     Rmwreq = 5,
     /// Chunk of an answer. One of no bytes is the NULL response.
     Rres = 6,
+    /// Read one scheduler register, controller to switch.
+    MgmtRead = 8,
+    /// Write one scheduler register.
+    MgmtWrite = 9,
+    /// Reset one scheduler register: the link is free, the lane holds nothing.
+    MgmtReset = 10,
+    /// Answer to any of them, switch to controller.
+    MgmtReply = 11,
 }
 
 impl Kind {
     /// All kinds with the names of their P4 constants.
-    pub const ALL: [(Kind, &'static str); 6] = [
+    pub const ALL: [(Kind, &'static str); 10] = [
         (Kind::Notify, "EDM_NOTIFY"),
         (Kind::Grant, "EDM_GRANT"),
         (Kind::Rreq, "EDM_RREQ"),
         (Kind::Wreq, "EDM_WREQ"),
         (Kind::Rmwreq, "EDM_RMWREQ"),
         (Kind::Rres, "EDM_RRES"),
+        (Kind::MgmtRead, "EDM_MGMT_READ"),
+        (Kind::MgmtWrite, "EDM_MGMT_WRITE"),
+        (Kind::MgmtReset, "EDM_MGMT_RESET"),
+        (Kind::MgmtReply, "EDM_MGMT_REPLY"),
     ];
 
     /// Kind of the message whose bytes after the EtherType start with `first_byte`.
@@ -178,6 +198,18 @@ impl Status {
     }
 }
 
+/// Which registers of the switch: `Management.target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Target {
+    /// When a link is free as a source, by port.
+    Source = 0,
+    /// When it is free as a destination, by port.
+    Destination = 1,
+    /// Bytes that are granted and not sent, by lane.
+    Rights = 2,
+}
+
 crate::header! {
     /// NOTIFY and GRANT.
     Control = "edm_control_t" {
@@ -191,9 +223,9 @@ crate::header! {
         id / "id": u16 = 16;
         /// NOTIFY: zero; GRANT: where in the message the chunk starts
         offset / "offset": u32 = 32;
-        /// NOTIFY: bytes of the message; GRANT: bytes of the chunk
+        /// NOTIFY: bytes of the message; GRANT: bytes that may be sent
         bytes / "bytes": u32 = 32;
-        /// GRANT: time units of the switch from its arrival until the first byte may leave; NOTIFY: zero
+        /// NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
         wait / "wait": u32 = 32;
     }
 }
@@ -215,11 +247,29 @@ crate::header! {
         address / "address": u64 = 64;
         /// bytes of the message: read, written or answered
         total / "total": u32 = 32;
-        /// where in the message this chunk starts; RREQ, RMWREQ: from the switch on, a wait like a GRANT's
+        /// where in the message this chunk starts; RREQ, RMWREQ: zero, from the switch on the wait, as in a GRANT
         offset / "offset": u32 = 32;
         /// bytes of this chunk, which follow
         bytes / "bytes": u16 = 16;
         /// start of who asks: ids count from 0 again with another one; RRES: the request's
         start / "start": u16 = 16;
+    }
+}
+
+crate::header! {
+    /// Reads or writes one scheduler register from the CPU port.
+    Management = "edm_management_t" {
+        /// 1
+        version / "version": u8 = 4;
+        /// MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+        kind / "kind": u8 = 4;
+        /// 0 source, 1 destination, 2 rights
+        target / "target": u8 = 8;
+        /// chosen by the controller, returned in the reply
+        token / "token": u16 = 16;
+        /// the port, or the number of the lane among all pairs'
+        index / "index": u32 = 32;
+        /// time units from now, or bytes; in a reply, what was there before
+        value / "value": u32 = 32;
     }
 }

@@ -72,6 +72,8 @@ impl EtherType {
     pub const IPV6: EtherType = EtherType(0x86dd);
     /// PL2's control frames and shim, unless the rack description says otherwise (IEEE local experimental 1).
     pub const PL2_DEFAULT: EtherType = EtherType(0x88b5);
+    /// EDM unless configured otherwise: the other one.
+    pub const EDM_DEFAULT: EtherType = EtherType(0x88b6);
 }
 
 impl FieldValue for EtherType {

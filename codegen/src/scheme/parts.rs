@@ -47,6 +47,18 @@ pub(crate) fn clone_session(port: u16, class: u8) -> Update {
     insert(packet_replication_engine_entry::Type::CloneSessionEntry(session))
 }
 
+/// A clone session which sends the first bytes of copies to a port in this class of service. Its copies have no instance: those
+/// that have are a group's, which never go back.
+pub(crate) fn copies_of_heads(session: u16, port: u16, class: u8, bytes: u16) -> Update {
+    let session = CloneSessionEntry {
+        session_id: session.into(),
+        replicas: vec![Replica { instance: 0, ..replica(port) }],
+        class_of_service: class.into(),
+        packet_length_bytes: bytes.into(),
+    };
+    insert(packet_replication_engine_entry::Type::CloneSessionEntry(session))
+}
+
 /// A replica for a port.
 pub(crate) fn replica(port: u16) -> Replica {
     // The older of the two ways to name a port, which every server supports.

@@ -12,7 +12,7 @@ use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::{Entity, WriteRequest, table_action};
 use p4rack_p4rt::text;
 use p4rack_reference::Demoted;
-use p4rack_switch::{Config, PortConfig, Switch};
+use p4rack_switch::{Config, CounterData, PortConfig, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Management, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -260,6 +260,11 @@ impl Rig {
             [reason] if after[*reason] == before[*reason] + 1 => Fate::Demoted(DEMOTED[*reason].name),
             more => panic!("one reason expected: {more:?}"),
         }
+    }
+
+    /// A cell of a counter.
+    pub fn counter(&self, name: &str, at: u64) -> CounterData {
+        self.switch.counter_read(self.instance(name), at).unwrap()
     }
 
     /// Frames demoted, by reason.

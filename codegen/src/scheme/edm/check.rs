@@ -1,0 +1,162 @@
+//! Checks EDM's parameters and their requirements on the rack.
+
+use super::Edm;
+use super::times::{HEADERS, HORIZON_UNITS_MAX, WINDOW_BYTES_MAX};
+use crate::rack::units::show_rate;
+use crate::rack::{Rack, Sink};
+use p4rack_wire::ethernet::overhead;
+use std::collections::BTreeSet;
+
+/// Minimum bytes of a chunk: its frame is longer than the grant that its head becomes.
+const CHUNK_BYTES_MIN: u64 = 32;
+/// Maximum bytes of a chunk: its frame is no longer than a full one with a tag.
+const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
+/// Maximum cells in total.
+const CELLS_MAX: u64 = 1 << 22;
+
+/// Range of the integers in EDM's table, inclusive.
+pub(super) fn range(key: &str) -> (u64, u64) {
+    match key {
+        "chunk_bytes" => (CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
+        "message_bytes_max" => (1, 1 << 24),
+        "ether_type" => (0x0600, 0xffff),
+        "headroom_percent" => (0, 100),
+        "control_percent" => (1, 100),
+        "expiry_us" => (1, 1_000_000),
+        // window, demands
+        _ => (1, 64),
+    }
+}
+
+/// Checks everything. If a value is out of range, reports only that.
+pub(super) fn check(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
+    if !check_ranges(edm, sink) {
+        return;
+    }
+    check_memory(edm, rack, sink);
+    check_frames(edm, sink);
+    check_cells(edm, rack, sink);
+    check_times(edm, rack, sink);
+}
+
+fn check_ranges(edm: &Edm, sink: &mut Sink<'_>) -> bool {
+    let mut fits = true;
+    for (key, value) in [
+        ("chunk_bytes", edm.chunk_bytes.into()),
+        ("window", edm.window.into()),
+        ("demands", edm.demands.into()),
+        ("message_bytes_max", edm.message_bytes_max.into()),
+        ("ether_type", edm.ether_type.0.into()),
+        ("headroom_percent", edm.headroom_percent.into()),
+        ("control_percent", edm.control_percent.into()),
+        ("expiry_us", edm.expiry.map_or(1, |expiry| expiry.0 / 1_000)),
+    ] {
+        let (least, most): (u64, u64) = range(key);
+        if !(least..=most).contains(&value) {
+            fits = false;
+            let help = format!("write an integer from {least} to {most}");
+            sink.refuse(&[&format!("edm.{key}")], format!("{value} is out of range"), help);
+        }
+    }
+    fits
+}
+
+fn check_memory(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
+    if edm.memory.is_empty() {
+        sink.refuse(&["edm.memory"], "is empty".to_owned(), "name at least one host that has memory");
+    }
+    let mut seen = BTreeSet::new();
+    for (n, name) in edm.memory.iter().enumerate() {
+        let fields = [&*format!("edm.memory[{n}]"), "edm.memory"];
+        if !rack.hosts.iter().any(|host| host.name == *name) {
+            let known: Vec<&str> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
+            sink.refuse(&fields, format!("`{name}` is no host"), format!("there are {}", known.join(", ")));
+        } else if !seen.insert(name) {
+            sink.refuse(&fields, format!("`{name}` is named twice"), "name each host once");
+        }
+    }
+}
+
+fn check_frames(edm: &Edm, sink: &mut Sink<'_>) {
+    if [0x0800, 0x0806, 0x8100, 0x86dd, 0x88a8].contains(&edm.ether_type.0) {
+        let message = format!("0x{:04x} belongs to another protocol", edm.ether_type.0);
+        sink.refuse(&["edm.ether_type"], message, "write 0x88B6, or another that nothing here uses");
+    }
+    let window = u64::from(edm.window_bytes());
+    if window > WINDOW_BYTES_MAX {
+        let message = format!(
+            "{} chunks of {} bytes are {window} bytes, more than {WINDOW_BYTES_MAX}",
+            edm.window, edm.chunk_bytes
+        );
+        let help =
+            format!("write {} or less, or a smaller chunk", WINDOW_BYTES_MAX / u64::from(edm.chunk_bytes));
+        sink.refuse(&["edm.window", "edm.chunk_bytes"], message, help);
+    }
+}
+
+/// Checks that the switch has room for the lanes of all pairs.
+fn check_cells(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
+    let cells = edm.cell_count(rack);
+    if cells > CELLS_MAX {
+        let message = format!(
+            "{} demands between {} hosts and {} with memory need {cells} cells, more than {CELLS_MAX}",
+            edm.demands,
+            rack.hosts.len(),
+            edm.memory.len()
+        );
+        sink.refuse(
+            &["edm.demands", "edm.memory"],
+            message,
+            "write fewer demands, or fewer hosts with memory",
+        );
+    }
+}
+
+/// Checks that the shortest frame takes at least two time units, that all that may be granted begins within what clocks can
+/// tell from the past, and that rights last until then.
+fn check_times(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
+    let unit_ns = rack.switch.time_unit_ns;
+    let fastest = rack.hosts.iter().enumerate().max_by_key(|(_, host)| host.rate_bps);
+    let bits = overhead::wire_bytes(overhead::MIN_FRAME) * 8;
+    if let Some((n, host)) = fastest
+        && (host.rate_bps as f64) > bits as f64 * 1e9 / (2 * unit_ns) as f64
+    {
+        let message = format!(
+            "a frame of {} bytes at {} takes less than two of the switch's {unit_ns} ns time units",
+            overhead::MIN_FRAME,
+            show_rate(host.rate_bps)
+        );
+        let fits = show_rate(bits * 1_000_000_000 / (2 * unit_ns));
+        let help = format!("write a rate of {fits} or less, or a finer time_unit_ns");
+        sink.refuse(&[&format!("host[{n}].rate"), "switch.port_rate"], message, help);
+    }
+    if let Some(problem) = beyond_horizon(edm, rack) {
+        let help = "write a higher rate, or a smaller window, chunk_bytes or demands";
+        sink.refuse(&["edm.window", "edm.demands", "edm.chunk_bytes"], problem, help);
+        return;
+    }
+    let (expiry, reach) = (edm.expiry_units(rack), edm.reach_units(rack));
+    if !(reach + 1..1 << 31).contains(&expiry) {
+        let message = format!(
+            "{} is not between the {} for which grants may wait and the range of the switch's clocks",
+            edm.expiry(rack),
+            p4rack_wire::Nanos(reach.saturating_mul(unit_ns))
+        );
+        sink.refuse(&["edm.expiry_us"], message, "leave it out, or write a time between");
+    }
+}
+
+fn beyond_horizon(edm: &Edm, rack: &Rack) -> Option<String> {
+    (edm.horizon_units(rack) > HORIZON_UNITS_MAX).then(|| {
+        format!(
+            "so much may be granted ahead ({}) that the switch can't tell it from the past",
+            p4rack_wire::Nanos(edm.reach_units(rack).saturating_mul(rack.switch.time_unit_ns))
+        )
+    })
+}
+
+/// Why this mode can't run on the rack; continues a sentence that starts with the scheme's name.
+pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
+    beyond_horizon(edm, rack)
+        .map(|problem| format!("can't run: {problem}: raise the rate or lower edm.window"))
+}

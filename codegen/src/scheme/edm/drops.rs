@@ -1,0 +1,27 @@
+//! Reasons why EDM's part of a program drops or demotes frames. The lists order the cells of counters.
+
+use crate::rack::{DropReason, reason};
+
+/// Reasons to drop frames, in addition to those of every program.
+pub(super) const DROPS: [DropReason; 10] = [
+    reason("edm_control_meter", "more notifications and requests than the port may send"),
+    reason("edm_bad_version", "EDM of another version"),
+    reason("edm_bad_kind", "an EDM kind that hosts don't send, or that doesn't exist"),
+    reason("edm_bad_demand", "a demand for nothing, or for more than a message may have"),
+    reason("edm_bad_lane", "names a lane that pairs don't have"),
+    reason("edm_no_memory", "a demand for a host without memory"),
+    reason(LANE_TAKEN, "the lane's message is not done"),
+    reason("edm_management_from_host", "management from a port other than the controller's"),
+    reason("edm_bad_target", "management of a register that doesn't exist"),
+    reason("edm_bad_index", "management of a cell that doesn't exist"),
+];
+
+/// Reason to drop demands: their pair has as many as it may have.
+pub const LANE_TAKEN: &str = "edm_lane_taken";
+
+/// Reasons why generated programs deny data its class and carry it as best effort, in the order of the counter
+/// `edm_demoted`.
+pub const DEMOTED: [DropReason; 2] = [
+    reason("uncovered", "no grant has bytes left for it"),
+    reason("too_long", "longer than its header says"),
+];

@@ -1,0 +1,85 @@
+//! What EDM adds to a program's entries.
+
+use super::times::UNIT_BYTES;
+use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
+use crate::rack::{Host, Rack};
+use crate::scheme::parts::{copies_of_heads, meter};
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::schema::Schema;
+use p4rack_wire::ethernet::overhead;
+
+/// First clone session of copies that become grants; those of ports follow.
+pub(super) const SESSIONS: u16 = 512;
+/// Bytes of a chunk's head, in which a grant has room and is no shorter than frames are.
+const HEAD_BYTES: u16 = 72;
+/// Minimum burst of a port's control meter, in frames.
+const CONTROL_BURST_FRAMES: u64 = 256;
+
+/// Table of what bytes take on the wire, and its action.
+const TIMES: &str = "RackIngress.edm_times";
+const TAKE_TIMES: &str = "RackIngress.edm_take_times";
+
+/// What a host is as a source, and as a destination.
+pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
+    let host = &rack.hosts[position];
+    let asked = edm.asked_cells(host);
+    let rate = edm.rates(rack).iter().position(|rate| *rate == host.rate_bps);
+    entry
+        .param("edm_link", host.link)
+        .param("edm_asks", edm.asks_cells(position))
+        .param("edm_asked", asked.unwrap_or(0))
+        .param("edm_memory", u8::from(asked.is_some()))
+        .param("edm_rate", rate.unwrap_or(0) as u64)
+}
+
+pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+    let mut updates = times(edm, rack, schema)?;
+    for host in rack.ports() {
+        if edm.control_percent < 100 {
+            updates.push(control_meter(edm, rack, host, schema)?);
+        }
+        let session = copies_of_heads(SESSIONS + host.port, host.port, CLASS_CONTROL, HEAD_BYTES);
+        updates.push((format!("{}: heads of its chunks, which come back as grants", host.name), session));
+    }
+    Ok(updates)
+}
+
+/// The time of granted bytes, in units, at each rate or pair of rates.
+fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+    let (rates, both) = (edm.rates(rack), edm.mode == Mode::Timed);
+    let froms: &[u64] = if both { &rates } else { &rates[..1] };
+    let mut updates = Vec::new();
+    for (from, from_bps) in froms.iter().enumerate() {
+        for (to, to_bps) in rates.iter().enumerate() {
+            for units in 1..=u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) {
+                let bytes = (units * UNIT_BYTES).min(edm.window_bytes().into());
+                let mut entry = Entry::of(TIMES).exact("units", units).exact("meta.edm_to_rate", to as u64);
+                if both {
+                    entry = entry.exact("meta.edm_from_rate", from as u64);
+                }
+                entry = entry.action(TAKE_TIMES).param("to_time", edm.grant_units(rack, bytes, *to_bps));
+                if both {
+                    entry = entry.param("from_time", edm.grant_units(rack, bytes, *from_bps));
+                }
+                updates.push((format!("What {bytes} bytes take"), entry.update(schema)?));
+            }
+        }
+    }
+    Ok(updates)
+}
+
+/// Bounds the bytes of control frames. As short as they may be, they take more on the wire than their bytes.
+fn control_meter(
+    edm: &Edm,
+    rack: &Rack,
+    host: &Host,
+    schema: &Schema,
+) -> Result<(String, Update), EntityError> {
+    let frame = overhead::MIN_FRAME;
+    let bits_s = u128::from(host.port_rate_bps) * u128::from(edm.control_percent) / 100;
+    let bytes_s = bits_s / 8 * u128::from(frame) / u128::from(overhead::wire_bytes(frame));
+    let burst = CONTROL_BURST_FRAMES.max(4 * rack.hosts.len() as u64 * u64::from(edm.demands)) * frame;
+    let meter = meter(schema, CONTROL_METER, host.port, (bytes_s as i64).max(1), burst as i64)?;
+    Ok((format!("{}: {} % for notifications and requests", host.name, edm.control_percent), meter))
+}

@@ -1,0 +1,251 @@
+//! EDM: hosts demand time for messages to and from remote memory, the switch grants it chunk by chunk.
+
+mod check;
+mod constants;
+mod drops;
+mod entries;
+mod layers;
+mod program;
+mod read;
+mod times;
+
+pub use drops::{DEMOTED, LANE_TAKEN};
+
+use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::rack::{Rack, Section, Sink};
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::schema::Schema;
+use p4rack_wire::{EtherType, Nanos};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Register of the times at which links are free as sources (mode `timed`).
+pub const SOURCE_FREE: &str = "RackIngress.edm_source_free";
+/// Register of the times at which links are free as destinations.
+pub const DESTINATION_FREE: &str = "RackIngress.edm_destination_free";
+/// Register of bytes that are granted and not sent, by lane.
+pub const RIGHTS: &str = "RackIngress.edm_rights";
+/// Counter of data demoted to best effort, by reason ([`DEMOTED`]).
+pub const DEMOTED_COUNTER: &str = "RackIngress.edm_demoted";
+/// Counter of demands that were granted, by the port of who asked.
+pub const DEMANDS_COUNTER: &str = "RackIngress.edm_demands";
+/// Counter of data that passed as scheduled, by the port to which it went.
+pub const DATA_COUNTER: &str = "RackIngress.edm_data";
+/// Meter of notifications and requests, per port.
+pub const CONTROL_METER: &str = "RackIngress.edm_control_meter";
+
+/// Queue of notifications, requests and grants.
+const CLASS_CONTROL: u8 = p4rack_wire::edm::PCP_CONTROL;
+/// Queue of data that was granted.
+const CLASS_DATA: u8 = p4rack_wire::edm::PCP_DATA;
+
+const TIMED_DST: &str = "edm-timed-dst";
+const TIMED: &str = "edm-timed";
+
+impl Scheme {
+    /// EDM with clocks of destinations.
+    pub const EDM_TIMED_DST: Scheme = Scheme::one(TIMED_DST);
+    /// EDM with clocks of sources and destinations.
+    pub const EDM_TIMED: Scheme = Scheme::one(TIMED);
+}
+
+/// EDM's parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Edm {
+    /// How the switch decides when a chunk is sent.
+    pub mode: Mode,
+    /// Names of the hosts with memory.
+    pub memory: Vec<String>,
+    /// Bytes of a message in each frame but its last.
+    pub chunk_bytes: u32,
+    /// Chunks of a message that may be granted and not yet sent.
+    pub window: u32,
+    /// Maximum demands of a host per memory node (the paper's X), for writes and for answers each.
+    pub demands: u32,
+    /// Maximum bytes per message.
+    pub message_bytes_max: u32,
+    /// EtherType of all its frames.
+    #[serde(serialize_with = "as_text")]
+    pub ether_type: EtherType,
+    /// Headroom of a grant over what its chunk takes on the wire, in percent: grants and requests share links with data.
+    pub headroom_percent: u32,
+    /// Share of a port's rate that notifications and requests may take, in percent; 100 is unlimited.
+    pub control_percent: u32,
+    /// How long a message that does not go on keeps its lane; `None`: twice what clocks can be ahead.
+    #[serde(rename = "expiry_ns", serialize_with = "as_opt_nanos")]
+    pub expiry: Option<Nanos>,
+}
+
+impl Edm {
+    /// The defaults for a description that gives only the mode and the hosts with memory.
+    pub const fn new(mode: Mode, memory: Vec<String>) -> Edm {
+        Edm {
+            mode,
+            memory,
+            chunk_bytes: 1_024,
+            window: 4,
+            demands: 3,
+            message_bytes_max: 1 << 20,
+            ether_type: EtherType::EDM_DEFAULT,
+            headroom_percent: 3,
+            control_percent: 75,
+            expiry: None,
+        }
+    }
+}
+
+/// How the switch decides when a chunk is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// When its destination is free. A source with several grants at once sends one after the other.
+    TimedDst,
+    /// When its source is free, and its destination after that.
+    Timed,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Mode; 2] = [Mode::TimedDst, Mode::Timed];
+
+    /// Name of the scheme that it is.
+    const fn variant(self) -> &'static str {
+        match self {
+            Mode::TimedDst => TIMED_DST,
+            Mode::Timed => TIMED,
+        }
+    }
+}
+
+/// EDM in descriptions.
+#[derive(Debug)]
+pub struct Definition;
+
+impl super::Definition for Definition {
+    fn section(&self) -> &'static str {
+        "edm"
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &[TIMED_DST, TIMED]
+    }
+
+    fn add(&self) -> &'static str {
+        "add an [edm] table with mode = \"timed-dst\" and memory = [\"…\"], names of hosts"
+    }
+
+    fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>> {
+        Some(Arc::new(read::read(section, sink)?))
+    }
+
+    fn templates(&self) -> &'static [(&'static str, &'static str)] {
+        program::TEMPLATES
+    }
+}
+
+impl Protocol for Edm {
+    fn definition(&self) -> &'static dyn super::Definition {
+        &Definition
+    }
+
+    fn variant(&self) -> &'static str {
+        self.mode.variant()
+    }
+
+    fn as_variant(&self, variant: &str) -> Option<Arc<dyn Protocol>> {
+        let mode = Mode::ALL.into_iter().find(|mode| mode.variant() == variant)?;
+        Some(Arc::new(Edm { mode, ..self.clone() }))
+    }
+
+    fn parameters(&self) -> Value {
+        json!(self)
+    }
+
+    fn check(&self, rack: &Rack, sink: &mut Sink<'_>) {
+        check::check(self, rack, sink);
+    }
+
+    fn refuses(&self, rack: &Rack) -> Option<String> {
+        check::refuses(self, rack)
+    }
+
+    fn refuses_arch(&self, rack: &Rack) -> Option<String> {
+        rack.switch.arch.is_tofino().then(|| "has a program for v1model alone".to_owned())
+    }
+
+    fn claims(&self) -> Vec<(&'static str, Claim)> {
+        vec![("edm.ether_type", Claim::EtherType(self.ether_type.0))]
+    }
+
+    fn describe(&self, rack: &Rack) -> String {
+        format!(
+            "memory of {}, chunks of {} bytes, window {}, X {}, messages up to {} bytes, EtherType {}, headroom {} %, lanes expire after {}",
+            self.memory.join(" "),
+            self.chunk_bytes,
+            self.window,
+            self.demands,
+            self.message_bytes_max,
+            self.ether_type,
+            self.headroom_percent,
+            self.expiry(rack)
+        )
+    }
+
+    fn reserves_buffer(&self) -> bool {
+        true
+    }
+
+    fn exchanges_times(&self) -> bool {
+        true
+    }
+
+    fn drop_reasons(&self) -> &'static [DropReason] {
+        &drops::DROPS
+    }
+
+    fn headers(&self) -> Vec<Header> {
+        program::headers()
+    }
+
+    fn ether_types(&self) -> Vec<EtherTypeState> {
+        vec![EtherTypeState { constant: "ETHERTYPE_EDM", value: self.ether_type.0, state: "parse_edm" }]
+    }
+
+    fn context(&self, rack: &Rack) -> Value {
+        program::context(self, rack)
+    }
+
+    fn source(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {
+        entries::host(self, rack, host, entry)
+    }
+
+    fn destination(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {
+        entries::host(self, rack, host, entry)
+    }
+
+    fn updates(&self, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
+        entries::updates(self, rack, schema)
+    }
+
+    fn constants(&self, rack: &Rack, constants: &mut Value) {
+        constants::add(self, rack, constants);
+    }
+
+    fn host_constants(&self, rack: &Rack, host: usize, constants: &mut Value) {
+        constants::add_host(self, rack, host, constants);
+    }
+
+    fn layers(&self) -> Option<String> {
+        Some(layers::layers(self))
+    }
+}
+
+fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn as_opt_nanos<S: Serializer>(value: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
+    value.map(|nanos| nanos.0).serialize(serializer)
+}

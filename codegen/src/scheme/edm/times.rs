@@ -1,0 +1,121 @@
+//! EDM's arithmetic: cells of a rack, what chunks take on the wire, how far clocks can be ahead.
+
+use super::{Edm, Mode};
+use crate::rack::{Host, Rack};
+use p4rack_wire::Nanos;
+use p4rack_wire::edm::Message;
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+
+/// Bytes of a frame before its chunk.
+pub(super) const HEADERS: u64 = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
+/// Granted bytes are rounded up to this many, as far as time on the wire goes.
+pub(super) const UNIT_BYTES: u64 = 16;
+/// Maximum bytes of a window, so that the number of its units takes 12 bits.
+pub(super) const WINDOW_BYTES_MAX: u64 = (1 << 16) - UNIT_BYTES;
+/// Maximum of the horizon in time units: twice this are far from half of the range of 32 bits.
+pub(super) const HORIZON_UNITS_MAX: u64 = 1 << 29;
+
+impl Edm {
+    /// Bytes of a message that may be granted and not yet sent; what a demand is granted at once, at most.
+    pub fn window_bytes(&self) -> u32 {
+        self.chunk_bytes * self.window
+    }
+
+    /// Lanes of a pair: a power of two, of which the first `demands` are used. The low bits of a message's id name its lane.
+    pub fn lanes(&self) -> u32 {
+        self.demands.next_power_of_two().max(2)
+    }
+
+    /// Cells of a pair: its lanes for writes, then those for answers.
+    fn cells_a_pair(&self) -> u32 {
+        2 * self.lanes()
+    }
+
+    /// Cells of all pairs: those of the controller's frames first, then those of each host that asks, in the hosts' order.
+    pub fn cell_count(&self, rack: &Rack) -> u64 {
+        (rack.hosts.len() as u64 + 1) * self.memory.len() as u64 * u64::from(self.cells_a_pair())
+    }
+
+    /// Number of the first cell of the host at this position, as one who asks.
+    pub(super) fn asks_cells(&self, position: usize) -> u32 {
+        (position as u32 + 1) * self.memory.len() as u32 * self.cells_a_pair()
+    }
+
+    /// Offset of the cells of this host's memory among those of who asks; `None` if it has none.
+    pub(super) fn asked_cells(&self, host: &Host) -> Option<u32> {
+        let position = self.memory.iter().position(|name| *name == host.name)?;
+        Some(position as u32 * self.cells_a_pair())
+    }
+
+    /// Number of the cell of a message with this id that the host at `asks` wrote to `asked`, or awaits from there
+    /// (`answer`). `None` if that has no memory.
+    pub fn cell(&self, rack: &Rack, asks: usize, asked: usize, answer: bool, id: u16) -> Option<u32> {
+        let first = self.asks_cells(asks) + self.asked_cells(&rack.hosts[asked])?;
+        Some(first + u32::from(answer) * self.lanes() + u32::from(id) % self.lanes())
+    }
+
+    /// Bytes on the wire of so many bytes of a message, in frames of a chunk each.
+    pub fn wire_bytes(&self, bytes: u64) -> u64 {
+        let chunk = u64::from(self.chunk_bytes);
+        let rest = match bytes % chunk {
+            0 => 0,
+            rest => overhead::wire_bytes(HEADERS + rest),
+        };
+        bytes / chunk * overhead::wire_bytes(HEADERS + chunk) + rest
+    }
+
+    /// What so many bytes of a message take on a link of this rate, in the switch's time units: with headroom, rounded, but
+    /// never less than they take.
+    pub(super) fn time_units(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
+        let bits = u128::from(self.wire_bytes(bytes)) * 8 * 1_000_000_000;
+        let units_s = u128::from(rate_bps) * u128::from(rack.switch.time_unit_ns);
+        let with_headroom = bits * u128::from(100 + self.headroom_percent);
+        let rounded = (with_headroom + 50 * units_s) / (100 * units_s);
+        rounded.max(bits.div_ceil(units_s)) as u64
+    }
+
+    /// What a grant of so many bytes takes of a clock: their time, after rounding them up to units.
+    pub fn grant_units(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
+        let rounded = bytes.next_multiple_of(UNIT_BYTES).min(self.window_bytes().into());
+        self.time_units(rack, rounded, rate_bps)
+    }
+
+    /// The rates of the rack's links, each once; entries call them by their position.
+    pub(super) fn rates(&self, rack: &Rack) -> Vec<u64> {
+        let mut rates: Vec<u64> = rack.hosts.iter().map(|host| host.rate_bps).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates
+    }
+
+    /// How far ahead a clock can be at most, in time units: all that may be granted at a link and not be sent.
+    pub(super) fn reach_units(&self, rack: &Rack) -> u64 {
+        let sharing = |link: u16| rack.hosts.iter().filter(|host| host.link == link).count() as u64;
+        let pairs = (rack.hosts.len() + self.memory.len()) as u64;
+        let at = |host: &Host| {
+            let window = self.time_units(rack, self.window_bytes().into(), host.rate_bps);
+            window.saturating_mul(pairs * u64::from(self.demands) * sharing(host.link))
+        };
+        let most = rack.hosts.iter().map(at).max().unwrap_or(0);
+        // A destination's time begins after its source's.
+        if self.mode == Mode::Timed { most.saturating_mul(2) } else { most }
+    }
+
+    /// A clock further ahead than this is in the past, in time units; a power of two.
+    pub fn horizon_units(&self, rack: &Rack) -> u64 {
+        self.reach_units(rack).saturating_add(1).checked_next_power_of_two().unwrap_or(u64::MAX)
+    }
+
+    /// How long a message that does not go on keeps its lane.
+    pub fn expiry(&self, rack: &Rack) -> Nanos {
+        Nanos(self.expiry_units(rack).saturating_mul(rack.switch.time_unit_ns))
+    }
+
+    /// The same in time units.
+    pub(super) fn expiry_units(&self, rack: &Rack) -> u64 {
+        match self.expiry {
+            Some(expiry) => expiry.0 / rack.switch.time_unit_ns,
+            None => self.horizon_units(rack).saturating_mul(2),
+        }
+    }
+}
