@@ -17,7 +17,7 @@ pub struct Args {
     /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2) [default: as described]
     #[arg(long)]
     arch: Option<Arch>,
-    /// l2, pl2-counter or pl2-clock [default: as described]
+    /// l2, pl2-counter, pl2-clock, edm-timed-dst, edm-timed, or two joined by + [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
     /// Print what was written as JSON
