@@ -172,7 +172,7 @@ impl Protocol for Edm {
     }
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {
-        rack.switch.arch.is_tofino().then(|| "has a program for v1model alone".to_owned())
+        rack.switch.arch.is_tofino().then(|| format!("has no program for {} yet", rack.switch.arch))
     }
 
     fn claims(&self) -> Vec<(&'static str, Claim)> {
