@@ -69,6 +69,8 @@ enum Command {
     Host(cmd::host::Args),
     /// Read and reset PL2's reservations on a running switch
     Pl2(cmd::pl2::Args),
+    /// Soft-RoCE: RDMA in user space. Serve memory, access it by hand, measure
+    Roce(cmd::roce::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),
     /// Check what is installed and what is missing, and how to get it
@@ -147,6 +149,7 @@ fn run(command: Command) -> ExitCode {
         Command::Top(args) => cmd::top::run(args),
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
+        Command::Roce(args) => cmd::roce::run(args),
         Command::Sim(args) => cmd::sim::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),

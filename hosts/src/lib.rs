@@ -4,5 +4,6 @@ pub mod agent;
 pub mod memory;
 mod metrics;
 pub mod report;
+pub mod roce;
 
 pub use agent::{Agent, AgentConfig, AgentError};

@@ -54,6 +54,13 @@ mod generated {
                 include!("generated/p4rack.generator.v1.rs");
             }
         }
+        /// Package `p4rack.roce`.
+        pub mod roce {
+            /// Package `p4rack.roce.v1`.
+            pub mod v1 {
+                include!("generated/p4rack.roce.v1.rs");
+            }
+        }
         /// Package `p4rack.telemetry`.
         pub mod telemetry {
             /// Package `p4rack.telemetry.v1`.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs};
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "bfruntime.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
@@ -18,6 +18,7 @@ const FILES: [&str; 11] = [
     "p4/v1/p4data.proto",
     "p4/v1/p4runtime.proto",
     "p4rack/generator/v1/generator.proto",
+    "p4rack/roce/v1/roce.proto",
     "p4rack/telemetry/v1/telemetry.proto",
     "p4rack/trace/v1/trace.proto",
     "stratum/p4_role_config.proto",

@@ -19,6 +19,7 @@ pub mod mininet;
 pub mod p4;
 pub mod pl2;
 pub mod rack;
+pub mod roce;
 pub mod sim;
 mod simulated;
 pub mod switch;

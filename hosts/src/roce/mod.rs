@@ -1,0 +1,17 @@
+//! Soft-RoCE on real links: an adapter at an interface, the set-up of connections, a memory pool, and its bench.
+//!
+//! ```text
+//!  setup ── gRPC: addresses, queue pairs, keys ──┐
+//!                                                ▼
+//!  handle ── commands ──▶ Port: Adapter ═ raw socket ═ link
+//! ```
+
+pub mod bench;
+mod error;
+pub mod pool;
+pub mod port;
+pub mod setup;
+pub mod tls;
+
+pub use error::SetupError;
+pub use port::{Gone, Handle, Loss, Port, PortCounters, PortError};

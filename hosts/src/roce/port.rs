@@ -1,0 +1,259 @@
+//! An adapter at an interface. One thread owns it and calls [`Port::turn`]; others reach it through a [`Handle`].
+//!
+//! All queues are the adapter's, bounded there; the port holds nothing but one batch. What the kernel drops because the port
+//! was not quick enough is counted by the kernel.
+
+use p4rack_fabric::common::SplitMix;
+use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
+use p4rack_netdev::packet::Io;
+use p4rack_netdev::wait::Waker;
+use p4rack_netdev::{Links, PacketSocket, Poller, clock, packet};
+use p4rack_wire::{MacAddr, Nanos};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use tokio::sync::oneshot;
+
+/// Bytes that a link carries between the Ethernet header and a packet's payload, and behind it: all headers, the iCRC, a tag.
+const LINK_ROOM: u32 = 20 + 8 + 12 + 28 + 4 + 4 + 4;
+/// Commands of other threads that wait at most; further ones wait for their turn outside.
+const COMMANDS_MAX: usize = 256;
+
+/// Why a port did not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// A parameter makes no sense.
+    #[error(transparent)]
+    Config(#[from] BadConfig),
+    /// The interface could not be opened.
+    #[error(transparent)]
+    Device(#[from] p4rack_netdev::Error),
+    /// The interface disappeared.
+    #[error("interface `{0}` vanished: the other end was removed, or its namespace ended")]
+    LinkGone(String),
+    /// Waiting for frames failed.
+    #[error("waiting for frames: {0}")]
+    Wait(#[from] io::Error),
+}
+
+/// Frames that the port loses on purpose, in both directions, to show what the adapter makes good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Frames lost of a thousand.
+    pub per_mille: u16,
+    /// Which ones.
+    pub seed: u64,
+}
+
+/// What a port counts, beside its adapter and its socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Frames received and lost on purpose.
+    pub lost_in: u64,
+    /// Frames to be sent and lost on purpose.
+    pub lost_out: u64,
+    /// Errors while reading the link.
+    pub read_errors: u64,
+}
+
+/// What another thread asks the port's thread to do.
+type Command<M> = Box<dyn FnOnce(&mut Adapter<M>) + Send>;
+
+/// The port's thread has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the adapter's thread has ended")]
+pub struct Gone;
+
+/// Access to the adapter from other threads.
+#[derive(Debug)]
+pub struct Handle<M> {
+    commands: SyncSender<Command<M>>,
+    waker: Arc<Waker>,
+}
+
+impl<M> Clone for Handle<M> {
+    fn clone(&self) -> Handle<M> {
+        Handle { commands: self.commands.clone(), waker: self.waker.clone() }
+    }
+}
+
+impl<M: 'static> Handle<M> {
+    /// Has something done and waits for what it returns.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Adapter<M>) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        let (told, result) = oneshot::channel();
+        // Who no longer waits for the result does not need it.
+        self.post(move |adapter| drop(told.send(work(adapter))))?;
+        result.await.map_err(|_| Gone)
+    }
+
+    /// Has something done. While too much waits, the caller does too: the port's thread is never long in coming.
+    pub fn post(&self, work: impl FnOnce(&mut Adapter<M>) + Send + 'static) -> Result<(), Gone> {
+        self.commands.send(Box::new(work)).map_err(|_| Gone)?;
+        self.waker.wake();
+        Ok(())
+    }
+}
+
+/// An adapter at an interface.
+#[derive(Debug)]
+pub struct Port<M> {
+    adapter: Adapter<M>,
+    link: PacketSocket,
+    links: Links,
+    poller: Poller,
+    link_number: usize,
+    waker: Arc<Waker>,
+    waker_number: usize,
+    commands: Receiver<Command<M>>,
+    handle: SyncSender<Command<M>>,
+    mac: MacAddr,
+    loss: Loss,
+    random: SplitMix,
+    counters: PortCounters,
+    /// The last batch was full: more frames may be waiting.
+    more: bool,
+    frame: Vec<u8>,
+}
+
+impl<M: Memory> Port<M> {
+    /// Opens an interface of the calling thread's network namespace and takes exclusive use of it.
+    pub fn open(interface: &str, config: Config, memory: M, loss: Loss) -> Result<Port<M>, PortError> {
+        let mtu = config.mtu.bytes();
+        let adapter = Adapter::new(config, memory)?;
+        let mut links = Links::open()?;
+        let stayed = links.make_pipe(interface, mtu + LINK_ROOM)?;
+        if !stayed.is_empty() {
+            tracing::warn!(interface, ?stayed, "offloads that could not be switched off");
+        }
+        // Memory shared with the kernel costs less; not every kernel gives it.
+        let link =
+            PacketSocket::open(interface, &packet::Options { io: Io::Ring, ..packet::Options::default() })
+                .or_else(|_| PacketSocket::open(interface, &packet::Options::default()))?;
+        let mac = links.get(interface)?.mac;
+        let (mut poller, waker) = (Poller::new(), Arc::new(Waker::new()?));
+        let (link_number, waker_number) = (poller.add(&link)?, poller.add(&*waker)?);
+        let (handle, commands) = mpsc::sync_channel(COMMANDS_MAX);
+        Ok(Port {
+            adapter,
+            link,
+            links,
+            poller,
+            link_number,
+            waker,
+            waker_number,
+            commands,
+            handle,
+            mac,
+            random: SplitMix(loss.seed),
+            loss,
+            counters: PortCounters::default(),
+            more: false,
+            frame: Vec::with_capacity(packet::MAX_FRAME),
+        })
+    }
+
+    /// Access from other threads.
+    pub fn handle(&self) -> Handle<M> {
+        Handle { commands: self.handle.clone(), waker: self.waker.clone() }
+    }
+
+    /// Has [`turn`](Self::turn) also wait for input on a descriptor. Returns its number for [`ready`](Self::ready).
+    pub fn watch(&mut self, fd: impl AsFd) -> io::Result<usize> {
+        self.poller.add(fd)
+    }
+
+    /// Whether there was input on a descriptor when the port last waited.
+    pub fn ready(&self, number: usize) -> bool {
+        self.poller.ready(number)
+    }
+
+    /// MAC address of the interface.
+    pub fn mac(&self) -> MacAddr {
+        self.mac
+    }
+
+    /// The adapter. After requests, call [`turn`](Self::turn).
+    pub fn adapter(&mut self) -> &mut Adapter<M> {
+        &mut self.adapter
+    }
+
+    /// What the port has counted.
+    pub fn counters(&self) -> PortCounters {
+        self.counters
+    }
+
+    /// What the socket has counted.
+    pub fn socket_stats(&mut self) -> packet::Stats {
+        self.link.stats()
+    }
+
+    /// Waits until something happens, at most until `until`, and handles it: frames, timers, commands. Completions are the
+    /// caller's to fetch.
+    ///
+    /// Errors: the interface is gone.
+    pub fn turn(&mut self, until: Option<Nanos>) -> Result<(), PortError> {
+        self.send();
+        let (mut arrived, mut woken) = (self.more, true);
+        if !self.more {
+            self.poller.wait(until.into_iter().chain(self.adapter.next_timeout()).min())?;
+            arrived = self.poller.ready(self.link_number);
+            woken = self.poller.ready(self.waker_number);
+        }
+        if arrived {
+            self.receive()?;
+        }
+        if woken {
+            self.waker.clear();
+            while let Ok(command) = self.commands.try_recv() {
+                command(&mut self.adapter);
+            }
+        }
+        let now = clock::now();
+        if self.adapter.next_timeout().is_some_and(|due| due <= now) {
+            self.adapter.handle_timeout(now);
+        }
+        self.send();
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<(), PortError> {
+        let now = clock::now();
+        let (adapter, counters) = (&mut self.adapter, &mut self.counters);
+        let (loss, random) = (self.loss.per_mille, &mut self.random);
+        let received = self.link.receive(|frame, _| match strikes(loss, random) {
+            true => counters.lost_in += 1,
+            false => adapter.handle_frame(frame, now),
+        });
+        match received {
+            Ok(count) => self.more = count == packet::BATCH,
+            // A link that is down comes back; one that is gone does not.
+            Err(_) if self.links.exists(self.link.interface()) => {
+                self.counters.read_errors += 1;
+                self.more = false;
+            }
+            Err(_) => return Err(PortError::LinkGone(self.link.interface().to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Sends everything that the adapter has ready.
+    fn send(&mut self) {
+        let now = clock::now();
+        while self.adapter.poll_frame(now, &mut self.frame) {
+            match strikes(self.loss.per_mille, &mut self.random) {
+                true => self.counters.lost_out += 1,
+                false => self.link.send(&mut self.frame),
+            }
+        }
+        self.link.flush();
+    }
+}
+
+/// Whether the next frame is lost.
+fn strikes(per_mille: u16, random: &mut SplitMix) -> bool {
+    per_mille > 0 && random.next() % 1_000 < u64::from(per_mille)
+}

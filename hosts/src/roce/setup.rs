@@ -1,0 +1,268 @@
+//! How two adapters get to know each other: over gRPC, while their frames travel on a link of their own.
+//!
+//! A connection lasts as long as the call that set it up. So who dies, or loses the network, leaves nothing behind: HTTP/2's
+//! pings notice it within [`SILENCE_MAX`].
+
+use super::error::SetupError;
+use super::tls::ClientTls;
+use p4rack_fabric::common::SplitMix;
+use p4rack_fabric::roce::{Config, Connection, Rights};
+use p4rack_netdev::clock;
+use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
+use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse};
+use p4rack_wire::MacAddr;
+use p4rack_wire::roce::QPN_MAX;
+use p4rack_wire::roce::frame::Path;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint};
+
+/// Interval of pings on a silent connection, and how long to wait for the answer.
+pub const KEEPALIVE: Duration = Duration::from_secs(2);
+/// How long a dead peer goes unnoticed at most.
+pub const SILENCE_MAX: Duration = Duration::from_secs(4);
+/// Time limit for connecting.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Source ports of RoCEv2, the dynamic ones.
+const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 0xc000..=0xffff;
+
+/// Addresses of an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// Of the interface.
+    pub mac: MacAddr,
+    /// Of the adapter: the kernel doesn't have it, so it answers none of its packets.
+    pub ip: Ipv4Addr,
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Its addresses.
+    pub station: Station,
+    /// UDP port from which it sends.
+    pub udp_port: u16,
+    /// Number of its queue pair.
+    pub qpn: u32,
+    /// Sequence number of its first packet.
+    pub psn: u32,
+}
+
+impl End {
+    /// An end with numbers drawn from `random`.
+    pub fn draw(station: Station, random: &mut SplitMix) -> End {
+        let ports = u64::from(SOURCE_PORTS.end() - SOURCE_PORTS.start()) + 1;
+        End {
+            station,
+            udp_port: SOURCE_PORTS.start() + (random.next() % ports) as u16,
+            // 0 and 1 are the standard's own.
+            qpn: 2 + (random.next() % u64::from(QPN_MAX - 1)) as u32,
+            psn: random.next() as u32 & QPN_MAX,
+        }
+    }
+
+    /// This end's view of the connection with `peer`.
+    pub fn connection(&self, peer: &End, domain: u32) -> Connection {
+        let path = Path {
+            src_mac: self.station.mac,
+            dst_mac: peer.station.mac,
+            src_ip: self.station.ip,
+            dst_ip: peer.station.ip,
+            src_port: self.udp_port,
+            dscp: 0,
+        };
+        Connection { path, peer_qpn: peer.qpn, send_psn: self.psn, receive_psn: peer.psn, domain }
+    }
+
+    /// As a message.
+    pub fn message(&self) -> v1::End {
+        v1::End {
+            mac: self.station.mac.0.to_vec(),
+            ip: self.station.ip.octets().to_vec(),
+            udp_port: self.udp_port.into(),
+            qpn: self.qpn,
+            psn: self.psn,
+        }
+    }
+
+    /// From a message. Errors: which field is missing or out of range.
+    pub fn of(message: Option<&v1::End>) -> Result<End, String> {
+        let message = message.ok_or("end is missing")?;
+        let mac = <[u8; 6]>::try_from(message.mac.as_slice())
+            .map_err(|_| format!("end.mac has {} bytes; a MAC address has six", message.mac.len()))?;
+        let ip = <[u8; 4]>::try_from(message.ip.as_slice())
+            .map_err(|_| format!("end.ip has {} bytes; an IPv4 address has four", message.ip.len()))?;
+        let udp_port = u16::try_from(message.udp_port)
+            .map_err(|_| format!("end.udp_port {} is too large", message.udp_port))?;
+        for (name, number, least) in [("qpn", message.qpn, 2), ("psn", message.psn, 0)] {
+            if !(least..=QPN_MAX).contains(&number) {
+                return Err(format!("end.{name} is {number}; expected {least} to {QPN_MAX}"));
+            }
+        }
+        let mac = MacAddr(mac);
+        if mac.0[0] & 1 == 1 {
+            return Err(format!("end.mac {mac} is a group's; expected one station's"));
+        }
+        let station = Station { mac, ip: Ipv4Addr::from(ip) };
+        Ok(End { station, udp_port, qpn: message.qpn, psn: message.psn })
+    }
+}
+
+/// Memory that the server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its key.
+    pub key: u32,
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What it permits.
+    pub rights: Rights,
+}
+
+impl Offer {
+    /// As a message.
+    pub fn message(&self) -> v1::Region {
+        v1::Region {
+            key: self.key,
+            address: self.address,
+            bytes: self.bytes,
+            readable: self.rights.read,
+            writable: self.rights.write,
+            modifiable: self.rights.atomic,
+        }
+    }
+
+    /// From a message.
+    pub fn of(message: &v1::Region) -> Offer {
+        let rights = Rights { read: message.readable, write: message.writable, atomic: message.modifiable };
+        Offer { key: message.key, address: message.address, bytes: message.bytes, rights }
+    }
+}
+
+/// Numbers for queue pairs, sequences and keys that no other process draws too.
+pub fn numbers() -> SplitMix {
+    SplitMix(clock::wall_ns() ^ u64::from(std::process::id()) << 32)
+}
+
+/// A set-up service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// `host:port`
+    pub addr: String,
+    /// Encryption; `None` is plain text.
+    pub tls: Option<ClientTls>,
+}
+
+/// A connection. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Connected {
+    /// Our queue pair.
+    pub qpn: u32,
+    /// What to add it to our adapter with.
+    pub connection: Connection,
+    /// Memory of the server.
+    pub offers: Vec<Offer>,
+    call: Streaming<AttachResponse>,
+}
+
+impl Connected {
+    /// Resolves when the server has ended the connection, or is gone. Returns why.
+    pub async fn ended(&mut self) -> String {
+        match self.call.message().await {
+            Ok(_) => "the server ended the connection".to_owned(),
+            Err(status) => status.message().to_owned(),
+        }
+    }
+}
+
+impl Server {
+    /// A channel to it.
+    pub(crate) async fn channel(&self) -> Result<Channel, SetupError> {
+        let fail = |reason: String| SetupError::Connect { addr: self.addr.clone(), reason };
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.addr))
+            .map_err(|error| fail(error.to_string()))?
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(KEEPALIVE)
+            .keep_alive_timeout(KEEPALIVE)
+            .tcp_nodelay(true);
+        if let Some(tls) = &self.tls {
+            endpoint = endpoint.tls_config(tls.config()?).map_err(|error| fail(innermost(&error)))?;
+        }
+        endpoint.connect().await.map_err(|error| fail(innermost(&error)))
+    }
+
+    /// Connects a queue pair of ours. `config` is our adapter's.
+    pub async fn connect(
+        &self,
+        station: Station,
+        config: &Config,
+        random: &mut SplitMix,
+    ) -> Result<Connected, SetupError> {
+        let channel = self.channel().await?;
+        let end = End::draw(station, random);
+        let request = AttachRequest {
+            end: Some(end.message()),
+            mtu_bytes: config.mtu.bytes(),
+            reads_max: config.reads_max as u32,
+        };
+        let addr = || self.addr.clone();
+        let refused =
+            |status: tonic::Status| SetupError::Refused { addr: addr(), reason: status.message().to_owned() };
+        let mut call = RoceClient::new(channel).attach(request).await.map_err(refused)?.into_inner();
+        let nonsense = |reason: String| SetupError::Nonsense { addr: addr(), reason };
+        let answer = call.message().await.map_err(refused)?;
+        let answer = answer.ok_or_else(|| nonsense("no answer came".into()))?;
+        let peer = End::of(answer.end.as_ref()).map_err(nonsense)?;
+        let offers = answer.regions.iter().map(Offer::of).collect();
+        Ok(Connected { qpn: end.qpn, connection: end.connection(&peer, 0), offers, call })
+    }
+}
+
+/// The innermost cause. The outermost error only says that the transport failed.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end() -> End {
+        let station = Station { mac: MacAddr([2, 0, 0, 0, 0, 1]), ip: Ipv4Addr::new(10, 0, 0, 1) };
+        End::draw(station, &mut SplitMix(7))
+    }
+
+    #[test]
+    fn ends_survive_the_journey_and_their_numbers_have_24_bits() {
+        let mut random = SplitMix(1);
+        for _ in 0..1_000 {
+            let end = End::draw(end().station, &mut random);
+            assert!((2..=QPN_MAX).contains(&end.qpn) && end.psn <= QPN_MAX && end.udp_port >= 0xc000);
+            assert_eq!(End::of(Some(&end.message())), Ok(end));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_end_is_named() {
+        let refused = |change: fn(&mut v1::End)| {
+            let mut message = end().message();
+            change(&mut message);
+            End::of(Some(&message)).unwrap_err()
+        };
+        assert!(End::of(None).unwrap_err().contains("end is missing"));
+        assert!(refused(|end| end.mac.truncate(5)).contains("end.mac has 5 bytes"));
+        assert!(refused(|end| end.mac[0] |= 1).contains("group"));
+        assert!(refused(|end| end.ip.push(0)).contains("end.ip has 5 bytes"));
+        assert!(refused(|end| end.udp_port = 70_000).contains("end.udp_port 70000"));
+        assert!(refused(|end| end.qpn = 1).contains("end.qpn is 1"));
+        assert!(refused(|end| end.psn = 1 << 24).contains("end.psn"));
+    }
+}
