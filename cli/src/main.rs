@@ -71,6 +71,8 @@ enum Command {
     Pl2(cmd::pl2::Args),
     /// Soft-RoCE: RDMA in user space. Serve memory, access it by hand, measure
     Roce(cmd::roce::Args),
+    /// Cowbird: remote memory by loads and stores. Measure what that costs a thread
+    Cowbird(cmd::cowbird::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),
     /// Check what is installed and what is missing, and how to get it
@@ -150,6 +152,7 @@ fn run(command: Command) -> ExitCode {
         Command::Host(args) => cmd::host::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Roce(args) => cmd::roce::run(args),
+        Command::Cowbird(args) => cmd::cowbird::run(args),
         Command::Sim(args) => cmd::sim::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),

@@ -5,6 +5,7 @@
 //! a module with its own `Endpoint` and `Config`.
 
 pub mod common;
+pub mod cowbird;
 pub mod edm;
 mod endpoint;
 pub mod ethernet;

@@ -1,6 +1,7 @@
 //! Header formats and the time type. Each format is described once, here; the Rust views, the P4 header text
 //! and the Scapy layers are generated from the description. No I/O, no clock.
 
+pub mod cowbird;
 pub mod edm;
 pub mod ethernet;
 pub mod header;

@@ -8,6 +8,7 @@ pub mod bench_soak;
 mod bmv2;
 pub mod complete;
 pub mod connect;
+pub mod cowbird;
 pub mod deploy;
 pub mod doctor;
 pub mod entity;

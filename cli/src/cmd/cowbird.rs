@@ -1,0 +1,60 @@
+//! `p4rack cowbird`.
+
+use p4rack_cowbird::bench::{self, Costs};
+use std::process::ExitCode;
+
+/// Records that are measured unless others are asked for.
+const RECORDS: [u32; 3] = [8, 64, 256];
+
+/// Arguments of `p4rack cowbird`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// Processor time that a thread spends for each operation: issuing it and fetching its response
+    ///
+    /// Beside it, in the same run, a queue as RDMA verbs have it: lock, fences and doorbell, in ordinary memory.
+    /// A real doorbell costs more.
+    Bench {
+        /// Bytes of a record; may be repeated [default: 8, 64, 256]
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+        bytes: Vec<u32>,
+        /// Duration of each measurement
+        #[arg(long, default_value_t = 1.0, value_parser = super::finite)]
+        seconds: f64,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> ExitCode {
+    let Command::Bench { bytes, seconds, json } = args.command;
+    let records = if bytes.is_empty() { RECORDS.to_vec() } else { bytes };
+    let all = records.iter().flat_map(|bytes| [false, true].map(|write| (*bytes, write)));
+    let costs: Vec<Costs> = all.map(|(bytes, write)| bench::run(bytes, write, seconds)).collect();
+    if json {
+        println!("{}", serde_json::to_string_pretty(&costs).expect("numbers are JSON"));
+        return ExitCode::SUCCESS;
+    }
+    for one in &costs {
+        let kind = if one.write { "write" } else { "read" };
+        println!(
+            "{kind:>5} {:>5} B  cowbird {:>6.1} ns = issue {:>5.1} + poll {:>5.1}  verbs {:>6.1} ns = post {:>5.1} + \
+             poll {:>5.1}",
+            one.bytes,
+            one.cowbird_ns(),
+            one.issue_ns,
+            one.poll_ns,
+            one.verbs_ns(),
+            one.post_ns,
+            one.completion_ns
+        );
+    }
+    ExitCode::SUCCESS
+}

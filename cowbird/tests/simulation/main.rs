@@ -1,0 +1,8 @@
+//! Compute node, engine and pool in virtual time, over a network that loses, copies, reorders and corrupts frames.
+
+#![allow(clippy::unwrap_used)]
+
+mod corruption;
+mod history;
+mod rack;
+mod seeds;

@@ -1,0 +1,100 @@
+//! Whatever the network does, and however often the engine starts anew: histories are in order, nothing is lost. The checker
+//! sees mistakes that engines could make.
+
+use crate::rack::{Bug, Faults, Rack};
+use p4rack_cowbird::Layout;
+use p4rack_fabric::common::SplitMix;
+use p4rack_fabric::cowbird::{Config, Counters};
+use p4rack_wire::Nanos;
+
+/// Seeds of an ordinary run; `P4RACK_SEEDS` asks for more.
+const SEEDS: u64 = 2_000;
+const STEPS_MAX: usize = 400_000;
+
+/// Runs a seed. Errors: what is out of order.
+fn run(seed: u64, bug: Option<Bug>) -> Result<Counters, String> {
+    let mut random = SplitMix(seed);
+    let mut draw = |below: u64| random.next() % below;
+    let faults = match draw(4) {
+        0 => Faults::default(),
+        1 => Faults { lost: 1, ..Faults::default() },
+        _ => Faults { lost: draw(40), copied: draw(40), delayed: draw(100), corrupted: draw(20) },
+    };
+    let layout =
+        Layout { entries: 2 << draw(4), request_bytes: 128 << draw(3), response_bytes: 128 << draw(3) };
+    let config = Config {
+        batch_reads: 1 + draw(8) as usize,
+        batch_bytes: 64 << draw(4),
+        fetch_entries: 1 + draw(8),
+        active_max: 1 + draw(8) as usize,
+        requests_max: 2 + draw(20) as usize,
+        probe_min: Nanos(500 + draw(4_000)),
+        probe_max: Nanos::from_micros(10),
+        pause_reads: draw(4) == 0,
+        ..Config::default()
+    };
+    let (restarts, often) = [(0, 0), (3, 2), (30, 10)][draw(3) as usize];
+    let mut rack = Rack::new(1 + draw(3) as usize, 60, config, layout, faults, seed);
+    rack.bug = bug;
+    let mut counters = Vec::new();
+    for _ in 0..STEPS_MAX {
+        for nth in 0..rack.threads.len() {
+            if rack.chance(300) {
+                rack.ask(nth)?;
+            }
+            if rack.chance(100) {
+                rack.fetch(nth)?;
+            }
+        }
+        if counters.len() < restarts && rack.chance(often) {
+            counters.push(rack.engine.counters().clone());
+            rack.start_engine();
+        }
+        if !rack.step() {
+            return Err("nothing happens any more".into());
+        }
+        if rack.is_done() {
+            for nth in 0..rack.threads.len() {
+                rack.threads[nth].history.end(rack.span(nth))?;
+            }
+            counters.push(rack.engine.counters().clone());
+            let mut sum = Counters::default();
+            for one in counters {
+                sum.reads += one.reads;
+                sum.writes += one.writes;
+                sum.batches += one.batches;
+                sum.overlaps += one.overlaps;
+                sum.recovered += one.recovered;
+                sum.lost += one.lost;
+            }
+            return Ok(sum);
+        }
+    }
+    Err(format!("not done: {:?}", rack.engine.counters()))
+}
+
+#[test]
+fn histories_are_in_order_whatever_happens() {
+    let asked = std::env::var("P4RACK_SEEDS").map(|seeds| seeds.parse().expect("P4RACK_SEEDS is a number"));
+    let mut sum = Counters::default();
+    for seed in 0..asked.unwrap_or(SEEDS) {
+        let counters = run(seed, None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        sum.reads += counters.reads;
+        sum.batches += counters.batches;
+        sum.overlaps += counters.overlaps;
+        sum.recovered += counters.recovered;
+        sum.writes += counters.writes;
+        assert_eq!(counters.lost, 0, "seed {seed}");
+    }
+    // What never happened was not tested.
+    assert!(sum.batches < sum.reads, "responses never went together: {sum:?}");
+    assert!(sum.overlaps > 100 && sum.recovered > 10, "{sum:?}");
+}
+
+#[test]
+fn mistakes_of_an_engine_are_seen() {
+    for bug in Bug::ALL {
+        let seen = (0..20).filter(|seed| run(*seed, Some(bug)).is_err()).count();
+        assert!(seen >= 5, "{bug:?} was seen in {seen} of 20 seeds");
+    }
+}

@@ -1,0 +1,99 @@
+//! Parameters of an engine and what it counts.
+
+use super::set::Corruption;
+use crate::common::counters;
+use p4rack_wire::Nanos;
+
+/// Parameters of an engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Responses to reads that are gathered before they are written to the compute node together: the paper's BATCH_SIZE.
+    /// Fewer go when no more are under way.
+    pub batch_reads: usize,
+    /// Bytes of responses that are written together at most.
+    pub batch_bytes: usize,
+    /// Entries that are read together at most.
+    pub fetch_entries: u64,
+    /// Requests of an instance under way.
+    pub active_max: usize,
+    /// Time between two probes of a set that is busy.
+    pub probe_min: Nanos,
+    /// Time between two probes of a set at rest: it doubles with each probe that finds nothing.
+    pub probe_max: Nanos,
+    /// RDMA requests of a queue pair under way; at most the adapter's `requests_max`.
+    pub requests_max: usize,
+    /// Instances.
+    pub instances_max: usize,
+    /// Reads wait for every write before them, as in the P4 engine, rather than for those of the same bytes.
+    pub pause_reads: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            batch_reads: 16,
+            batch_bytes: 64 << 10,
+            fetch_entries: 64,
+            active_max: 64,
+            probe_min: Nanos::from_micros(2),
+            probe_max: Nanos::from_micros(100),
+            requests_max: 512,
+            instances_max: 256,
+            pause_reads: false,
+        }
+    }
+}
+
+counters! {
+    /// What an engine counts.
+    Counters {
+        /// Probes.
+        probes,
+        /// Probes that found new requests.
+        probes_useful,
+        /// Reads done.
+        reads,
+        /// Writes done.
+        writes,
+        /// Bytes read and written for compute nodes.
+        bytes,
+        /// RDMA WRITEs of responses; each brings one or more.
+        batches,
+        /// RDMA WRITEs of red blocks.
+        reds,
+        /// Times a request had to wait for one before it that concerns the same bytes.
+        overlaps,
+        /// Requests found done by an engine before this one.
+        recovered,
+        /// Sets refused: a tail went back, or too far ahead.
+        corrupt_tail,
+        /// Sets refused: an entry is neither read nor write.
+        corrupt_type,
+        /// Sets refused: an entry's region is not theirs.
+        corrupt_region,
+        /// Sets refused: an entry reaches beyond its region.
+        corrupt_bounds,
+        /// Sets refused: an entry's length is 0 or more than half of a ring.
+        corrupt_length,
+        /// Sets refused: an entry's data is not where it belongs.
+        corrupt_place,
+        /// Sets refused: an entry's id is not the next one.
+        corrupt_id,
+        /// Sets lost: a queue pair failed.
+        lost,
+    }
+}
+
+impl Counters {
+    pub(super) fn count(&mut self, corruption: Corruption) {
+        *(match corruption {
+            Corruption::Tail => &mut self.corrupt_tail,
+            Corruption::Type => &mut self.corrupt_type,
+            Corruption::Region => &mut self.corrupt_region,
+            Corruption::Bounds => &mut self.corrupt_bounds,
+            Corruption::Length => &mut self.corrupt_length,
+            Corruption::Place => &mut self.corrupt_place,
+            Corruption::Id => &mut self.corrupt_id,
+        }) += 1;
+    }
+}

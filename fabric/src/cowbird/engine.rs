@@ -1,0 +1,131 @@
+//! The engine: its instances in turn, and which outcome belongs to which of them.
+
+use super::config::{Config, Counters};
+use super::instance::{Instance, Step};
+use super::set::{Set, State};
+use crate::roce::{Outcome, Request};
+use p4rack_wire::Nanos;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Bound;
+
+/// Why a set is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetError {
+    /// A size makes no sense.
+    Layout(&'static str),
+    /// There are as many instances as there may be.
+    Full,
+}
+
+impl fmt::Display for SetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetError::Layout(why) => f.write_str(why),
+            SetError::Full => write!(f, "the engine serves as many sets as it may: end one first"),
+        }
+    }
+}
+
+impl std::error::Error for SetError {}
+
+/// An engine. After each `handle_*` and at [`next_timeout`](Self::next_timeout), call
+/// [`poll_request`](Self::poll_request) until it yields nothing.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    config: Config,
+    instances: BTreeMap<u32, Instance>,
+    /// Number of the next instance: none is used twice, as outcomes of one that is gone still come.
+    next: u32,
+    /// The instance whose turn it was last.
+    turn: u32,
+    /// What each queue pair's outcomes belong to: they come in the order of requests.
+    steps: BTreeMap<u32, VecDeque<(u32, Step)>>,
+    counters: Counters,
+}
+
+impl Engine {
+    /// An engine without instances.
+    pub fn new(config: Config) -> Engine {
+        Engine {
+            config,
+            instances: BTreeMap::new(),
+            next: 0,
+            turn: 0,
+            steps: BTreeMap::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Begins to serve a set, from where its red block says. Returns the number of the instance.
+    pub fn add(&mut self, set: Set, now: Nanos) -> Result<u32, SetError> {
+        set.layout.check().map_err(SetError::Layout)?;
+        if self.instances.len() >= self.config.instances_max {
+            return Err(SetError::Full);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.instances.insert(number, Instance::new(set, &self.config, now));
+        Ok(number)
+    }
+
+    /// Serves a set no more. Returns whether it was there.
+    pub fn remove(&mut self, number: u32) -> bool {
+        self.instances.remove(&number).is_some()
+    }
+
+    /// How an instance is.
+    pub fn state(&self, number: u32) -> Option<State> {
+        self.instances.get(&number).map(Instance::state)
+    }
+
+    /// Forgets a queue pair that was removed: no more outcomes come from it. Instances that used it are lost.
+    pub fn forget_pair(&mut self, qpn: u32) {
+        self.steps.remove(&qpn);
+        for instance in self.instances.values_mut().filter(|instance| instance.uses(qpn)) {
+            instance.lose(&mut self.counters);
+        }
+    }
+
+    /// The next RDMA request and its queue pair, of the instances in turn. The adapter has to accept it.
+    pub fn poll_request(&mut self, now: Nanos) -> Option<(u32, Request)> {
+        let (behind, before) =
+            ((Bound::Excluded(self.turn), Bound::Unbounded), (Bound::Unbounded, Bound::Included(self.turn)));
+        let numbers = [behind, before].into_iter().flat_map(|range| self.instances.range(range));
+        let ready = |instance: &Instance| instance.next_pair(now).filter(|qpn| self.has_room(*qpn));
+        let (number, qpn) =
+            numbers.into_iter().find_map(|(number, instance)| Some((*number, ready(instance)?)))?;
+        let instance = self.instances.get_mut(&number)?;
+        let (step, request) = instance.take(now, &self.config, &mut self.counters)?;
+        self.turn = number;
+        self.steps.entry(qpn).or_default().push_back((number, step));
+        Some((qpn, request))
+    }
+
+    /// How the oldest request of a queue pair ended.
+    pub fn handle_outcome(&mut self, qpn: u32, outcome: Outcome, now: Nanos) {
+        let step = self.steps.get_mut(&qpn).and_then(VecDeque::pop_front);
+        if let Some((number, step)) = step
+            && let Some(instance) = self.instances.get_mut(&number)
+        {
+            instance.handle(step, outcome, now, &self.config, &mut self.counters);
+        }
+    }
+
+    /// When to call [`poll_request`](Self::poll_request) next if nothing else happens: a set is to be probed.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        let due = self.instances.values().filter_map(Instance::next_timeout);
+        // A queue pair without room waits for outcomes.
+        due.filter(|(_, qpn)| self.has_room(*qpn)).map(|(at, _)| at).min()
+    }
+
+    /// Whether one more request of a queue pair may be under way.
+    fn has_room(&self, qpn: u32) -> bool {
+        self.steps.get(&qpn).is_none_or(|steps| steps.len() < self.config.requests_max)
+    }
+}

@@ -1,0 +1,121 @@
+//! Entries taken in: what the next one has to be, and the operation that it asks for.
+
+use super::set::{Corruption, Set};
+use p4rack_wire::cowbird::{Entry, Kind, Red, RequestId, WORD_BYTES, place};
+
+/// Positions and numbers of a set in use are far below: it would take centuries to get there.
+const COUNT_MAX: u64 = 1 << 62;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Waiting,
+    Begun,
+    /// A read whose bytes are here.
+    Arrived,
+    Done,
+}
+
+/// A request that was taken in.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    pub kind: Kind,
+    pub region: u16,
+    /// Address in the region.
+    pub remote: u64,
+    /// Address in the set.
+    pub local: u64,
+    pub length: u32,
+    /// Where the response ring's or the request data's position is behind it.
+    pub end: u64,
+    pub phase: Phase,
+    pub bytes: Vec<u8>,
+}
+
+impl Operation {
+    pub fn overlaps(&self, other: &Operation) -> bool {
+        let (start, end) = (self.remote, self.remote + u64::from(self.length));
+        self.region == other.region && start < other.remote + u64::from(other.length) && other.remote < end
+    }
+}
+
+/// Where the next entry of a kind has its number and its data.
+#[derive(Clone, Copy, Debug, Default)]
+struct Next {
+    number: u64,
+    tail: u64,
+}
+
+/// What the next entry has to be.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entries {
+    /// Its position.
+    pub position: u64,
+    /// Entries before this one may be known from an engine before.
+    pub recovered: u64,
+    read: Next,
+    write: Next,
+}
+
+impl Entries {
+    /// Goes on where a red block says, with the client's tail at that time. Errors: numbers that no engine has written.
+    pub fn recover(red: &Red, tail: u64) -> Result<Entries, Corruption> {
+        let numbers =
+            [tail, red.read_progress, red.response_data_tail, red.write_progress, red.request_data_head];
+        if numbers.iter().any(|number| *number > COUNT_MAX) {
+            return Err(Corruption::Tail);
+        }
+        Ok(Entries {
+            position: red.request_head,
+            recovered: tail,
+            read: Next { number: red.read_progress, tail: red.response_data_tail },
+            write: Next { number: red.write_progress, tail: red.request_data_head },
+        })
+    }
+
+    /// Takes the next entry in. One that an engine before has done is [`Phase::Done`].
+    pub fn parse(&mut self, bytes: &[u8], set: &Set, red: &Red) -> Result<Operation, Corruption> {
+        let entry = Entry::parse(bytes).map_err(|_| Corruption::Type)?;
+        let kind = Kind::of(entry.rw_type).map_err(|_| Corruption::Type)?;
+        let region = set.regions.get(usize::from(entry.region_id)).ok_or(Corruption::Region)?;
+        let (addresses, layout) = ((entry.req_addr, entry.resp_addr), &set.layout);
+        let (next, progress, ring, ring_at, (remote, local)) = match kind {
+            Kind::Read => {
+                let (ring, at) = (layout.response_bytes, layout.response_data_at());
+                (&mut self.read, red.read_progress, ring, at, addresses)
+            }
+            Kind::Write => {
+                let (ring, at) = (layout.request_bytes, layout.request_data_at());
+                (&mut self.write, red.write_progress, ring, at, (addresses.1, addresses.0))
+            }
+        };
+        let length = u64::from(entry.length);
+        if length == 0 || length.next_multiple_of(WORD_BYTES) > ring / 2 {
+            return Err(Corruption::Length);
+        }
+        if remote.checked_add(length).is_none_or(|end| end > region.bytes) {
+            return Err(Corruption::Bounds);
+        }
+        let id = RequestId(entry.request_id);
+        // Only what an engine before this one knew can be done already.
+        let known = self.position < self.recovered
+            && next.number == progress
+            && id == RequestId::new(kind, entry.region_id, id.number())
+            && id.is_done(progress);
+        let (end, phase) = if known {
+            (0, Phase::Done)
+        } else {
+            if id != RequestId::new(kind, entry.region_id, next.number + 1) {
+                return Err(Corruption::Id);
+            }
+            let (start, end) = place(next.tail, length, ring);
+            if local != ring_at + (start & (ring - 1)) {
+                return Err(Corruption::Place);
+            }
+            *next = Next { number: next.number + 1, tail: end };
+            (end, Phase::Waiting)
+        };
+        self.position += 1;
+        let (region, length) = (entry.region_id, entry.length);
+        Ok(Operation { kind, region, remote, local, length, end, phase, bytes: Vec::new() })
+    }
+}
