@@ -237,7 +237,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
 
     /// Requests that are not done, as far as this thread has seen.
     pub fn outstanding(&self) -> u64 {
-        self.request_tail - self.told(REQUEST_HEAD)
+        self.request_tail.saturating_sub(self.told(REQUEST_HEAD))
     }
 
     /// Asks for `length` bytes of a region, from `src` on.
@@ -269,7 +269,8 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         let length = u32::try_from(src.len()).map_err(|_| Refused::BadLength)?;
         self.check(region, dest, length, self.layout.request_bytes)?;
         let (start, end) = place(self.request_data_tail, length.into(), self.layout.request_bytes);
-        if end - self.request_data_head > self.layout.request_bytes {
+        // A head ahead of its tail would be the engine's mistake; it must not free what is in use, nor stop the thread.
+        if end.wrapping_sub(self.request_data_head) > self.layout.request_bytes {
             self.request_data_head = self.told(REQUEST_DATA_HEAD);
             if end.wrapping_sub(self.request_data_head) > self.layout.request_bytes {
                 return Err(self.full(Refused::RequestDataFull));
@@ -301,9 +302,8 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
     /// Makes sure that there is an entry.
     #[inline]
     fn reserve_entry(&mut self) -> Result<(), Refused> {
-        if self.request_tail - self.request_head >= self.layout.entries {
+        if self.request_tail.wrapping_sub(self.request_head) >= self.layout.entries {
             self.request_head = self.told(REQUEST_HEAD);
-            // A head before the tail's time would be the engine's mistake; it must not free what is in use.
             if self.request_tail.wrapping_sub(self.request_head) >= self.layout.entries {
                 return Err(self.full(Refused::RequestsFull));
             }
@@ -395,8 +395,8 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
             && let Some(id) = group.next(Kind::Read, read_progress)
         {
             let slot = &mut self.slots[(id.number().wrapping_sub(1) & (layout.entries - 1)) as usize];
-            // It may be in two groups.
-            if std::mem::replace(&mut slot.fetched, true) {
+            // It may be in two groups, and the slot a later read's by now.
+            if id.is_done(self.fetched) || std::mem::replace(&mut slot.fetched, true) {
                 continue;
             }
             let at = layout.response_data_at() + (slot.start & (layout.response_bytes - 1));

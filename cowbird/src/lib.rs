@@ -25,6 +25,8 @@
 mod area;
 pub mod bench;
 mod client;
+#[cfg(test)]
+mod client_tests;
 mod group;
 pub mod words;
 #[cfg(test)]

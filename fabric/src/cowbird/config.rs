@@ -14,12 +14,16 @@ pub struct Config {
     pub batch_bytes: usize,
     /// Entries that are read together at most.
     pub fetch_entries: u64,
-    /// Requests of an instance under way.
+    /// Requests of an instance under way, and so what it keeps of their bytes: as many messages.
     pub active_max: usize,
     /// Time between two probes of a set that is busy.
     pub probe_min: Nanos,
     /// Time between two probes of a set at rest: it doubles with each probe that finds nothing.
     pub probe_max: Nanos,
+    /// Bytes of a request at most, so half of a ring; at most the adapter's `message_bytes_max`.
+    pub message_bytes_max: u32,
+    /// Entries of a set's request ring at most: the engine keeps each that it has fetched until it is done.
+    pub entries_max: u64,
     /// RDMA requests of a queue pair under way; at most the adapter's `requests_max`.
     pub requests_max: usize,
     /// Instances.
@@ -37,6 +41,8 @@ impl Default for Config {
             active_max: 64,
             probe_min: Nanos::from_micros(2),
             probe_max: Nanos::from_micros(100),
+            message_bytes_max: 1 << 20,
+            entries_max: 1 << 14,
             requests_max: 512,
             instances_max: 256,
             pause_reads: false,

@@ -9,11 +9,22 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Bound;
 
+/// Regions of a set: an entry names one by 16 bits.
+pub const REGIONS_MAX: usize = 1 << 16;
+
 /// Why a set is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetError {
     /// A size makes no sense.
     Layout(&'static str),
+    /// A ring is more than twice as long as the longest message, which has this many bytes.
+    Ring(u32),
+    /// The request ring has more than so many entries.
+    Entries(u64),
+    /// The set, or a region, reaches beyond the last address.
+    Address,
+    /// It has more than [`REGIONS_MAX`] regions.
+    Regions,
     /// There are as many instances as there may be.
     Full,
 }
@@ -22,6 +33,15 @@ impl fmt::Display for SetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SetError::Layout(why) => f.write_str(why),
+            SetError::Ring(most) => {
+                write!(
+                    f,
+                    "request_bytes and response_bytes are at most twice the longest message, {most} bytes"
+                )
+            }
+            SetError::Entries(most) => write!(f, "this engine serves rings of at most {most} entries"),
+            SetError::Address => write!(f, "a set or a region reaches beyond the last address"),
+            SetError::Regions => write!(f, "a set has at most {REGIONS_MAX} regions"),
             SetError::Full => write!(f, "the engine serves as many sets as it may: end one first"),
         }
     }
@@ -64,7 +84,22 @@ impl Engine {
 
     /// Begins to serve a set, from where its red block says. Returns the number of the instance.
     pub fn add(&mut self, set: Set, now: Nanos) -> Result<u32, SetError> {
-        set.layout.check().map_err(SetError::Layout)?;
+        let layout = &set.layout;
+        layout.check().map_err(SetError::Layout)?;
+        if layout.request_bytes.max(layout.response_bytes) / 2 > self.config.message_bytes_max.into() {
+            return Err(SetError::Ring(self.config.message_bytes_max));
+        }
+        if layout.entries > self.config.entries_max {
+            return Err(SetError::Entries(self.config.entries_max));
+        }
+        if set.regions.len() > REGIONS_MAX {
+            return Err(SetError::Regions);
+        }
+        let mut ranges =
+            set.regions.iter().map(|pool| (pool.address, pool.bytes)).chain([(set.address, layout.bytes())]);
+        if ranges.any(|(address, bytes)| address.checked_add(bytes).is_none()) {
+            return Err(SetError::Address);
+        }
         if self.instances.len() >= self.config.instances_max {
             return Err(SetError::Full);
         }
@@ -127,5 +162,34 @@ impl Engine {
     /// Whether one more request of a queue pair may be under way.
     fn has_room(&self, qpn: u32) -> bool {
         self.steps.get(&qpn).is_none_or(|steps| steps.len() < self.config.requests_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::set::Pool;
+    use super::*;
+    use p4rack_wire::cowbird::Layout;
+
+    #[test]
+    fn a_set_that_the_engine_could_not_serve_is_refused() {
+        let config = Config { message_bytes_max: 64, entries_max: 8, instances_max: 1, ..Config::default() };
+        let mut engine = Engine::new(config);
+        let layout = Layout { entries: 8, request_bytes: 128, response_bytes: 128 };
+        let pool = Pool { qpn: 3, key: 4, address: 64, bytes: 64 };
+        let good = Set { qpn: 2, key: 1, address: 0, layout, regions: vec![pool] };
+        let mut refused = |set: Set| engine.add(set, Nanos::ZERO).err();
+        let of = |layout: Layout| Set { layout, ..good.clone() };
+        assert!(matches!(refused(of(Layout { entries: 3, ..layout })), Some(SetError::Layout(_))));
+        assert_eq!(refused(of(Layout { entries: 16, ..layout })), Some(SetError::Entries(8)));
+        assert_eq!(refused(of(Layout { request_bytes: 256, ..layout })), Some(SetError::Ring(64)));
+        assert_eq!(refused(of(Layout { response_bytes: 256, ..layout })), Some(SetError::Ring(64)));
+        assert_eq!(refused(Set { address: u64::MAX - 99, ..good.clone() }), Some(SetError::Address));
+        let far = Pool { bytes: u64::MAX - 63, ..pool };
+        assert_eq!(refused(Set { regions: vec![far], ..good.clone() }), Some(SetError::Address));
+        let many = vec![pool; REGIONS_MAX + 1];
+        assert_eq!(refused(Set { regions: many, ..good.clone() }), Some(SetError::Regions));
+        assert_eq!(refused(good.clone()), None);
+        assert_eq!(refused(good), Some(SetError::Full));
     }
 }

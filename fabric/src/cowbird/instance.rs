@@ -56,9 +56,10 @@ pub(super) struct Instance {
     /// Positions of reads that are not done, and of writes, in order.
     reads: VecDeque<u64>,
     writes: VecDeque<u64>,
-    /// Requests begun and not finished: reads until their bytes are here, writes until the pool has them.
+    /// Requests begun and not finished: reads until their bytes are on their way to the compute node, writes until the pool
+    /// has them.
     active: usize,
-    /// Reads among these.
+    /// Reads among these whose bytes are not here.
     reading: usize,
     /// Reads whose bytes are here, at the front of `reads`.
     arrived: usize,
@@ -330,7 +331,6 @@ impl Instance {
             return;
         };
         (operation.phase, operation.bytes) = (Phase::Arrived, bytes);
-        self.active -= 1;
         self.reading -= 1;
         while let Some(position) = self.reads.get(self.arrived).copied()
             && self.operation(position).is_some_and(|operation| operation.phase == Phase::Arrived)
@@ -350,10 +350,6 @@ impl Instance {
                 self.fetch(layout.entry_at(self.entries.position), count as u32 * Entry::BYTES as u32);
             self.push(self.set.qpn, Step::Entries(count), request);
         }
-        while self.active < config.active_max && self.replay() {}
-        let replayed = self.replayed >= self.entries.recovered
-            && self.writes.front().is_none_or(|oldest| *oldest >= self.entries.recovered);
-        while replayed && self.active < config.active_max && self.begin(config, counters) {}
         if !self.red_under_way {
             if self.arrived >= config.batch_reads || (self.reading == 0 && self.arrived > 0) {
                 self.deliver(config, counters);
@@ -369,6 +365,10 @@ impl Instance {
                 self.tell(counters);
             }
         }
+        while self.active < config.active_max && self.replay() {}
+        let replayed = self.replayed >= self.entries.recovered
+            && self.writes.front().is_none_or(|oldest| *oldest >= self.entries.recovered);
+        while replayed && self.active < config.active_max && self.begin(config, counters) {}
     }
 
     /// Begins the next write that an engine before may have done. Returns whether there was another entry of that time.
@@ -440,6 +440,7 @@ impl Instance {
             operation.phase = Phase::Done;
             let (local, end, mut bytes) =
                 (operation.local, operation.end, std::mem::take(&mut operation.bytes));
+            self.active -= 1;
             counters.reads += 1;
             counters.bytes += bytes.len() as u64;
             self.red.read_progress += 1;

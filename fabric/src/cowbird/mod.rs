@@ -22,5 +22,5 @@ mod operation;
 mod set;
 
 pub use config::{Config, Counters};
-pub use engine::{Engine, SetError};
+pub use engine::{Engine, REGIONS_MAX, SetError};
 pub use set::{Corruption, Pool, Set, State};
