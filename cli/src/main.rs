@@ -67,6 +67,8 @@ enum Command {
     Top(cmd::top::Args),
     /// Run the agent of one host
     Host(cmd::host::Args),
+    /// Offer memory to the rack and use that of other hosts, over EDM
+    Memory(cmd::memory::Args),
     /// Read and reset PL2's reservations on a running switch
     Pl2(cmd::pl2::Args),
     /// Soft-RoCE: RDMA in user space. Serve memory, access it by hand, measure
@@ -150,6 +152,7 @@ fn run(command: Command) -> ExitCode {
         Command::Packet(args) => cmd::entity::stream::packet(args),
         Command::Top(args) => cmd::top::run(args),
         Command::Host(args) => cmd::host::run(args),
+        Command::Memory(args) => cmd::memory::run(args),
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Roce(args) => cmd::roce::run(args),
         Command::Cowbird(args) => cmd::cowbird::run(args),

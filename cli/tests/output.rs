@@ -14,12 +14,13 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
     "switch",  // goes on without its reader: see `a_daemon_goes_on`
     "host",    // the same
+    "memory",  // tests/memory.rs
     "mininet", // its output is Python's
     "help",
 ];
@@ -261,6 +262,12 @@ fn files_and_folders_that_cannot_be_written_are_refused_before_the_work() {
     refuses(&["switch", "run", "--no-p4", "--stats", file], "--stats");
     refuses(&["switch", "run", "--no-p4", &with("--pcap", &dir)], "--pcap");
     refuses(&["host", "run", &rack, "--name", "h1", "--stats", file], "--stats");
+    let memory = repo("examples/edm-kv.toml").display().to_string();
+    refuses(&["memory", "serve", &memory, "--name", "h1", "--bytes", "8", "--stats", file], "--stats");
+    refuses(
+        &["memory", "read", &memory, "--name", "h2", "--at", "h1", "--bytes", "8", "-o", file],
+        "--output",
+    );
     refuses(&["bench", "p4runtime", "--write-program", file], "--write-program");
     refuses(&["rack", "import", &dir, "-o", file], "--output");
     refuses(&["rack", "import-entries", &dir, "--p4info", &dir, "-o", file], "--output");

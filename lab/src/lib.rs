@@ -5,11 +5,13 @@
 //! them open, so nothing is left behind however the run ends.
 
 mod control;
+pub mod edm;
 pub mod error;
 pub mod hostile;
 pub mod keep;
 mod kill;
 mod measure;
+pub mod memory;
 pub mod network;
 pub mod process;
 pub mod progress;

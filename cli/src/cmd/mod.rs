@@ -16,6 +16,7 @@ pub mod generate;
 pub mod generator;
 pub mod host;
 pub mod hostile;
+pub mod memory;
 pub mod mininet;
 pub mod p4;
 pub mod pl2;

@@ -186,7 +186,12 @@ fn read_value(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Re
     Ok(true)
 }
 
-/// Latencies of one connection in nanoseconds, to three digits.
+/// Latencies in nanoseconds, to three digits.
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).expect("the bounds are constants and fit")
+}
+
+/// Latencies of one connection.
 struct Latencies {
     histogram: Histogram<u64>,
     completed: u64,
@@ -195,9 +200,7 @@ struct Latencies {
 
 impl Latencies {
     fn new() -> Latencies {
-        let histogram = Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3)
-            .expect("the bounds are constants and fit");
-        Latencies { histogram, completed: 0, unfinished: 0 }
+        Latencies { histogram: histogram(), completed: 0, unfinished: 0 }
     }
 
     fn completed(&mut self, latency_ns: u64) {

@@ -1,0 +1,249 @@
+//! Remote memory by hand, between hosts of a rack with the embedded switch.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{KeptRack, can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Output};
+use std::time::Duration;
+
+const SCHEME: &str = "edm-timed-dst";
+const LIMIT: Duration = Duration::from_secs(20);
+const REGION_BYTES: u64 = 64 << 10;
+
+/// A memory node that is ended when dropped.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A rack with a memory node on h1 and its file.
+struct Rack {
+    rack: KeptRack,
+    path: String,
+    folder: tempfile::TempDir,
+}
+
+impl Rack {
+    fn up() -> Rack {
+        let path = repo("examples/edm-kv.toml");
+        let rack = KeptRack::up(&path, SCHEME);
+        Rack { rack, path: path.display().to_string(), folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// `p4rack memory WORDS… RACK --name HOST OPTIONS…` on a host.
+    fn memory(&self, host: &str, what: &str, options: &[&str]) -> std::process::Command {
+        let own = env!("CARGO_BIN_EXE_p4rack");
+        let mut words = vec![own, "memory", what, &self.path, "--scheme", SCHEME, "--name", host];
+        words.extend(options);
+        self.rack.exec(host, &words)
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("region")
+    }
+
+    fn serve(&self, options: &[&str]) -> Serving {
+        let said = self.folder.path().join("said");
+        let region = self.file();
+        let mut words = vec!["--file", region.to_str().unwrap()];
+        words.extend(options);
+        let mut command = self.memory("h1", "serve", &words);
+        let child = command.stdout(File::create(&said).unwrap()).spawn().unwrap();
+        let serving = Serving(child);
+        let ready = || fs::read_to_string(&said).unwrap().starts_with("ready h1");
+        assert!(wait_until(LIMIT, ready), "{}", fs::read_to_string(&said).unwrap());
+        serving
+    }
+
+    /// Uses the memory from h2.
+    fn use_it(&self, what: &str, options: &[&str]) -> Output {
+        self.memory("h2", what, &[&["--at", "h1"], options].concat()).output().unwrap()
+    }
+
+    fn succeeds(&self, what: &str, options: &[&str]) -> String {
+        let output = self.use_it(what, options);
+        assert!(output.status.success(), "{what} {options:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    fn fails(&self, what: &str, options: &[&str]) -> String {
+        let output = self.use_it(what, options);
+        assert_eq!(output.status.code(), Some(1), "{what} {options:?}: {}", stdout(&output));
+        stderr(&output)
+    }
+}
+
+/// Bytes from one host to the file of another, words changed there, refusals in words; everything on real packets.
+#[test]
+fn a_host_uses_a_file_of_another() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::up();
+    let stats = rack.folder.path().join("stats.json");
+    let size = REGION_BYTES.to_string();
+    let mut serving = rack.serve(&[
+        "--bytes",
+        &size,
+        "--key",
+        "7",
+        "--address",
+        "0x1000",
+        "--stats",
+        stats.to_str().unwrap(),
+    ]);
+
+    let said = rack.succeeds("write", &["--key", "7", "--address", "0x1000", "--text", "remote memory"]);
+    assert_eq!(said, "wrote 13 bytes at 0x1000 of h1, and read them back\n");
+    assert!(fs::read(rack.file()).unwrap().starts_with(b"remote memory\0"), "it is in the file");
+    let said = rack.succeeds("read", &["--key", "7", "--address", "0x1000", "--bytes", "13"]);
+    assert!(said.contains("remote memory") && said.starts_with("00001000  72 65"), "{said}");
+
+    // Many chunks there and back.
+    let (from, to) = (rack.folder.path().join("from"), rack.folder.path().join("to"));
+    let long: Vec<u8> = (0..60_000u32).map(|n| (n * 7 + n / 256) as u8).collect();
+    fs::write(&from, &long).unwrap();
+    rack.succeeds("write", &["--key", "7", "--address", "0x1000", "--file", from.to_str().unwrap()]);
+    let output = ["--key", "7", "--address", "0x1000", "--bytes", "60000", "--output", to.to_str().unwrap()];
+    rack.succeeds("read", &output);
+    assert!(fs::read(&to).unwrap() == long && fs::read(rack.file()).unwrap()[..60_000] == long[..]);
+
+    let word = |more: &[&str]| {
+        let options = [&["--key", "7", "--address", "4096", "--json"], more].concat();
+        let answer: Value = serde_json::from_str(&rack.succeeds("modify", &options)).unwrap();
+        answer["old"].as_u64().unwrap()
+    };
+    word(&["--operation", "swap", "--operand", "40"]);
+    assert_eq!(word(&["--operation", "fetch-add", "--operand", "2"]), 40);
+    assert_eq!(word(&["--operation", "cas", "--expected", "42", "--operand", "0x7"]), 42);
+    assert_eq!(word(&["--operation", "cas", "--expected", "42", "--operand", "8"]), 7);
+
+    let at = ["--key", "7", "--address", "4096"];
+    for (what, options, expected) in [
+        ("read", &["--bytes", "8", "--address", "4096"][..], "another key; give it with --key"),
+        ("read", &["--bytes", "8", "--key", "7"], "out of bounds"),
+        ("read", &["--bytes", "65537", "--key", "7", "--address", "4096"], "out of bounds"),
+        (
+            "modify",
+            &["--key", "7", "--address", "4097", "--operation", "swap", "--operand", "1"],
+            "multiple of eight",
+        ),
+        ("modify", &[&at[..], &["--operation", "cas", "--operand", "1"]].concat(), "--expected"),
+    ] {
+        let said = rack.fails(what, options);
+        assert!(said.starts_with("error: ") && said.contains(expected), "{what} {options:?}: {said}");
+    }
+    let output = rack.memory("h2", "read", &["--at", "h3", "--bytes", "8"]).output().unwrap();
+    assert!(stderr(&output).contains("h3 is no memory node: edm.memory has h1"), "{}", stderr(&output));
+
+    // The file is somebody's; the node's end writes what it did.
+    let second = rack.memory("h1", "serve", &["--file", rack.file().to_str().unwrap()]).output().unwrap();
+    assert!(stderr(&second).contains("another process serves it"), "{}", stderr(&second));
+    end(&mut serving);
+    let report: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
+    assert_eq!((&report["counters"]["writes"], &report["counters"]["modifies"]), (&2.into(), &4.into()));
+    assert_eq!(report["refused"]["wrong_key"], 1, "{report}");
+
+    // Nobody is there any more: unknown, told in time.
+    let said = rack.fails("read", &["--bytes", "8", "--key", "7", "--address", "4096"]);
+    assert!(said.contains("no answer in time") && said.contains("p4rack memory serve"), "{said}");
+
+    // What was written is still there, and now nobody may change it.
+    let _again = rack.serve(&["--read-only"]);
+    let said = rack.succeeds("read", &["--address", "8", "--bytes", "8", "--json"]);
+    let read: Value = serde_json::from_str(&said).unwrap();
+    let hex: String = long[8..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(read, serde_json::json!({ "address": 8, "bytes": 8, "hex": hex }));
+    assert!(rack.fails("modify", &["--operation", "swap", "--operand", "1"]).contains("does not permit"));
+    let said = rack.fails("write", &["--hex", "00ff"]);
+    assert!(said.contains("read only"), "{said}");
+}
+
+/// Ends a memory node as its operator would.
+fn end(serving: &mut Serving) {
+    // `p4rack exec` has become the memory node.
+    let told =
+        std::process::Command::new("kill").args(["-TERM", &serving.0.id().to_string()]).status().unwrap();
+    assert!(told.success() && serving.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_benchmark_measures_memory_beside_udp() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let output = p4rack()
+        .args(["memory", "bench", "--each", "0.3", "--bytes", "100", "--json", "--quiet"])
+        .arg(repo("examples/edm-kv.toml"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let figures: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(
+        (&figures["client"], &figures["server"], &figures["memory"]["bytes"]),
+        (&"h2".into(), &"h1".into(), &100.into())
+    );
+    let all = figures["memory"]["latencies"].as_array().unwrap().iter().chain([&figures["ping_pong"]]);
+    let names: Vec<_> = all
+        .map(|one| {
+            let number = |key: &str| one[key].as_f64().unwrap();
+            assert!(number("operations") > 10.0 && number("unknown") == 0.0, "{one}");
+            let order = ["min_us", "p50_us", "p99_us", "p999_us"].map(number);
+            assert!(order[0] > 0.0 && order.is_sorted(), "{one}");
+            one["what"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(names, ["read", "write", "fetch-add", "UDP ping-pong"]);
+    for rate in figures["memory"]["rates"].as_array().unwrap() {
+        assert!(rate["per_s"].as_f64().unwrap() > 100.0 && rate["unknown"] == 0, "{rate}");
+    }
+}
+
+/// What needs no network to be refused.
+#[test]
+fn descriptions_without_memory_are_refused_in_words() {
+    let with = repo("examples/edm-kv.toml").display().to_string();
+    let without = repo("examples/two-hosts.toml").display().to_string();
+    let read = ["--at", "h1", "--bytes", "8"];
+    for (words, expected) in [
+        (&["read", &without, "--name", "h2"][..], "has no EDM"),
+        (&["read", &with, "--name", "h9"], "no host is called `h9`; there are h1, h2, h3, h4"),
+        (&["read", &with, "--name", "h2", "--scheme", "l2"], "has no EDM under this scheme"),
+        (&["read", &with, "--name", "h2", "--interface", "nowhere0"], "nowhere0"),
+    ] {
+        let output = p4rack().arg("memory").args(words).args(read).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(
+            stderr(&output).starts_with("error: ") && stderr(&output).contains(expected),
+            "{}",
+            stderr(&output)
+        );
+    }
+    let serve = |options: &[&str]| {
+        let output =
+            p4rack().args(["memory", "serve", &with, "--name", "h1"]).args(options).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = serve(&[]);
+    assert!(code == Some(2) && said.contains("--bytes"), "{said}");
+    let (code, said) = serve(&["--file", "/nonexistent/region"]);
+    assert!(code == Some(1) && said.contains("/nonexistent/region"), "{said}");
+    let (code, said) = serve(&["--bytes", "0"]);
+    assert!(code == Some(1) && said.contains("0 bytes"), "{said}");
+    let write = ["memory", "write", &with, "--name", "h2", "--at", "h1", "--text", ""];
+    let output = p4rack().args(write).output().unwrap();
+    assert!(output.status.code() == Some(1) && stderr(&output).contains("no bytes"), "{}", stderr(&output));
+    let not_there = Path::new("/nonexistent/stats");
+    let (code, said) = serve(&["--bytes", "8", "--stats", not_there.to_str().unwrap()]);
+    assert!(code == Some(1) && said.contains("--stats: /nonexistent/stats"), "{said}");
+}
