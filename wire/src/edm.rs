@@ -21,6 +21,7 @@
 //! message at a time.
 
 use crate::ParseError;
+use crate::dissector::{Dissector, Message as Frame, Then};
 
 /// Version of the formats in this module.
 pub const VERSION: u8 = 1;
@@ -273,3 +274,82 @@ crate::header! {
         value / "value": u32 = 32;
     }
 }
+
+/// How Wireshark shows EDM's frames under this EtherType.
+pub fn dissector(ether_type: u16) -> Dissector {
+    const PARTS: &[(&[&str], &str)] = &[(&["offset", "bytes"], "total")];
+    let control = |kind: Kind, name| Frame {
+        kind: kind as u8,
+        name,
+        header: Control::DESC,
+        then: Then::Padding,
+        values: &[("answer", &[(0, "of a write"), (1, "of an answer")])],
+        at_most: &[],
+        summary: &["id", "answer", "offset", "bytes", "wait"],
+    };
+    let message = |kind: Kind, name, then| Frame {
+        kind: kind as u8,
+        name,
+        header: Message::DESC,
+        then,
+        values: &[("code", &[(0, "none")])],
+        at_most: &[],
+        summary: &["id", "offset", "bytes", "total"],
+    };
+    let management = |kind: Kind, name| Frame {
+        kind: kind as u8,
+        name,
+        header: Management::DESC,
+        then: Then::Padding,
+        values: &[("target", TARGETS)],
+        at_most: &[],
+        summary: &["token", "target", "index", "value"],
+    };
+    let data = Then::Bytes("bytes");
+    Dissector {
+        name: "edm",
+        title: "EDM",
+        ether_type,
+        version: VERSION,
+        messages: vec![
+            control(Kind::Notify, "NOTIFY"),
+            control(Kind::Grant, "GRANT"),
+            message(Kind::Rreq, "RREQ", Then::Padding),
+            Frame { at_most: PARTS, ..message(Kind::Wreq, "WREQ", data) },
+            Frame { values: &[("code", OPCODES)], ..message(Kind::Rmwreq, "RMWREQ", data) },
+            Frame { at_most: PARTS, values: &[("code", STATUSES)], ..message(Kind::Rres, "RRES", data) },
+            management(Kind::MgmtRead, "MGMT_READ"),
+            management(Kind::MgmtWrite, "MGMT_WRITE"),
+            management(Kind::MgmtReset, "MGMT_RESET"),
+            management(Kind::MgmtReply, "MGMT_REPLY"),
+        ],
+        lanes: None,
+    }
+}
+
+const OPCODES: &[(u8, &str)] = &[
+    (Opcode::Cas as u8, "compare and swap"),
+    (Opcode::FetchAdd as u8, "fetch and add"),
+    (Opcode::Swap as u8, "swap"),
+    (Opcode::And as u8, "and"),
+    (Opcode::Or as u8, "or"),
+    (Opcode::Xor as u8, "xor"),
+    (Opcode::Min as u8, "min"),
+    (Opcode::Max as u8, "max"),
+];
+
+const STATUSES: &[(u8, &str)] = &[
+    (Status::Done as u8, "done"),
+    (Status::NoSuchAddress as u8, "no such address"),
+    (Status::WrongKey as u8, "wrong key"),
+    (Status::NotPermitted as u8, "not permitted"),
+    (Status::BadLength as u8, "bad length"),
+    (Status::BadOperation as u8, "bad operation"),
+    (Status::Busy as u8, "busy"),
+];
+
+const TARGETS: &[(u8, &str)] = &[
+    (Target::Source as u8, "source"),
+    (Target::Destination as u8, "destination"),
+    (Target::Rights as u8, "rights"),
+];

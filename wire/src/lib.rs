@@ -1,7 +1,8 @@
-//! Header formats and the time type. Each format is described once, here; the Rust views, the P4 header text
-//! and the Scapy layers are generated from the description. No I/O, no clock.
+//! Header formats and the time type. Each format is described once, here; the Rust views, the P4 header text,
+//! the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
 
 pub mod cowbird;
+pub mod dissector;
 pub mod edm;
 pub mod ethernet;
 pub mod header;

@@ -19,7 +19,8 @@
 //! Order at a register (counter mode): give back what the cell still holds; reply what is left; add
 //! `demand`. Every RSV that is admitted is answered, also one with demand 0.
 
-use crate::{EtherType, ParseError};
+use crate::dissector::{Dissector, Lanes, Message, Then};
+use crate::{EtherType, HeaderDesc, ParseError};
 
 /// Version of the formats in this module.
 pub const VERSION: u8 = 1;
@@ -184,5 +185,43 @@ crate::header! {
         reserved / "reserved": u16 = 16;
         /// MGMT_FORGET: number of the cell among all pairs'
         cell / "cell": u32 = 32;
+    }
+}
+
+/// How Wireshark shows PL2's frames under this EtherType, and the data frames in these VLANs.
+pub fn dissector(ether_type: u16, lanes: Lanes) -> Dissector {
+    let message = |kind: Kind, name, header: HeaderDesc, then, summary| Message {
+        kind: kind as u8,
+        name,
+        header,
+        then,
+        values: &[],
+        at_most: &[],
+        summary,
+    };
+    let control = |kind, name, summary| message(kind, name, Control::DESC, Then::Padding, summary);
+    let management = |kind, name, summary| Message {
+        values: &[("target", &[(Side::In as u8, "in"), (Side::Out as u8, "out")])],
+        ..message(kind, name, Management::DESC, Then::Padding, summary)
+    };
+    const WAITS: &[&str] = &["cell", "id", "demand", "send_wait", "recv_wait"];
+    const REGISTER: &[&str] = &["token", "target", "index", "value"];
+    Dissector {
+        name: "pl2",
+        title: "PL2",
+        ether_type,
+        version: VERSION,
+        messages: vec![
+            control(Kind::Rsv, "RSV", &["cell", "id", "demand"]),
+            control(Kind::Grt, "GRT", WAITS),
+            control(Kind::Notify, "NOTIFY", WAITS),
+            message(Kind::Data, "DATA", Shim::DESC, Then::Payload("ether_type"), &["sequence"]),
+            management(Kind::MgmtRead, "MGMT_READ", &["token", "target", "index"]),
+            management(Kind::MgmtWrite, "MGMT_WRITE", REGISTER),
+            management(Kind::MgmtReset, "MGMT_RESET", &["token", "target", "index"]),
+            management(Kind::MgmtReply, "MGMT_REPLY", REGISTER),
+            management(Kind::MgmtForget, "MGMT_FORGET", &["token", "index", "destination", "cell"]),
+        ],
+        lanes: Some(lanes),
     }
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub struct Args {
     /// The rack description, TOML
     file: PathBuf,
-    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy) and, for tna and t2na, NAME.bf-rt.json
+    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy), NAME.lua (Wireshark) and, for tna and t2na, NAME.bf-rt.json
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2) [default: as described]

@@ -5,6 +5,7 @@ use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::HeaderDesc;
+use p4rack_wire::dissector::Dissector;
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
@@ -162,6 +163,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
 
     /// Scapy layers of its headers: text of a Python module, without imports.
     fn layers(&self) -> Option<String> {
+        None
+    }
+
+    /// How Wireshark shows its frames.
+    fn dissector(&self) -> Option<Dissector> {
         None
     }
 }

@@ -16,6 +16,7 @@ use crate::rack::{Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
+use p4rack_wire::dissector::Dissector;
 use p4rack_wire::{EtherType, Nanos};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -239,6 +240,10 @@ impl Protocol for Edm {
 
     fn layers(&self) -> Option<String> {
         Some(layers::layers(self))
+    }
+
+    fn dissector(&self) -> Option<Dissector> {
+        Some(p4rack_wire::edm::dissector(self.ether_type.0))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
+use p4rack_wire::dissector::{Dissector, Lanes};
 use p4rack_wire::{EtherType, Nanos};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -346,6 +347,11 @@ impl Protocol for Pl2 {
 
     fn layers(&self) -> Option<String> {
         Some(layers::layers(self))
+    }
+
+    fn dissector(&self) -> Option<Dissector> {
+        let lanes = Lanes { first: self.vid, cells: u16::from(self.cells_a_pair()) };
+        Some(p4rack_wire::pl2::dissector(self.ether_type.0, lanes))
     }
 }
 
