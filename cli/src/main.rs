@@ -73,7 +73,7 @@ enum Command {
     Pl2(cmd::pl2::Args),
     /// Soft-RoCE: RDMA in user space. Serve memory, access it by hand, measure
     Roce(cmd::roce::Args),
-    /// Cowbird: remote memory by loads and stores. Measure what that costs a thread
+    /// Cowbird: remote memory by loads and stores. Serve rings, verify, measure what that costs a thread
     Cowbird(cmd::cowbird::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),

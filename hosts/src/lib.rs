@@ -1,9 +1,12 @@
 //! Drivers that connect the protocols' state machines to real packets.
 
 pub mod agent;
+mod commands;
+pub mod cowbird;
 pub mod memory;
 mod metrics;
 pub mod report;
 pub mod roce;
 
 pub use agent::{Agent, AgentConfig, AgentError};
+pub use commands::{Gone, Handle};

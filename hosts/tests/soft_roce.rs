@@ -4,12 +4,13 @@
 
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{
-    Completion, Config, Failure, Outcome, Region, Regions, Request, RequesterCounters, Rights,
+    Adapter, Completion, Config, Failure, Outcome, Region, Regions, Request, RequesterCounters, Rights,
 };
+use p4rack_hosts::Handle;
 use p4rack_hosts::roce::pool::{self, DOMAIN, PoolConfig, Service};
-use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, numbers};
+use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, Token, numbers};
 use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
-use p4rack_hosts::roce::{Handle, Loss, Port, PortError, SetupError};
+use p4rack_hosts::roce::{Loss, Port, PortError, SetupError};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::{Links, NetNs, clock};
 use p4rack_wire::Nanos;
@@ -26,6 +27,8 @@ use std::time::Duration;
 const KEY: u32 = 0x77;
 const START: u64 = 1 << 32;
 const BYTES: usize = 64 << 10;
+/// Bytes that may be reserved.
+const RESERVE: u64 = 8 << 10;
 /// Where the service listens: on a link of its own.
 const SETUP: &str = "192.168.9.2:9561";
 
@@ -65,7 +68,7 @@ fn pool(
     config: Config,
     loss: Loss,
     tls: Option<ServerTls>,
-    told: &mpsc::Sender<Handle<Regions>>,
+    told: &mpsc::Sender<Handle<Adapter<Regions>>>,
     over: &AtomicBool,
 ) {
     ns.enter().unwrap();
@@ -74,7 +77,10 @@ fn pool(
     let mut port = Port::open("roce0", config.clone(), memory, loss).unwrap();
     let station = Station { mac: port.mac(), ip: Ipv4Addr::new(10, 0, 0, 2) };
     let offers = vec![Offer { key: KEY, address: START, bytes: BYTES as u64, rights: Rights::ALL }];
-    let service = Service::new(port.handle(), PoolConfig { station, adapter: config, offers });
+    let service = Service::new(
+        port.handle(),
+        PoolConfig { station, adapter: config, offers, reserve_bytes_max: RESERVE },
+    );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(SETUP.parse().unwrap())).unwrap();
     runtime.spawn(async move { pool::serve(listener, service, tls.as_ref()).await });
@@ -102,7 +108,7 @@ impl Client {
     fn connect(&mut self, config: &Config, tls: Option<ClientTls>) -> Result<Connected, SetupError> {
         let station = Station { mac: self.port.mac(), ip: Ipv4Addr::new(10, 0, 0, 1) };
         let server = Server { addr: SETUP.to_owned(), tls };
-        let connected = self.runtime.block_on(server.connect(station, config, &mut numbers()))?;
+        let connected = self.runtime.block_on(server.connect(station, config, None, &mut numbers()))?;
         self.port.adapter().add_pair(connected.qpn, connected.connection).unwrap();
         Ok(connected)
     }
@@ -130,7 +136,7 @@ fn beside_pool(
     config: Config,
     loss: Loss,
     tls: Option<ServerTls>,
-    client: impl FnOnce(Handle<Regions>) + Send,
+    client: impl FnOnce(Handle<Adapter<Regions>>) + Send,
 ) {
     let Some((a, b)) = namespaces() else { return };
     let (over, (told, handle)) = (AtomicBool::new(false), mpsc::channel());
@@ -313,5 +319,70 @@ fn a_set_up_is_encrypted_if_asked_for() {
             let error = client.connect(&config(), tls).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
+    });
+}
+
+#[test]
+fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
+    beside_pool(config(), Loss::default(), None, |pool| {
+        let mut client = Client::new(config(), Loss::default());
+        let server = Server { addr: SETUP.to_owned(), tls: None };
+        let reserve =
+            |client: &Client, bytes: &[u64]| client.runtime.block_on(server.reserve(bytes.to_vec()));
+        let mine = reserve(&client, &[4_096, 100]).unwrap();
+        let others = reserve(&client, &[64]).unwrap();
+        assert!(reserve(&client, &[RESERVE]).unwrap_err().to_string().contains("bytes left to reserve"));
+        let attach = |client: &mut Client, token: Option<&Token>| {
+            let station = Station { mac: client.port.mac(), ip: Ipv4Addr::new(10, 0, 0, 1) };
+            let connect = async { server.connect(station, &config(), token, &mut numbers()).await };
+            let connected = client.runtime.block_on(connect)?;
+            client.port.adapter().add_pair(connected.qpn, connected.connection).unwrap();
+            Ok::<_, SetupError>(connected)
+        };
+        let read = |offer: &Offer| Request::Read { key: offer.key, address: offer.address, bytes: 8 };
+        let first = attach(&mut client, Some(&mine.token)).unwrap();
+        assert_eq!(first.offers, mine.offers);
+        let bytes = vec![7; 8];
+        let write = Request::Write {
+            key: mine.offers[1].key,
+            address: mine.offers[1].address,
+            bytes: bytes.clone(),
+            immediate: None,
+        };
+        assert_eq!(client.one(first.qpn, write), Outcome::Done);
+        assert_eq!(client.one(first.qpn, read(&mine.offers[1])), Outcome::Read(bytes.clone()));
+        // What is not theirs, under its right key: not by another reservation's queue pair, nor by one without.
+        for (token, offer) in [(Some(&others.token), mine.offers[1]), (None, mine.offers[1])] {
+            let stranger = attach(&mut client, token).unwrap();
+            assert_eq!(client.one(stranger.qpn, read(&offer)), Outcome::Failed(Failure::RemoteAccess));
+        }
+        let public = Offer { key: KEY, address: START, ..mine.offers[0] };
+        let outside = attach(&mut client, Some(&others.token)).unwrap();
+        assert_eq!(client.one(outside.qpn, read(&public)), Outcome::Failed(Failure::RemoteAccess));
+        let guessed = Token::draw().unwrap();
+        assert!(attach(&mut client, Some(&guessed)).unwrap_err().to_string().contains("no reservation"));
+        // The next queue pair takes the place of the first, whose requests get nowhere any more.
+        let second = attach(&mut client, Some(&mine.token)).unwrap();
+        assert_eq!(client.one(second.qpn, read(&mine.offers[1])), Outcome::Read(bytes));
+        let (peers, key) = ([first.connection.peer_qpn, second.connection.peer_qpn], mine.offers[1].key);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let there = |pool: &Handle<Adapter<Regions>>| {
+            let asked = pool.call(move |adapter| {
+                (peers.map(|qpn| adapter.responder(qpn).is_some()), adapter.memory().get(key).is_some())
+            });
+            runtime.block_on(asked).unwrap()
+        };
+        assert_eq!(there(&pool), ([false, true], true));
+        // A lease that was superseded takes nothing with it; the reservation takes all.
+        drop(first);
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(there(&pool), ([false, true], true));
+        drop(mine);
+        let until = clock::now() + Nanos::from_secs(5);
+        while there(&pool) != ([false, false], false) {
+            assert!(clock::now() < until, "the memory is still there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(reserve(&client, &[RESERVE - 64]).is_ok());
     });
 }

@@ -111,6 +111,25 @@ impl Links {
         Links::open_in(a.ns)?.netlink.call(request).context(what).map(drop).map_err(denied)
     }
 
+    /// Creates a bridge, which is down. Without spanning tree it forwards as soon as it and its ports are up.
+    pub fn add_bridge(&mut self, name: &str) -> Result<(), Error> {
+        let what = || format!("creating the bridge `{name}`");
+        sys::check_name(name).context(what)?;
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let request = Request::new(libc::RTM_NEWLINK, flags, &ifinfo(0, 0, 0))
+            .text(libc::IFLA_IFNAME, name)
+            .nest(libc::IFLA_LINKINFO, |r| r.text(libc::IFLA_INFO_KIND, "bridge"));
+        self.netlink.call(request).context(what).map(drop).map_err(denied)
+    }
+
+    /// Makes an interface a port of a bridge.
+    pub fn set_bridge(&mut self, name: &str, bridge: &str) -> Result<(), Error> {
+        let index = self.get(bridge)?.index;
+        self.change(name, (0, 0), &format!("bridge `{bridge}`"), |r| {
+            r.attribute(libc::IFLA_MASTER, &index.to_ne_bytes())
+        })
+    }
+
     /// What the kernel reports about an interface.
     pub fn get(&mut self, name: &str) -> Result<LinkInfo, Error> {
         let what = || format!("looking for interface `{name}`");

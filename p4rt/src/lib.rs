@@ -47,6 +47,13 @@ mod generated {
     }
     /// Package `p4rack`.
     pub mod p4rack {
+        /// Package `p4rack.cowbird`.
+        pub mod cowbird {
+            /// Package `p4rack.cowbird.v1`.
+            pub mod v1 {
+                include!("generated/p4rack.cowbird.v1.rs");
+            }
+        }
         /// Package `p4rack.generator`.
         pub mod generator {
             /// Package `p4rack.generator.v1`.

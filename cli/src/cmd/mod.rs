@@ -1,5 +1,6 @@
 //! One file or folder per subcommand. Each parses its arguments, calls the crate that does the work, and prints.
 
+mod adapter;
 pub mod bench;
 mod bench_hostile;
 mod bench_p4runtime;

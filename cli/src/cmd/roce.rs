@@ -1,23 +1,20 @@
 //! `p4rack roce`.
 
+use super::adapter::{Adapter, GrpcServer, Tls, runtime, text};
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
-use p4rack_fabric::roce::{Completion, Config, Outcome, Region, Regions, Request, Rights};
+use p4rack_fabric::roce::{Completion, Outcome, Region, Regions, Request, Rights};
 use p4rack_hosts::roce::bench::{self, Kind, Rate};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service};
-use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, numbers};
-use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
-use p4rack_hosts::roce::{Loss, Port};
+use p4rack_hosts::roce::setup::{Connected, Offer, Server, numbers};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{clock, netns};
 use p4rack_wire::Nanos;
-use p4rack_wire::roce::Mtu;
-use std::fmt::Display;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
-use tokio::runtime::Runtime;
 
+/// Where peers connect unless another address is given.
+const SETUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9561);
 /// Address of a pool's first byte: any will do, peers learn it.
 const START: u64 = 1 << 32;
 /// How long a single operation may take, repetitions included.
@@ -91,23 +88,6 @@ enum Command {
     },
 }
 
-/// An adapter of ours.
-#[derive(clap::Args, Debug)]
-struct Adapter {
-    /// Interface of the link; the adapter takes exclusive use of it (offloads and ARP off, no address)
-    #[arg(long)]
-    interface: String,
-    /// IPv4 address of the adapter; the system must not have it
-    #[arg(long)]
-    ip: Ipv4Addr,
-    /// Bytes of a packet's payload: 256, 512, 1024, 2048 or 4096; both ends need the same
-    #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
-    mtu: Mtu,
-    /// Lose so many frames of a thousand on purpose, in both directions
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
-    lose_per_mille: u16,
-}
-
 #[derive(clap::Args, Debug)]
 struct ServeArgs {
     #[command(flatten)]
@@ -115,24 +95,11 @@ struct ServeArgs {
     /// Memory to offer, e.g. "64 MiB"
     #[arg(long, value_name = "SIZE", default_value = "16 MiB", value_parser = parse_size)]
     memory: u64,
-    /// Address at which peers connect
-    #[arg(long, default_value = "127.0.0.1:9561")]
-    grpc_server_addr: SocketAddr,
-    /// Encrypt the set-up; peers then connect with --ssl
-    #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
-    grpc_server_ssl: bool,
-    /// Certificate of the server, PEM
-    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
-    grpc_server_cert: Option<PathBuf>,
-    /// Key of the certificate, PEM
-    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
-    grpc_server_key: Option<PathBuf>,
-    /// Only accept peers with a certificate of this authority, PEM
-    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
-    grpc_server_cacert: Option<PathBuf>,
-    /// Serve in plain text at an address other than loopback: anyone who reaches it has all of the memory
-    #[arg(long, conflicts_with = "grpc_server_ssl")]
-    insecure: bool,
+    /// Memory that peers may reserve for themselves, in sum: nobody else reaches it, and it is freed when they leave
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    reserve: Option<u64>,
+    #[command(flatten)]
+    setup: GrpcServer,
 }
 
 /// How to reach a pool.
@@ -143,26 +110,8 @@ struct Peer {
     /// Address of the pool's set-up service, HOST:PORT
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9561")]
     grpc_addr: String,
-    /// Encrypt the set-up
-    #[arg(long, requires = "cacert")]
-    ssl: bool,
-    /// Certificate authority of the pool, PEM
-    #[arg(long, value_name = "FILE", requires = "ssl")]
-    cacert: Option<PathBuf>,
-    /// Our certificate, PEM
-    #[arg(long, value_name = "FILE", requires_all = ["ssl", "private_key"])]
-    cert: Option<PathBuf>,
-    /// Key of our certificate, PEM
-    #[arg(long, value_name = "FILE", requires_all = ["ssl", "cert"])]
-    private_key: Option<PathBuf>,
-    /// Name in the pool's certificate, if it differs from the address
-    #[arg(long, value_name = "NAME", requires = "ssl")]
-    server_name: Option<String>,
-}
-
-fn mtu(text: &str) -> Result<Mtu, String> {
-    let found = Mtu::ALL.into_iter().find(|mtu| mtu.bytes().to_string() == text);
-    found.ok_or_else(|| "write 256, 512, 1024, 2048 or 4096".to_owned())
+    #[command(flatten)]
+    tls: Tls,
 }
 
 /// Runs the command.
@@ -197,42 +146,8 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-fn text(error: impl Display) -> String {
-    error.to_string()
-}
-
-impl Adapter {
-    fn config(&self) -> Config {
-        // Processes wait for their turn much longer than a rack's hardware would.
-        Config { mtu: self.mtu, timeout: Nanos::from_millis(20), ..Config::default() }
-    }
-
-    fn open(&self, memory: Regions) -> Result<Port<Regions>, String> {
-        let loss = Loss { per_mille: self.lose_per_mille, seed: clock::wall_ns() };
-        Port::open(&self.interface, self.config(), memory, loss).map_err(text)
-    }
-
-    fn station(&self, port: &Port<Regions>) -> Station {
-        Station { mac: port.mac(), ip: self.ip }
-    }
-}
-
-/// A runtime whose thread answers pings while this one drives the adapter.
-fn runtime() -> Result<Runtime, String> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(text)
-}
-
 fn serve(args: ServeArgs) -> Result<(), String> {
-    let addr = args.grpc_server_addr;
-    if !(args.grpc_server_ssl || args.insecure || addr.ip().is_loopback()) {
-        return Err(format!(
-            "--grpc-server-addr {addr} is reached from other machines, and everyone who connects has all of the memory: \
-             encrypt with --grpc-server-ssl, or confirm with --insecure"
-        ));
-    }
-    let files = args.grpc_server_cert.zip(args.grpc_server_key);
-    let tls =
-        files.map(|(certificate, key)| ServerTls { certificate, key, client_ca: args.grpc_server_cacert });
+    let (addr, tls) = args.setup.check(SETUP, "has all of the memory")?;
     let signals = Signals::take().map_err(text)?;
     let bytes = usize::try_from(args.memory).map_err(text)?;
     let key = numbers().next() as u32;
@@ -249,7 +164,12 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let mut port = args.adapter.open(memory)?;
     let station = args.adapter.station(&port);
     let offers = vec![Offer { key, address: START, bytes: args.memory, rights: Rights::ALL }];
-    let config = PoolConfig { station, adapter: args.adapter.config(), offers };
+    let config = PoolConfig {
+        station,
+        adapter: args.adapter.config(),
+        offers,
+        reserve_bytes_max: args.reserve.unwrap_or(0),
+    };
     let service = Service::new(port.handle(), config);
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
@@ -273,12 +193,10 @@ fn serve(args: ServeArgs) -> Result<(), String> {
 fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) -> Result<(), String> {
     let mut port = peer.adapter.open(Regions::default())?;
     let station = peer.adapter.station(&port);
-    let identity = peer.cert.clone().zip(peer.private_key.clone());
-    let tls = peer.cacert.clone().map(|ca| ClientTls { ca, identity, server_name: peer.server_name.clone() });
-    let server = Server { addr: peer.grpc_addr.clone(), tls };
+    let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
     let runtime = runtime()?;
     let (config, mut random) = (peer.adapter.config(), numbers());
-    let connecting = server.connect(station, &config, &mut random);
+    let connecting = server.connect(station, &config, None, &mut random);
     let connected: Connected = runtime.block_on(connecting).map_err(text)?;
     let offer = connected.offers.first().ok_or("the pool offers no memory")?;
     port.adapter().add_pair(connected.qpn, connected.connection).map_err(text)?;

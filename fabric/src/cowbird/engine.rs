@@ -114,6 +114,11 @@ impl Engine {
         self.instances.remove(&number).is_some()
     }
 
+    /// Instances that there are.
+    pub fn instances(&self) -> usize {
+        self.instances.len()
+    }
+
     /// How an instance is.
     pub fn state(&self, number: u32) -> Option<State> {
         self.instances.get(&number).map(Instance::state)

@@ -133,6 +133,11 @@ impl<M: Memory> Adapter<M> {
         self.pairs.get(&qpn).map(|pair| &pair.responder)
     }
 
+    /// What a queue pair is connected with.
+    pub fn connection(&self, qpn: u32) -> Option<&Connection> {
+        self.pairs.get(&qpn).map(|pair| &pair.connection)
+    }
+
     /// Adds a connected queue pair.
     pub fn add_pair(&mut self, qpn: u32, connection: Connection) -> Result<(), PairError> {
         connection.check().map_err(PairError::BadConnection)?;
@@ -157,6 +162,14 @@ impl<M: Memory> Adapter<M> {
         self.ready.retain(|other| *other != qpn);
         self.done.retain(|other| *other != qpn);
         self.pairs.remove(&qpn).is_some()
+    }
+
+    /// Removes the queue pairs of a protection domain, so that nothing of theirs arrives any more.
+    pub fn remove_pairs_of(&mut self, domain: u32) {
+        let of = |(qpn, pair): (&u32, &Pair)| (pair.connection.domain == domain).then_some(*qpn);
+        for qpn in self.pairs.iter().filter_map(of).collect::<Vec<_>>() {
+            self.remove_pair(qpn);
+        }
     }
 
     /// Accepts a request. Returns its number, by queue pair.

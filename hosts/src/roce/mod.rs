@@ -8,10 +8,14 @@
 
 pub mod bench;
 mod error;
+mod lease;
 pub mod pool;
 pub mod port;
+mod reservations;
 pub mod setup;
+pub mod star;
 pub mod tls;
 
 pub use error::SetupError;
-pub use port::{Gone, Handle, Loss, Port, PortCounters, PortError};
+pub use lease::Lease;
+pub use port::{Loss, Port, PortCounters, PortError};

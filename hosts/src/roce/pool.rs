@@ -1,23 +1,22 @@
 //! A memory pool: regions behind an adapter, and the service that connects peers with it.
 
 use super::error::SetupError;
-use super::port::{Gone, Handle};
-use super::setup::{End, KEEPALIVE, Offer, Station, numbers};
+use super::lease::Lease;
+use super::reservations::Reservations;
+use super::setup::{End, KEEPALIVE, Offer, Station, Token, agree, numbers};
 use super::tls::ServerTls;
+use crate::commands::{Gone, Handle};
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Config, PairError, Regions};
+use p4rack_fabric::roce::{Adapter, Config, Connection, PairError, Regions};
 use p4rack_p4rt::p4rack::roce::v1::roce_server::{Roce, RoceServer};
-use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse};
+use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
-use tokio_stream::Stream;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
-/// Protection domain of all connections: who may connect may access all regions that are offered.
+/// Protection domain of connections without reservation: who may connect may access all regions that are offered.
 pub const DOMAIN: u32 = 0;
 /// Numbers drawn until one is free.
 const DRAWS_MAX: usize = 16;
@@ -33,33 +32,53 @@ pub struct PoolConfig {
     pub adapter: Config,
     /// Memory that everyone who connects may access.
     pub offers: Vec<Offer>,
+    /// Bytes that callers may reserve for themselves, in sum.
+    pub reserve_bytes_max: u64,
 }
 
 /// The set-up service of a pool.
 #[derive(Debug)]
-pub struct Service {
-    handle: Handle<Regions>,
+pub struct Service(Arc<Pool>);
+
+#[derive(Debug)]
+struct Pool {
+    handle: Handle<Adapter<Regions>>,
     config: PoolConfig,
     random: Mutex<SplitMix>,
+    reservations: Mutex<Reservations>,
 }
 
 impl Service {
     /// A service for the adapter behind `handle`.
-    pub fn new(handle: Handle<Regions>, config: PoolConfig) -> Service {
-        Service { handle, config, random: Mutex::new(numbers()) }
+    pub fn new(handle: Handle<Adapter<Regions>>, config: PoolConfig) -> Service {
+        let mut random = numbers();
+        let reservations = Reservations::new(config.reserve_bytes_max, DOMAIN, random.next() as u32);
+        let (random, reservations) = (Mutex::new(random), Mutex::new(reservations));
+        Service(Arc::new(Pool { handle, config, random, reservations }))
+    }
+}
+
+impl Pool {
+    fn reservations(&self) -> MutexGuard<'_, Reservations> {
+        self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a queue pair for `peer`, under a number that is free.
-    async fn add(&self, peer: End) -> Result<End, Status> {
+    /// Adds a queue pair for `peer`, under a number that is free. That of a reservation takes the place of the one before.
+    async fn add(&self, peer: End, domain: u32) -> Result<(End, Connection), Status> {
         for _ in 0..DRAWS_MAX {
             let end = {
                 let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
                 End::draw(self.config.station, &mut random)
             };
-            let connection = end.connection(&peer, DOMAIN);
-            let added = self.handle.call(move |adapter| adapter.add_pair(end.qpn, connection)).await;
-            match added.map_err(|gone| Status::unavailable(gone.to_string()))? {
-                Ok(()) => return Ok(end),
+            let connection = end.connection(&peer, domain);
+            let added = self.handle.call(move |adapter| {
+                if domain != DOMAIN {
+                    adapter.remove_pairs_of(domain);
+                }
+                adapter.add_pair(end.qpn, connection)
+            });
+            match added.await.map_err(gone)? {
+                Ok(()) => return Ok((end, connection)),
                 Err(PairError::Taken(_)) => {}
                 Err(PairError::Full) => {
                     return Err(Status::resource_exhausted(
@@ -71,64 +90,96 @@ impl Service {
         }
         Err(Status::unavailable("no free number for a queue pair was found: try again"))
     }
-}
 
-/// A connection of a peer: its one answer, then nothing. When the call ends, this is dropped and the queue pair removed.
-#[derive(Debug)]
-pub struct Lease {
-    answer: Option<AttachResponse>,
-    qpn: u32,
-    handle: Handle<Regions>,
-}
+    async fn attach(&self, peer: End, token: Option<Token>) -> Result<Lease<AttachResponse>, Status> {
+        let (domain, offers) = match token {
+            None => (DOMAIN, self.config.offers.clone()),
+            Some(token) => {
+                let reservation = self.reservations().get(&token).ok_or_else(|| {
+                    Status::permission_denied("no reservation has this token: it was freed, or never made")
+                })?;
+                (reservation.domain, reservation.offers)
+            }
+        };
+        let (end, connection) = self.add(peer, domain).await?;
+        tracing::info!(peer = %peer.station.ip, qpn = end.qpn, domain, "connected");
+        let regions = offers.iter().map(Offer::message).collect();
+        let (handle, qpn) = (self.handle.clone(), end.qpn);
+        Ok(Lease::new(AttachResponse { end: Some(end.message()), regions }, move || {
+            // An adapter that is gone has no queue pairs.
+            let _: Result<(), Gone> = handle.post(move |adapter| {
+                // It may have gone before, and its number be another one's.
+                if adapter.connection(qpn) == Some(&connection) {
+                    adapter.remove_pair(qpn);
+                }
+            });
+        }))
+    }
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let qpn = self.qpn;
-        // An adapter that is gone has no queue pairs.
-        let _: Result<(), Gone> = self.handle.post(move |adapter| {
-            adapter.remove_pair(qpn);
+    async fn reserve(self: Arc<Pool>, region_bytes: Vec<u64>) -> Result<Lease<ReserveResponse>, Status> {
+        let token = Token::draw().map_err(|error| Status::internal(format!("drawing a token: {error}")))?;
+        let reservation = self.reservations().reserve(token, &region_bytes)?;
+        let regions = reservation.offers.iter().map(Offer::message).collect();
+        let mine = reservation.clone();
+        // From here on, whatever happens frees it.
+        let (pool, freed) = (self.clone(), reservation.clone());
+        let lease = Lease::new(ReserveResponse { regions, token: token.bytes().to_vec() }, move || {
+            let handle = pool.handle.clone();
+            // The bytes may be reserved again once they are free.
+            let _: Result<(), Gone> = handle.post(move |adapter| {
+                adapter.remove_pairs_of(freed.domain);
+                freed.remove(adapter.memory_mut());
+                pool.reservations().free(&token);
+            });
         });
+        let registered = self.handle.call(move |adapter| mine.register(adapter.memory_mut()));
+        registered.await.map_err(gone)?.map_err(Status::resource_exhausted)?;
+        tracing::info!(domain = reservation.domain, bytes = region_bytes.iter().sum::<u64>(), "reserved");
+        Ok(lease)
     }
 }
 
-impl Stream for Lease {
-    type Item = Result<AttachResponse, Status>;
+fn gone(gone: Gone) -> Status {
+    Status::unavailable(gone.to_string())
+}
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        match self.answer.take() {
-            Some(answer) => Poll::Ready(Some(Ok(answer))),
-            // Nothing wakes it: it ends with the call.
-            None => Poll::Pending,
-        }
-    }
+/// Does something that a caller who goes away must not interrupt halfway.
+pub(crate) async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Status>> + Send + 'static,
+) -> Result<Response<T>, Status> {
+    let done = tokio::spawn(work).await.map_err(|error| Status::internal(error.to_string()))?;
+    done.map(Response::new)
 }
 
 #[tonic::async_trait]
 impl Roce for Service {
-    type AttachStream = Lease;
+    type AttachStream = Lease<AttachResponse>;
+    type ReserveStream = Lease<ReserveResponse>;
 
-    async fn attach(&self, request: Request<AttachRequest>) -> Result<Response<Lease>, Status> {
+    async fn attach(
+        &self,
+        request: Request<AttachRequest>,
+    ) -> Result<Response<Lease<AttachResponse>>, Status> {
         let request = request.into_inner();
+        let config = &self.0.config;
         let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
-        let ours = &self.config.adapter;
-        for (name, theirs, ours) in [
-            ("mtu_bytes", request.mtu_bytes, ours.mtu.bytes()),
-            ("reads_max", request.reads_max, ours.reads_max as u32),
-        ] {
-            if theirs != ours {
-                return Err(Status::failed_precondition(format!(
-                    "{name} is {theirs} there and {ours} here: both ends need the same"
-                )));
-            }
-        }
-        if peer.station.ip == self.config.station.ip {
+        agree(request.mtu_bytes, request.reads_max, &config.adapter).map_err(Status::failed_precondition)?;
+        if peer.station.ip == config.station.ip {
             return Err(Status::invalid_argument(format!("end.ip {} is the pool's own", peer.station.ip)));
         }
-        let end = self.add(peer).await?;
-        tracing::info!(peer = %peer.station.ip, qpn = end.qpn, "connected");
-        let regions = self.config.offers.iter().map(Offer::message).collect();
-        let answer = Some(AttachResponse { end: Some(end.message()), regions });
-        Ok(Response::new(Lease { answer, qpn: end.qpn, handle: self.handle.clone() }))
+        let token = match request.token.as_slice() {
+            [] => None,
+            bytes => Some(Token::of(bytes).map_err(Status::invalid_argument)?),
+        };
+        let pool = self.0.clone();
+        whole(async move { pool.attach(peer, token).await }).await
+    }
+
+    async fn reserve(
+        &self,
+        request: Request<ReserveRequest>,
+    ) -> Result<Response<Lease<ReserveResponse>>, Status> {
+        whole(self.0.clone().reserve(request.into_inner().region_bytes)).await
     }
 }
 
@@ -137,12 +188,8 @@ pub async fn bind(addr: SocketAddr) -> Result<TcpListener, SetupError> {
     TcpListener::bind(addr).await.map_err(|error| SetupError::Bind { addr, error })
 }
 
-/// Serves until the future is dropped.
-pub async fn serve(
-    listener: TcpListener,
-    service: Service,
-    tls: Option<&ServerTls>,
-) -> Result<(), SetupError> {
+/// A gRPC server that notices who is gone, and keeps the calls of a connection within limits.
+pub(crate) fn server(tls: Option<&ServerTls>) -> Result<tonic::transport::Server, SetupError> {
     let mut server = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
@@ -151,6 +198,15 @@ pub async fn serve(
     if let Some(tls) = tls {
         server = server.tls_config(tls.config()?)?;
     }
-    let router = server.add_service(RoceServer::new(service));
+    Ok(server)
+}
+
+/// Serves until the future is dropped.
+pub async fn serve(
+    listener: TcpListener,
+    service: Service,
+    tls: Option<&ServerTls>,
+) -> Result<(), SetupError> {
+    let router = server(tls)?.add_service(RoceServer::new(service));
     Ok(router.serve_with_incoming(TcpListenerStream::new(listener)).await?)
 }

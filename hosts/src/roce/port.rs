@@ -3,22 +3,17 @@
 //! All queues are the adapter's, bounded there; the port holds nothing but one batch. What the kernel drops because the port
 //! was not quick enough is counted by the kernel.
 
+use crate::commands::{Commands, Handle};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
 use p4rack_netdev::packet::Io;
-use p4rack_netdev::wait::Waker;
 use p4rack_netdev::{Links, PacketSocket, Poller, clock, packet};
 use p4rack_wire::{MacAddr, Nanos};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SyncSender};
-use tokio::sync::oneshot;
 
 /// Bytes that a link carries between the Ethernet header and a packet's payload, and behind it: all headers, the iCRC, a tag.
 const LINK_ROOM: u32 = 20 + 8 + 12 + 28 + 4 + 4 + 4;
-/// Commands of other threads that wait at most; further ones wait for their turn outside.
-const COMMANDS_MAX: usize = 256;
 
 /// Why a port did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -57,47 +52,6 @@ pub struct PortCounters {
     pub read_errors: u64,
 }
 
-/// What another thread asks the port's thread to do.
-type Command<M> = Box<dyn FnOnce(&mut Adapter<M>) + Send>;
-
-/// The port's thread has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the adapter's thread has ended")]
-pub struct Gone;
-
-/// Access to the adapter from other threads.
-#[derive(Debug)]
-pub struct Handle<M> {
-    commands: SyncSender<Command<M>>,
-    waker: Arc<Waker>,
-}
-
-impl<M> Clone for Handle<M> {
-    fn clone(&self) -> Handle<M> {
-        Handle { commands: self.commands.clone(), waker: self.waker.clone() }
-    }
-}
-
-impl<M: 'static> Handle<M> {
-    /// Has something done and waits for what it returns.
-    pub async fn call<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Adapter<M>) -> T + Send + 'static,
-    ) -> Result<T, Gone> {
-        let (told, result) = oneshot::channel();
-        // Who no longer waits for the result does not need it.
-        self.post(move |adapter| drop(told.send(work(adapter))))?;
-        result.await.map_err(|_| Gone)
-    }
-
-    /// Has something done. While too much waits, the caller does too: the port's thread is never long in coming.
-    pub fn post(&self, work: impl FnOnce(&mut Adapter<M>) + Send + 'static) -> Result<(), Gone> {
-        self.commands.send(Box::new(work)).map_err(|_| Gone)?;
-        self.waker.wake();
-        Ok(())
-    }
-}
-
 /// An adapter at an interface.
 #[derive(Debug)]
 pub struct Port<M> {
@@ -106,10 +60,8 @@ pub struct Port<M> {
     links: Links,
     poller: Poller,
     link_number: usize,
-    waker: Arc<Waker>,
-    waker_number: usize,
-    commands: Receiver<Command<M>>,
-    handle: SyncSender<Command<M>>,
+    commands: Commands<Adapter<M>>,
+    commands_number: usize,
     mac: MacAddr,
     loss: Loss,
     random: SplitMix,
@@ -134,19 +86,16 @@ impl<M: Memory> Port<M> {
             PacketSocket::open(interface, &packet::Options { io: Io::Ring, ..packet::Options::default() })
                 .or_else(|_| PacketSocket::open(interface, &packet::Options::default()))?;
         let mac = links.get(interface)?.mac;
-        let (mut poller, waker) = (Poller::new(), Arc::new(Waker::new()?));
-        let (link_number, waker_number) = (poller.add(&link)?, poller.add(&*waker)?);
-        let (handle, commands) = mpsc::sync_channel(COMMANDS_MAX);
+        let (mut poller, commands) = (Poller::new(), Commands::new()?);
+        let (link_number, commands_number) = (poller.add(&link)?, poller.add(&commands)?);
         Ok(Port {
             adapter,
             link,
             links,
             poller,
             link_number,
-            waker,
-            waker_number,
             commands,
-            handle,
+            commands_number,
             mac,
             random: SplitMix(loss.seed),
             loss,
@@ -157,8 +106,8 @@ impl<M: Memory> Port<M> {
     }
 
     /// Access from other threads.
-    pub fn handle(&self) -> Handle<M> {
-        Handle { commands: self.handle.clone(), waker: self.waker.clone() }
+    pub fn handle(&self) -> Handle<Adapter<M>> {
+        self.commands.handle()
     }
 
     /// Has [`turn`](Self::turn) also wait for input on a descriptor. Returns its number for [`ready`](Self::ready).
@@ -201,14 +150,14 @@ impl<M: Memory> Port<M> {
         if !self.more {
             self.poller.wait(until.into_iter().chain(self.adapter.next_timeout()).min())?;
             arrived = self.poller.ready(self.link_number);
-            woken = self.poller.ready(self.waker_number);
+            woken = self.poller.ready(self.commands_number);
         }
         if arrived {
             self.receive()?;
         }
         if woken {
-            self.waker.clear();
-            while let Ok(command) = self.commands.try_recv() {
+            self.commands.clear();
+            while let Some(command) = self.commands.next() {
                 command(&mut self.adapter);
             }
         }

@@ -9,14 +9,17 @@ use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Config, Connection, Rights};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
-use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse};
+use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
 use p4rack_wire::MacAddr;
 use p4rack_wire::roce::QPN_MAX;
 use p4rack_wire::roce::frame::Path;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::time::Duration;
-use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Response, Status, Streaming};
 
 /// Interval of pings on a silent connection, and how long to wait for the answer.
 pub const KEEPALIVE: Duration = Duration::from_secs(2);
@@ -142,6 +145,49 @@ impl Offer {
     }
 }
 
+/// What says that its holder may attach to a reservation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Token([u8; 16]);
+
+impl Token {
+    /// One that nobody can guess. Errors: the system has no random numbers.
+    pub fn draw() -> io::Result<Token> {
+        let mut bytes = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Token(bytes))
+    }
+
+    /// From a message. Errors: how long it is.
+    pub fn of(bytes: &[u8]) -> Result<Token, String> {
+        let token =
+            bytes.try_into().map_err(|_| format!("token has {} bytes; expected sixteen", bytes.len()));
+        token.map(Token)
+    }
+
+    /// For a message.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // It is a secret.
+        f.write_str("Token")
+    }
+}
+
+/// Checks what both ends of a connection need the same. Errors: what differs.
+pub(crate) fn agree(mtu_bytes: u32, reads_max: u32, ours: &Config) -> Result<(), String> {
+    let ours = [("mtu_bytes", mtu_bytes, ours.mtu.bytes()), ("reads_max", reads_max, ours.reads_max as u32)];
+    match ours.into_iter().find(|(_, theirs, ours)| theirs != ours) {
+        Some((name, theirs, ours)) => {
+            Err(format!("{name} is {theirs} there and {ours} here: both ends need the same"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Numbers for queue pairs, sequences and keys that no other process draws too.
 pub fn numbers() -> SplitMix {
     SplitMix(clock::wall_ns() ^ u64::from(std::process::id()) << 32)
@@ -156,6 +202,20 @@ pub struct Server {
     pub tls: Option<ClientTls>,
 }
 
+/// A call that stays open: what it gave goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Call<T>(Streaming<T>);
+
+impl<T> Call<T> {
+    /// Resolves when the server has ended the call, or is gone. Returns why.
+    pub(crate) async fn ended(&mut self) -> String {
+        match self.0.message().await {
+            Ok(_) => "the server ended the call".to_owned(),
+            Err(status) => status.message().to_owned(),
+        }
+    }
+}
+
 /// A connection. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Connected {
@@ -163,18 +223,32 @@ pub struct Connected {
     pub qpn: u32,
     /// What to add it to our adapter with.
     pub connection: Connection,
-    /// Memory of the server.
+    /// Memory of the server that the connection reaches.
     pub offers: Vec<Offer>,
-    call: Streaming<AttachResponse>,
+    call: Call<AttachResponse>,
 }
 
 impl Connected {
     /// Resolves when the server has ended the connection, or is gone. Returns why.
     pub async fn ended(&mut self) -> String {
-        match self.call.message().await {
-            Ok(_) => "the server ended the connection".to_owned(),
-            Err(status) => status.message().to_owned(),
-        }
+        self.call.ended().await
+    }
+}
+
+/// Memory of a pool that nobody else has. It is freed when this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    /// Its regions.
+    pub offers: Vec<Offer>,
+    /// For those who may attach to it.
+    pub token: Token,
+    call: Call<ReserveResponse>,
+}
+
+impl Reserved {
+    /// Resolves when the pool is gone, and the memory with it. Returns why.
+    pub async fn ended(&mut self) -> String {
+        self.call.ended().await
     }
 }
 
@@ -195,30 +269,58 @@ impl Server {
         endpoint.connect().await.map_err(|error| fail(innermost(&error)))
     }
 
-    /// Connects a queue pair of ours. `config` is our adapter's.
+    /// Connects a queue pair of ours, with a reservation if there is a token. `config` is our adapter's.
     pub async fn connect(
         &self,
         station: Station,
         config: &Config,
+        token: Option<&Token>,
         random: &mut SplitMix,
     ) -> Result<Connected, SetupError> {
-        let channel = self.channel().await?;
         let end = End::draw(station, random);
         let request = AttachRequest {
             end: Some(end.message()),
             mtu_bytes: config.mtu.bytes(),
             reads_max: config.reads_max as u32,
+            token: token.map(|token| token.bytes().to_vec()).unwrap_or_default(),
         };
-        let addr = || self.addr.clone();
-        let refused =
-            |status: tonic::Status| SetupError::Refused { addr: addr(), reason: status.message().to_owned() };
-        let mut call = RoceClient::new(channel).attach(request).await.map_err(refused)?.into_inner();
-        let nonsense = |reason: String| SetupError::Nonsense { addr: addr(), reason };
-        let answer = call.message().await.map_err(refused)?;
-        let answer = answer.ok_or_else(|| nonsense("no answer came".into()))?;
-        let peer = End::of(answer.end.as_ref()).map_err(nonsense)?;
+        let mut client = RoceClient::new(self.channel().await?);
+        let (answer, call) = self.answer(client.attach(request).await).await?;
+        let peer = End::of(answer.end.as_ref()).map_err(|reason| self.nonsense(reason))?;
         let offers = answer.regions.iter().map(Offer::of).collect();
         Ok(Connected { qpn: end.qpn, connection: end.connection(&peer, 0), offers, call })
+    }
+
+    /// Reserves memory, in regions of so many bytes.
+    pub async fn reserve(&self, region_bytes: Vec<u64>) -> Result<Reserved, SetupError> {
+        let count = region_bytes.len();
+        let mut client = RoceClient::new(self.channel().await?);
+        let (answer, call) = self.answer(client.reserve(ReserveRequest { region_bytes }).await).await?;
+        let token = Token::of(&answer.token).map_err(|reason| self.nonsense(reason))?;
+        let offers: Vec<Offer> = answer.regions.iter().map(Offer::of).collect();
+        match offers.len() == count {
+            true => Ok(Reserved { offers, token, call }),
+            false => Err(self.nonsense(format!("{} regions came instead of {count}", offers.len()))),
+        }
+    }
+
+    /// The one answer of a call that stays open.
+    pub(crate) async fn answer<T>(
+        &self,
+        called: Result<Response<Streaming<T>>, Status>,
+    ) -> Result<(T, Call<T>), SetupError> {
+        let refused = |status: Status| SetupError::Refused {
+            addr: self.addr.clone(),
+            reason: status.message().to_owned(),
+        };
+        let mut call = called.map_err(refused)?.into_inner();
+        let answer = call.message().await.map_err(refused)?;
+        let answer = answer.ok_or_else(|| self.nonsense("no answer came".into()))?;
+        Ok((answer, Call(call)))
+    }
+
+    pub(crate) fn nonsense(&self, reason: String) -> SetupError {
+        SetupError::Nonsense { addr: self.addr.clone(), reason }
     }
 }
 

@@ -28,6 +28,10 @@ pub struct AttachRequest {
     /// READs and atomic operations under way at most; both ends need the same
     #[prost(uint32, tag = "3")]
     pub reads_max: u32,
+    /// of a reservation: the queue pair reaches its memory alone, and takes the place of the one before. Empty: it reaches the
+    /// memory that everyone may access
+    #[prost(bytes = "vec", tag = "4")]
+    pub token: ::prost::alloc::vec::Vec<u8>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttachResponse {
@@ -54,6 +58,20 @@ pub struct Region {
     /// compare and swap, fetch and add
     #[prost(bool, tag = "6")]
     pub modifiable: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReserveRequest {
+    /// bytes of each region
+    #[prost(uint64, repeated, tag = "1")]
+    pub region_bytes: ::prost::alloc::vec::Vec<u64>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ReserveResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub regions: ::prost::alloc::vec::Vec<Region>,
+    /// sixteen bytes: who has them may attach to this memory
+    #[prost(bytes = "vec", tag = "2")]
+    pub token: ::prost::alloc::vec::Vec<u8>,
 }
 /// Generated client implementations.
 #[cfg(feature = "services")]
@@ -174,6 +192,32 @@ pub mod roce_client {
                 .insert(GrpcMethod::new("p4rack.roce.v1.Roce", "Attach"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Reserves memory for the caller alone, filled with zeros. There is one answer. The memory is the caller's as long as the
+        /// call is open; then it is freed, with all that is in it.
+        pub async fn reserve(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReserveRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ReserveResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/p4rack.roce.v1.Roce/Reserve",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("p4rack.roce.v1.Roce", "Reserve"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -202,6 +246,18 @@ pub mod roce_server {
             &self,
             request: tonic::Request<super::AttachRequest>,
         ) -> std::result::Result<tonic::Response<Self::AttachStream>, tonic::Status>;
+        /// Server streaming response type for the Reserve method.
+        type ReserveStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ReserveResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Reserves memory for the caller alone, filled with zeros. There is one answer. The memory is the caller's as long as the
+        /// call is open; then it is freed, with all that is in it.
+        async fn reserve(
+            &self,
+            request: tonic::Request<super::ReserveRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ReserveStream>, tonic::Status>;
     }
     /// Served by whoever offers memory.
     #[derive(Debug)]
@@ -311,6 +367,52 @@ pub mod roce_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AttachSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/p4rack.roce.v1.Roce/Reserve" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReserveSvc<T: Roce>(pub Arc<T>);
+                    impl<
+                        T: Roce,
+                    > tonic::server::ServerStreamingService<super::ReserveRequest>
+                    for ReserveSvc<T> {
+                        type Response = super::ReserveResponse;
+                        type ResponseStream = T::ReserveStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReserveRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Roce>::reserve(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReserveSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

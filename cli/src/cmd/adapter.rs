@@ -1,0 +1,141 @@
+//! Arguments of the commands that drive a Soft-RoCE adapter: the adapter, and the set-up's server and client.
+
+use p4rack_fabric::roce::{Config, Regions};
+use p4rack_hosts::roce::setup::Station;
+use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
+use p4rack_hosts::roce::{Loss, Port};
+use p4rack_netdev::clock;
+use p4rack_wire::Nanos;
+use p4rack_wire::roce::Mtu;
+use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use tokio::runtime::Runtime;
+
+/// An adapter of ours.
+#[derive(clap::Args, Debug)]
+pub(super) struct Adapter {
+    /// Interface of the link; the adapter takes exclusive use of it (offloads and ARP off, no address)
+    #[arg(long)]
+    pub(super) interface: String,
+    /// IPv4 address of the adapter; the system must not have it
+    #[arg(long)]
+    pub(super) ip: Ipv4Addr,
+    /// Bytes of a packet's payload: 256, 512, 1024, 2048 or 4096; both ends need the same
+    #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
+    mtu: Mtu,
+    /// Lose so many frames of a thousand on purpose, in both directions
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
+    lose_per_mille: u16,
+}
+
+/// Where others connect, and how.
+#[derive(clap::Args, Debug)]
+pub(super) struct GrpcServer {
+    /// Address at which peers connect [default: a port of 127.0.0.1]
+    #[arg(long, value_name = "ADDR")]
+    grpc_server_addr: Option<SocketAddr>,
+    /// Encrypt the set-up; peers then connect with --ssl
+    #[arg(long, requires = "grpc_server_cert", requires = "grpc_server_key")]
+    grpc_server_ssl: bool,
+    /// Certificate of the server, PEM
+    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
+    grpc_server_cert: Option<PathBuf>,
+    /// Key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
+    grpc_server_key: Option<PathBuf>,
+    /// Only accept peers with a certificate of this authority, PEM
+    #[arg(long, value_name = "FILE", requires = "grpc_server_ssl")]
+    grpc_server_cacert: Option<PathBuf>,
+    /// Serve in plain text at an address other than loopback
+    #[arg(long, conflicts_with = "grpc_server_ssl")]
+    insecure: bool,
+}
+
+impl GrpcServer {
+    /// The address, and how it is encrypted. Errors: others could connect in plain text, and that was not confirmed;
+    /// `danger` says what everyone who connects then can do.
+    pub(super) fn check(
+        self,
+        default: SocketAddr,
+        danger: &str,
+    ) -> Result<(SocketAddr, Option<ServerTls>), String> {
+        let addr = self.grpc_server_addr.unwrap_or(default);
+        if !(self.grpc_server_ssl || self.insecure || addr.ip().is_loopback()) {
+            return Err(format!(
+                "--grpc-server-addr {addr} is reached from other machines, and everyone who connects {danger}: \
+                 encrypt with --grpc-server-ssl, or confirm with --insecure"
+            ));
+        }
+        let files = self.grpc_server_cert.zip(self.grpc_server_key);
+        let client_ca = self.grpc_server_cacert;
+        Ok((addr, files.map(|(certificate, key)| ServerTls { certificate, key, client_ca })))
+    }
+}
+
+/// How a set-up service is talked to.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Tls {
+    /// Encrypt the set-up
+    #[arg(long, requires = "cacert")]
+    ssl: bool,
+    /// Certificate authority of the servers, PEM
+    #[arg(long, value_name = "FILE", requires = "ssl")]
+    cacert: Option<PathBuf>,
+    /// Our certificate, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["ssl", "private_key"])]
+    cert: Option<PathBuf>,
+    /// Key of our certificate, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["ssl", "cert"])]
+    private_key: Option<PathBuf>,
+    /// Name in the servers' certificates, if it differs from the address
+    #[arg(long, value_name = "NAME", requires = "ssl")]
+    server_name: Option<String>,
+}
+
+impl Tls {
+    /// The files; `None` is plain text.
+    pub(super) fn files(&self) -> Option<ClientTls> {
+        let identity = self.cert.clone().zip(self.private_key.clone());
+        let server_name = self.server_name.clone();
+        self.cacert.clone().map(|ca| ClientTls { ca, identity, server_name })
+    }
+}
+
+fn mtu(text: &str) -> Result<Mtu, String> {
+    let found = Mtu::ALL.into_iter().find(|mtu| mtu.bytes().to_string() == text);
+    found.ok_or_else(|| "write 256, 512, 1024, 2048 or 4096".to_owned())
+}
+
+/// An error as text.
+pub(super) fn text(error: impl Display) -> String {
+    error.to_string()
+}
+
+impl Adapter {
+    /// Parameters.
+    pub(super) fn config(&self) -> Config {
+        // Processes wait for their turn much longer than a rack's hardware would.
+        Config { mtu: self.mtu, timeout: Nanos::from_millis(20), ..Config::default() }
+    }
+
+    /// Frames lost on purpose.
+    pub(super) fn loss(&self) -> Loss {
+        Loss { per_mille: self.lose_per_mille, seed: clock::wall_ns() }
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self, memory: Regions) -> Result<Port<Regions>, String> {
+        Port::open(&self.interface, self.config(), memory, self.loss()).map_err(text)
+    }
+
+    /// Its addresses.
+    pub(super) fn station(&self, port: &Port<Regions>) -> Station {
+        Station { mac: port.mac(), ip: self.ip }
+    }
+}
+
+/// A runtime whose thread answers pings while this one drives the adapter.
+pub(super) fn runtime() -> Result<Runtime, String> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(text)
+}

@@ -1,0 +1,88 @@
+//! `p4rack cowbird engine`.
+
+use crate::cmd::adapter::{Adapter, GrpcServer, Tls, runtime, text};
+use crate::output;
+use p4rack_fabric::cowbird::Config;
+use p4rack_hosts::cowbird::{Service, Spot, SpotConfig, serve};
+use p4rack_hosts::roce::pool;
+use p4rack_hosts::roce::setup::{Server, Station};
+use p4rack_netdev::clock;
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_wire::Nanos;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Where compute nodes connect unless another address is given.
+const SETUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9562);
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    adapter: Adapter,
+    /// Address of the pool's set-up service, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    pool: String,
+    #[command(flatten)]
+    tls: Tls,
+    #[command(flatten)]
+    setup: GrpcServer,
+    /// Responses that are gathered before they go to the compute node together: the paper's BATCH_SIZE
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    batch: u16,
+    /// Microseconds between two probes of rings that are busy
+    #[arg(long, value_name = "US", default_value_t = 20.0, value_parser = crate::cmd::finite)]
+    probe_min_us: f64,
+    /// Microseconds between two probes of rings at rest: the interval doubles up to here
+    #[arg(long, value_name = "US", default_value_t = 1_000.0, value_parser = crate::cmd::finite)]
+    probe_max_us: f64,
+}
+
+fn nanos(us: f64) -> Nanos {
+    // A second is longer than anybody wants to wait.
+    Nanos((us.clamp(0.001, 1e6) * 1e3) as u64)
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<(), String> {
+    let (addr, tls) = args.setup.check(SETUP, "can have rings served")?;
+    let signals = Signals::take().map_err(text)?;
+    let config = Config {
+        batch_reads: args.batch.into(),
+        probe_min: nanos(args.probe_min_us),
+        probe_max: nanos(args.probe_max_us.max(args.probe_min_us)),
+        ..Config::default()
+    };
+    let (interface, adapter) = (&args.adapter.interface, args.adapter.config());
+    let mut spot = Spot::open(interface, adapter.clone(), config, args.adapter.loss()).map_err(text)?;
+    let station = Station { mac: spot.mac(), ip: args.adapter.ip };
+    let pool = Server { addr: args.pool, tls: args.tls.files() };
+    let service = Service::new(spot.handle(), SpotConfig { station, adapter, pool });
+    let runtime = runtime()?;
+    let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
+    let bound = listener.local_addr().map_err(text)?;
+    let mut serving = runtime.spawn(async move { serve(listener, service, tls.as_ref()).await });
+    output::announce(&format!("ready {} on {interface} set-up {bound}", station.ip));
+    let ending = spot.watch(&signals).map_err(text)?;
+    loop {
+        spot.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
+        if spot.ready(ending) && matches!(signals.next(), Some(Signal::End)) {
+            break;
+        }
+        if serving.is_finished() {
+            return runtime.block_on(&mut serving).map_err(text)?.map_err(text);
+        }
+    }
+    let (counters, engine) = (spot.counters(), spot.engine_counters());
+    println!(
+        "{} compute nodes, {} probes of which {} found something, {} reads in {} batches, {} writes, {} red blocks, {} failed \
+         queue pairs",
+        counters.tenants,
+        engine.probes,
+        engine.probes_useful,
+        engine.reads,
+        engine.batches,
+        engine.writes,
+        engine.reds,
+        counters.failed_pairs
+    );
+    Ok(())
+}

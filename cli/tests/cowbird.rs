@@ -1,0 +1,159 @@
+//! `p4rack cowbird` as processes of their own: pool, engines and compute nodes in namespaces.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::switch::Running;
+use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
+use p4rack_hosts::roce::star::Star;
+use p4rack_netdev::NetNs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const POOL: &str = "192.168.9.1:9561";
+
+fn command(ns: &NetNs, words: &[&str], host: u8) -> Command {
+    let mut command = p4rack();
+    command.args(words).args(["--interface", "roce0", "--ip", &Star::ip(host).to_string()]);
+    ns.command(&mut command, true).unwrap();
+    command
+}
+
+/// Starts a server at a host and waits until it can be reached.
+fn server(star: &Star, host: u8, words: &[&str]) -> (Running, String) {
+    let addr = format!("{}:{}", Star::setup_ip(host), 9_561 + u16::from(host));
+    let mut command = command(star.host(host), words, host);
+    let mut running = Running::start(command.args(["--insecure", "--grpc-server-addr", &addr]));
+    running.until("ready");
+    (running, addr)
+}
+
+fn pool(star: &Star, reserve: &str) -> Running {
+    server(star, 0, &["roce", "serve", "--memory", "4 KiB", "--reserve", reserve]).0
+}
+
+fn engine(star: &Star, host: u8, more: &[&str]) -> (Running, String) {
+    server(star, host, &[&["cowbird", "engine", "--pool", POOL], more].concat())
+}
+
+fn verify(star: &Star, host: u8, engines: &[&str], more: &[&str]) -> Command {
+    let mut command = command(star.host(host), &["cowbird", "verify", "--pool", POOL], host);
+    command.args(engines.iter().flat_map(|engine| ["--engine", *engine])).args(more);
+    command
+}
+
+#[test]
+fn threads_read_what_they_wrote_whatever_is_lost_on_the_way() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let star = Star::create(3).unwrap();
+    let _pool = pool(&star, "1 MiB");
+    let (_engine, addr) = engine(&star, 1, &["--lose-per-mille", "3"]);
+    for (bytes, more) in [("8", "0"), ("2048", "5")] {
+        let words = ["--threads", "2", "--operations", "4000", "--bytes", bytes, "--lose-per-mille", more];
+        let output = verify(&star, 2, &[&addr], &[&words[..], &["--json"]].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report = stdout(&output);
+        let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
+        assert_eq!(report["engines"], 1);
+        for thread in report["threads"].as_array().unwrap() {
+            let of = |name: &str| thread[name].as_u64().unwrap();
+            assert_eq!(of("reads") + of("writes"), 4_000 + (64 << 10) / bytes.parse::<u64>().unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_engine_that_is_killed_loses_nothing_that_was_done() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let star = Star::create(4).unwrap();
+    let _pool = pool(&star, "1 MiB");
+    let ((mut first, first_addr), (mut second, second_addr)) = (engine(&star, 1, &[]), engine(&star, 3, &[]));
+    let words = ["--threads", "2", "--operations", "100000000"];
+    let mut node = Running::start(&mut verify(&star, 2, &[&first_addr, &second_addr], &words));
+    let a_while = || std::thread::sleep(Duration::from_millis(200));
+    node.until(&format!("ready served by the engine at {first_addr}"));
+    a_while();
+    first.kill();
+    node.until(&format!("served by the engine at {second_addr}"));
+    let (_third, _) = engine(&star, 1, &[]);
+    a_while();
+    second.kill();
+    node.until(&format!("served by the engine at {first_addr}"));
+    a_while();
+    let told = Command::new("kill").args(["-TERM", &node.0.id().to_string()]).status().unwrap();
+    assert!(told.success());
+    for thread in ["thread 0", "thread 1"] {
+        assert!(node.until(thread).contains("all right"));
+    }
+    assert_eq!(node.until("engines"), "engines: 3");
+    assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_compute_node_that_dies_leaves_nothing_behind() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let star = Star::create(4).unwrap();
+    let pool = pool(&star, "96 KiB");
+    let (mut engine, addr) = engine(&star, 1, &[]);
+    let long = ["--operations", "100000000"];
+    let mut node = Running::start(&mut verify(&star, 2, &[&addr], &long));
+    node.until("ready");
+    let short = ["--operations", "100"];
+    let refused = verify(&star, 3, &[&addr], &short).output().unwrap();
+    assert!(!refused.status.success());
+    assert!(stderr(&refused).contains("32768 bytes left to reserve"), "{}", stderr(&refused));
+    node.kill();
+    let until = Instant::now() + Duration::from_secs(5);
+    while !verify(&star, 3, &[&addr], &short).output().unwrap().status.success() {
+        assert!(Instant::now() < until, "the memory did not come back");
+    }
+    // The memory goes with the pool, and that is told.
+    let mut node = verify(&star, 2, &[&addr], &[&long[..], &["--patience", "1"]].concat());
+    let mut node = Running(node.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    node.until("ready");
+    drop(pool);
+    let mut error = String::new();
+    node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert!(error.contains("the pool is gone") && !node.0.wait().unwrap().success(), "{error}");
+    engine.kill();
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_by_its_name() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let star = Star::create(3).unwrap();
+    let _pool = pool(&star, "1 MiB");
+    let (_engine, addr) = engine(&star, 1, &[]);
+    for (more, says) in [
+        (&["--ring", "12 KiB"][..], "request_bytes has to be a power of two"),
+        (&["--entries", "3"], "entries has to be a power of two"),
+        (&["--entries", "65536"], "rings of at most 16384 entries"),
+        (&["--ring", "4 MiB"], "at most twice the longest message"),
+        (&["--mtu", "256"], "mtu_bytes is 256 there and 1024 here"),
+        (&["--memory", "2 MiB"], "1048576 bytes left to reserve"),
+        (&["--bytes", "12"], "multiple of 8"),
+    ] {
+        let output = verify(&star, 2, &[&addr], more).output().unwrap();
+        assert!(!output.status.success() && stderr(&output).contains(says), "{more:?}: {}", stderr(&output));
+    }
+    let nobody = verify(&star, 2, &["192.168.9.2:1"], &[]).output().unwrap();
+    assert!(!nobody.status.success() && stderr(&nobody).contains("can't reach"), "{}", stderr(&nobody));
+    let open =
+        command(star.host(1), &["cowbird", "engine", "--pool", POOL, "--grpc-server-addr", "0.0.0.0:0"], 1);
+    let open = { open }.output().unwrap();
+    assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));
+}

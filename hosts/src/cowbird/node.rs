@@ -1,0 +1,266 @@
+//! A compute node: the rings of its threads behind an adapter, its reservation at the pool, and an engine that serves it.
+
+use crate::commands::{Gone, Handle};
+use crate::roce::setup::{Call, End, Reserved, Server, Station, numbers};
+use crate::roce::{Loss, Port, PortError, SetupError};
+use p4rack_cowbird::{Area, BadSet, Client, Layout};
+use p4rack_fabric::common::SplitMix;
+use p4rack_fabric::roce::{Adapter, Config, PairError};
+use p4rack_netdev::clock;
+use p4rack_p4rt::p4rack::cowbird::v1::cowbird_client::CowbirdClient;
+use p4rack_p4rt::p4rack::cowbird::v1::{self, ServeRequest, ServeResponse};
+use p4rack_wire::Nanos;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// Protection domain of all sets: the engine reaches each of them.
+const DOMAIN: u32 = 0;
+/// Sets begin at multiples of it.
+const ALIGNMENT: u64 = 4_096;
+/// Wait after an engine was lost or refused; it doubles each time.
+const RETRY_MIN: Duration = Duration::from_millis(10);
+/// Longest wait.
+const RETRY_MAX: Duration = Duration::from_secs(1);
+/// How often the adapter's thread looks whether it is to end.
+const LOOK: Nanos = Nanos::from_millis(50);
+
+/// A thread's client, with memory of this process.
+pub type ThreadClient = Client<Arc<[AtomicU64]>>;
+
+/// What a compute node is to be.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Interface of its adapter.
+    pub interface: String,
+    /// Address of its adapter.
+    pub ip: Ipv4Addr,
+    /// Parameters of its adapter.
+    pub adapter: Config,
+    /// Frames lost on purpose.
+    pub loss: Loss,
+    /// Where memory is reserved.
+    pub pool: Server,
+    /// Engines that know the pool: the first that serves, then the next when it is lost.
+    pub engines: Vec<Server>,
+    /// Sizes of each thread's rings.
+    pub layout: Layout,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes of each remote region; all threads reach all regions.
+    pub region_bytes: Vec<u64>,
+}
+
+/// Why a compute node did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The adapter did not start, or ended.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// Pool or engine can't be had.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The rings make no sense.
+    #[error("rings: {0}")]
+    Rings(BadSet),
+    /// The adapter refuses the engine's connection.
+    #[error(transparent)]
+    Pair(#[from] PairError),
+    /// The adapter's thread has ended.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// No engine is named.
+    #[error("no engine is named, and none serves")]
+    NoEngine,
+    /// A thread can't be started.
+    #[error("starting a thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// How a compute node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// An engine serves its threads: this one.
+    Served(String),
+    /// None does, for this reason. What was asked for waits; it is done when one does again.
+    Unserved(String),
+    /// The remote memory is gone, for this reason.
+    Lost(String),
+}
+
+/// A compute node. Its remote memory is freed when this is dropped.
+#[derive(Debug)]
+pub struct Node {
+    runtime: Option<Runtime>,
+    state: watch::Receiver<NodeState>,
+    served: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+}
+
+impl Node {
+    /// Opens the interface, reserves memory and finds an engine. Returns a client for each thread.
+    pub fn start(config: NodeConfig) -> Result<(Node, Vec<ThreadClient>), NodeError> {
+        config.layout.check().map_err(|why| NodeError::Rings(BadSet::Layout(why)))?;
+        let (mut random, mut area) = (numbers(), Area::default());
+        let (mut sets, mut clients) = (Vec::new(), Vec::new());
+        let mut address = ALIGNMENT;
+        while sets.len() < config.threads {
+            let words: Arc<[AtomicU64]> = (0..config.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+            let key = random.next() as u32;
+            // Otherwise the key is taken: the next one will do.
+            if area.offer(DOMAIN, key, address, words.clone()) {
+                let Layout { entries, request_bytes, response_bytes } = config.layout;
+                sets.push(v1::Set { key, address, entries, request_bytes, response_bytes });
+                let client = Client::new(words, config.layout, config.region_bytes.clone());
+                clients.push(client.map_err(NodeError::Rings)?);
+                address += config.layout.bytes().next_multiple_of(ALIGNMENT);
+            }
+        }
+        let port = Port::open(&config.interface, config.adapter.clone(), area, config.loss.clone())?;
+        let station = Station { mac: port.mac(), ip: config.ip };
+        let adapter = port.handle();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let (over, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let ending = over.clone();
+        let thread =
+            std::thread::Builder::new().name("compute-node".into()).spawn(move || respond(port, &ending))?;
+        let (told, state) = watch::channel(NodeState::Unserved("no engine was asked yet".into()));
+        // From here on, what fails ends the thread.
+        let mut node = Node { runtime: None, state, served: served.clone(), over, thread: Some(thread) };
+        let reserved = runtime.block_on(config.pool.reserve(config.region_bytes.clone()))?;
+        let NodeConfig { adapter: config, engines, .. } = config;
+        let mut keeper =
+            Keeper { adapter, station, config, engines, sets, reserved, random, told, served, turn: 0 };
+        let lease = runtime.block_on(keeper.first())?;
+        runtime.spawn(keeper.keep(lease));
+        node.runtime = Some(runtime);
+        Ok((node, clients))
+    }
+
+    /// How it is now.
+    pub fn state(&self) -> NodeState {
+        self.state.borrow().clone()
+    }
+
+    /// How often an engine began to serve it.
+    pub fn served(&self) -> u64 {
+        self.served.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // The leases first: nobody should ask an adapter that is gone.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        }
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(Ok(Err(error))) = self.thread.take().map(JoinHandle::join) {
+            tracing::warn!(%error, "the compute node's adapter had ended");
+        }
+    }
+}
+
+/// Answers the engine until the node is dropped.
+fn respond(mut port: Port<Area>, over: &AtomicBool) -> Result<(), PortError> {
+    while !over.load(Ordering::Relaxed) {
+        port.turn(Some(clock::now() + LOOK))?;
+        while port.adapter().poll_completion().is_some() {}
+    }
+    Ok(())
+}
+
+/// Sees to it that an engine serves the node.
+struct Keeper {
+    adapter: Handle<Adapter<Area>>,
+    station: Station,
+    config: Config,
+    engines: Vec<Server>,
+    sets: Vec<v1::Set>,
+    reserved: Reserved,
+    random: SplitMix,
+    told: watch::Sender<NodeState>,
+    served: Arc<AtomicU64>,
+    /// The engine that is asked next.
+    turn: usize,
+}
+
+/// An engine serves the node as long as the call is open.
+struct Lease {
+    call: Call<ServeResponse>,
+    qpn: u32,
+}
+
+impl Keeper {
+    /// Asks each engine once. Errors: what the last one said.
+    async fn first(&mut self) -> Result<Lease, NodeError> {
+        let mut last = NodeError::NoEngine;
+        for _ in 0..self.engines.len() {
+            match self.serve().await {
+                Ok(lease) => return Ok(lease),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Asks the next engine.
+    async fn serve(&mut self) -> Result<Lease, NodeError> {
+        let server = &self.engines[self.turn % self.engines.len()];
+        self.turn += 1;
+        let end = End::draw(self.station, &mut self.random);
+        let request = ServeRequest {
+            end: Some(end.message()),
+            mtu_bytes: self.config.mtu.bytes(),
+            reads_max: self.config.reads_max as u32,
+            token: self.reserved.token.bytes().to_vec(),
+            sets: self.sets.clone(),
+        };
+        let mut client = CowbirdClient::new(server.channel().await?);
+        let (answer, call) = server.answer(client.serve(request).await).await?;
+        let peer = End::of(answer.end.as_ref()).map_err(|reason| server.nonsense(reason))?;
+        let connection = end.connection(&peer, DOMAIN);
+        self.adapter.call(move |adapter| adapter.add_pair(end.qpn, connection)).await??;
+        self.served.fetch_add(1, Ordering::Relaxed);
+        self.told.send_replace(NodeState::Served(server.addr.clone()));
+        Ok(Lease { call, qpn: end.qpn })
+    }
+
+    /// Goes to the next engine when one is lost, until the memory is.
+    async fn keep(mut self, lease: Lease) {
+        let (mut lease, mut wait) = (Some(lease), RETRY_MIN);
+        let lost = loop {
+            if let Some(Lease { mut call, qpn }) = lease.take() {
+                let why = tokio::select! {
+                    why = call.ended() => why,
+                    why = self.reserved.ended() => break format!("the pool is gone: {why}"),
+                };
+                // Nothing of this engine is to arrive while the next one serves.
+                if let Err(gone) = self.adapter.call(move |adapter| adapter.remove_pair(qpn)).await {
+                    break gone.to_string();
+                }
+                tracing::info!(why, "the engine is lost");
+                self.told.send_replace(NodeState::Unserved(why));
+                wait = RETRY_MIN;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                why = self.reserved.ended() => break format!("the pool is gone: {why}"),
+            }
+            match self.serve().await {
+                Ok(new) => lease = Some(new),
+                Err(NodeError::Gone(gone)) => break gone.to_string(),
+                Err(error) => {
+                    self.told.send_replace(NodeState::Unserved(error.to_string()));
+                    wait = (2 * wait).min(RETRY_MAX);
+                }
+            }
+        };
+        self.told.send_replace(NodeState::Lost(lost));
+    }
+}
