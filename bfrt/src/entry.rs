@@ -93,6 +93,11 @@ impl Entry {
         self.is_default
     }
 
+    /// The match of a key field; `None` if it matches anything.
+    pub fn matched(&self, name: &str) -> Option<&Match> {
+        self.keys.get(name)
+    }
+
     /// The value of an exact key field with at most 64 bits.
     pub fn exact_number(&self, name: &str) -> Option<u64> {
         match self.keys.get(name)? {

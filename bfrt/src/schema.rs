@@ -215,6 +215,11 @@ impl Schema {
 }
 
 impl Table {
+    /// Whether an object of the program has this name. The table's may begin with the pipeline's.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.name.split_once('.').is_some_and(|(_, inner)| inner == name)
+    }
+
     /// The key field with this name.
     pub fn key(&self, name: &str) -> Result<&Key, SchemaError> {
         by_suffix(&format!("key of table `{}`:", self.name), name, &self.keys, |key| &key.name)

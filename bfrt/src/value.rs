@@ -148,6 +148,15 @@ impl Value {
 }
 
 impl Kind {
+    /// Its width in bits, if it is a number or a truth value.
+    pub fn width(&self) -> Option<u32> {
+        match self {
+            Kind::Bits(width) => Some(*width),
+            Kind::Bool => Some(1),
+            _ => None,
+        }
+    }
+
     fn what(&self) -> &'static str {
         match self {
             Kind::Bits(_) => "a number",

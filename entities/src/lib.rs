@@ -50,7 +50,7 @@ pub fn refuse<T>(code: Code, message: impl Into<String>) -> Checked<T> {
 }
 
 /// Converts a result of the switch to P4Runtime's terms; the error names the object.
-fn control<T>(result: Result<T, ControlError>) -> Checked<T> {
+pub fn control<T>(result: Result<T, ControlError>) -> Checked<T> {
     result.map_err(|error| {
         let code = match &error {
             ControlError::NotFound(_) => Code::NotFound,

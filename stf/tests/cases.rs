@@ -49,7 +49,7 @@ fn programs_do_what_their_stf_files_say() {
 }
 
 /// What a program for TNA can't mean: a case, a change to it, and what is said.
-const REFUSED: [(&str, &str, &str, &str); 8] = [
+const REFUSED: [(&str, &str, &str, &str); 10] = [
     ("resubmit", "bit<40> rest", "bit<48> rest", "at most 64 bits of data, not 72"),
     ("counter", "        counters = hits;", "", "a direct object that belongs to no table"),
     (
@@ -68,6 +68,8 @@ const REFUSED: [(&str, &str, &str, &str); 8] = [
     ("parser", "left.set(hdr.h.b);", "verify(hdr.h.b == 0, error.NoMatch);", "`verify`"),
     ("functions", "16w0x4000, 12)", "16w0x4000, 4294967295)", "a shift by 4294967295: it is at most 16"),
     ("functions", "16w0x4000, 12)", "16w0x4000, -1)", "not a constant of 64 bits"),
+    ("symmetric", r#""hdr.h.dst", "#, r#""hdr.h.kind", "#, "name two fields of equal width"),
+    ("symmetric", "CRC16) both", "XOR16) both", "has to be a CRC"),
 ];
 
 #[test]

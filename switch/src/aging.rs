@@ -4,7 +4,7 @@
 //! `support_timeout`. When the alarm goes off, that time tells whether the entry is idle or when to check
 //! again. The timeout of an idle entry restarts once it is reported.
 
-use crate::objects::TableEntry;
+use crate::objects::IdleEntry;
 use crate::shape::TableShape;
 use crate::table::TableState;
 use p4rack_p4::ir::TableId;
@@ -30,7 +30,7 @@ pub(crate) struct Aging {
     set: BTreeMap<Place, Nanos>,
     /// Time of the first alarm, which is checked after every frame.
     next: Option<Nanos>,
-    idle: VecDeque<(TableId, TableEntry)>,
+    idle: VecDeque<IdleEntry>,
     /// Idle entries that were not reported because too many waited.
     pub lost: u64,
 }
@@ -71,14 +71,14 @@ impl Aging {
             if self.idle.len() >= IDLE_LIMIT {
                 self.lost += 1;
             } else if let Some(entry) = entries.entry(shape, row) {
-                self.idle.push_back((TableId(number), entry));
+                self.idle.push_back(IdleEntry { table: TableId(number), pipe, entry });
             }
             self.set(place, Some(after(now.max(at), timeout_ns)));
         }
     }
 
-    /// Removes the idle entry that has waited longest, and its table.
-    pub fn pop(&mut self) -> Option<(TableId, TableEntry)> {
+    /// Removes the idle entry that has waited longest.
+    pub fn pop(&mut self) -> Option<IdleEntry> {
         self.idle.pop_front()
     }
 

@@ -49,8 +49,8 @@ pub use compile::Pipeline;
 pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
 pub use objects::{
-    ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, MeterConfig, Pick,
-    Share, SizeOf, TableEntry,
+    ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, IdleEntry, Indirect,
+    MeterConfig, Pick, Share, SizeOf, TableEntry,
 };
 pub use replicas::{Replica, Replicas};
 pub use smooth::SmootherConfig;

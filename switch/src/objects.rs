@@ -2,7 +2,7 @@
 
 use crate::replicas::Replicas;
 use num_bigint::BigUint;
-use p4rack_p4::ir::{ActionCall, Matcher};
+use p4rack_p4::ir::{ActionCall, Matcher, TableId};
 use p4rack_wire::Nanos;
 
 /// An entry of a table.
@@ -23,6 +23,17 @@ pub struct TableEntry {
     pub metadata: Vec<u8>,
     /// Idle timeout in nanoseconds; 0 is none.
     pub idle_timeout_ns: u64,
+}
+
+/// An entry that no packet has hit for the time of its timeout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleEntry {
+    /// Its table.
+    pub table: TableId,
+    /// The pipe that has it; the first one if all pipes of the table are alike.
+    pub pipe: usize,
+    /// The entry.
+    pub entry: TableEntry,
 }
 
 impl TableEntry {

@@ -72,6 +72,8 @@ pub(crate) struct TableShape {
     /// Whether its direct counter and meter work where the program calls them, not at each look-up.
     pub on_call: bool,
     pub idle_timeout: bool,
+    /// Whether its keys are exact and have a mask that is set at run time.
+    pub masked: bool,
     /// Action profile or selector that implements the table.
     pub implementation: Option<InstanceId>,
 }

@@ -26,6 +26,8 @@ pub(crate) enum InstanceState {
     Counter(Vec<CounterData>),
     Meter {
         bytes: bool,
+        /// Added to the length of each packet.
+        adjust_bytes: i32,
         cells: Vec<Meter>,
     },
     Register(RegisterState),

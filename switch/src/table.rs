@@ -10,6 +10,7 @@
 mod entries;
 mod filter;
 mod index;
+mod masks;
 mod plain;
 mod vectors;
 
@@ -144,6 +145,8 @@ pub(crate) struct TableState {
     pub aged: bool,
     /// Whether meters count bytes rather than packets.
     pub meter_bytes: bool,
+    /// What its meters add to the length of each packet.
+    pub meter_adjust_bytes: i32,
     /// Whether counter and meter work where the program calls them.
     on_call: bool,
     /// Direct counters by row. The default entry's comes first, so row `r` is at `r + 1`.
@@ -156,6 +159,8 @@ pub(crate) struct TableState {
     /// Smoothers, in the same order, and whether they decide on drops.
     pub smoothers: Vec<Smoother>,
     smoother: Option<bool>,
+    /// What of a key counts, if that is set at run time; empty if all of it does.
+    key_mask: Vec<u64>,
     /// Time of each row's last hit, if hits are recorded.
     pub last_hit: Vec<u64>,
 }
@@ -211,6 +216,7 @@ impl TableState {
             metered: shape.meter.is_some(),
             aged: shape.idle_timeout,
             meter_bytes: shape.meter_bytes,
+            meter_adjust_bytes: 0,
             on_call: shape.on_call,
             counters: vec![CounterData::default(); usize::from(shape.counter.is_some())],
             meters: vec![Meter::default(); usize::from(shape.meter.is_some())],
@@ -218,6 +224,7 @@ impl TableState {
             element: shape.element.clone(),
             smoothers: vec![Smoother::default(); usize::from(shape.smoother.is_some())],
             smoother: shape.smoother,
+            key_mask: Vec::new(),
             last_hit: Vec::new(),
         };
         state.set_default(shape, None)?;
@@ -396,6 +403,12 @@ impl TableState {
         }
     }
 
+    /// The element at a place, 0 for a miss and `r + 1` for row `r`, in a table with a direct register.
+    pub fn element(&self, at: usize) -> Option<&[u64]> {
+        let words = self.element.len();
+        self.elements.get(at * words..(at + 1) * words).filter(|element| !element.is_empty())
+    }
+
     /// The element of a row, or of a miss, in a table with a direct register.
     pub fn element_mut(&mut self, row: Option<u32>) -> &mut [u64] {
         let (words, at) = (self.element.len(), row.map_or(0, |row| row as usize + 1));
@@ -411,6 +424,7 @@ impl TableState {
 
     /// The colour that the meter of a row, or of a miss, gives a packet of this length.
     pub fn meter(&mut self, row: Option<u32>, bytes: u64, now: Nanos) -> u64 {
+        let bytes = bytes.saturating_add_signed(self.meter_adjust_bytes.into());
         let meter = self.meters.get_mut(row.map_or(0, |row| row as usize + 1));
         meter.map_or(0, |meter| meter.execute(bytes, self.meter_bytes, now.0))
     }
@@ -469,7 +483,7 @@ impl TableState {
 
     /// The row of an entry.
     pub fn row(&self, shape: &TableShape, keys: &[Matcher], priority: i32) -> Result<u32, ControlError> {
-        let key = shape.pack(keys, priority)?;
+        let key = self.packed(shape, keys, priority)?;
         self.find(shape, &key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))
     }
 
@@ -487,7 +501,7 @@ impl TableState {
         if shape.keys.is_empty() {
             return Err(ControlError::Invalid(format!("{} has no key: set its default entry", shape.name)));
         }
-        let key = shape.pack(&entry.keys, entry.priority)?;
+        let key = self.packed(shape, &entry.keys, entry.priority)?;
         let mut args = shape.entry_args(&entry)?;
         if self.find(shape, &key).is_some() {
             return Err(ControlError::AlreadyExists(shape.describe(&entry.keys)));
@@ -706,7 +720,7 @@ impl TableState {
         keys: &[Matcher],
         priority: i32,
     ) -> Result<u32, ControlError> {
-        let key = shape.pack(keys, priority)?;
+        let key = self.packed(shape, keys, priority)?;
         let row = self.find(shape, &key).ok_or_else(|| ControlError::NotFound(shape.describe(keys)))?;
         if self.is_const(row) {
             return Err(ControlError::Constant(shape.describe(keys)));

@@ -33,6 +33,7 @@ fn shape(style: Style, keys: Vec<KeyShape>, size: u64) -> TableShape {
         smoother: None,
         on_call: false,
         idle_timeout: false,
+        masked: false,
         implementation: None,
     }
 }

@@ -151,7 +151,7 @@ fn an_entry_is_idle_if_no_pipe_uses_it() {
     assert_eq!(switch.poll_idle(), None, "pipe 1 has used it");
     assert_eq!(switch.last_hit(table, &[common::exact(1)], 0), Ok(Nanos(8_000_000)));
     switch.poll_transmit(Nanos(18_000_000), &mut out);
-    assert!(switch.poll_idle().is_some_and(|(found, _)| found == table));
+    assert!(switch.poll_idle().is_some_and(|idle| (idle.table, idle.pipe) == (table, 0)));
     assert_eq!(switch.poll_idle(), None, "once");
 }
 

@@ -14,8 +14,7 @@
 
 use p4rack_netdev::clock;
 use p4rack_netdev::wait::Waker;
-use p4rack_p4::ir::TableId;
-use p4rack_switch::{DigestMessage, Switch, TableEntry};
+use p4rack_switch::{DigestMessage, IdleEntry, Switch};
 use p4rack_wire::Nanos;
 use std::io;
 use std::ops::ControlFlow;
@@ -79,8 +78,8 @@ pub enum Event {
     },
     /// The program sent a digest.
     Digest(DigestMessage),
-    /// Entries whose idle timeout has expired, with their tables.
-    Idle(Vec<(TableId, TableEntry)>),
+    /// Entries whose idle timeout has expired.
+    Idle(Vec<IdleEntry>),
 }
 
 /// Maximum idle entries per event.

@@ -127,6 +127,8 @@ pub(super) struct MeterPlan {
     fields: [Field; 4],
     /// P4Runtime's units (bytes or packets) per unit of BFRuntime (kilobits or packets).
     unit: u64,
+    /// What the device's largest rate and burst are, which mean no limit.
+    most: [u64; 4],
 }
 
 impl MeterPlan {
@@ -148,7 +150,14 @@ impl MeterPlan {
         let bytes = four(["CIR_KBPS", "PIR_KBPS", "CBS_KBITS", "PBS_KBITS"]).map(|fields| (fields, KILOBIT));
         let packets = || four(["CIR_PPS", "PIR_PPS", "CBS_PKTS", "PBS_PKTS"]).map(|fields| (fields, 1));
         let (fields, unit) = bytes.or_else(packets)?;
-        Some(MeterPlan { name: table.name.clone(), p4_id: 0, key: 0, fields, unit })
+        Some(MeterPlan { name: table.name.clone(), p4_id: 0, key: 0, fields, unit, most: [u64::MAX; 4] })
+    }
+
+    /// Sets the device's largest rates and bursts, of a meter of bytes, in the order of its fields.
+    pub(super) fn set_most(&mut self, most: [u64; 4]) {
+        if self.unit == KILOBIT {
+            self.most = most;
+        }
     }
 
     pub(super) fn owns(&self, id: u32) -> bool {
@@ -161,7 +170,8 @@ impl MeterPlan {
         let mut values = [u64::MAX; 4];
         for given in fields {
             if let Some(at) = self.fields.iter().position(|field| field.id == given.field_id) {
-                values[at] = number(&self.name, &self.fields[at], given.value.as_ref())?;
+                let value = number(&self.name, &self.fields[at], given.value.as_ref())?;
+                values[at] = if value >= self.most[at] { u64::MAX } else { value };
             }
         }
         if values == [u64::MAX; 4] {
@@ -175,11 +185,12 @@ impl MeterPlan {
     pub(super) fn fields(&self, config: Option<&MeterConfig>) -> Vec<DataField> {
         let values =
             config.map_or([i64::MAX; 4], |config| [config.cir, config.pir, config.cburst, config.pburst]);
-        let value = |value: i64| match value {
-            i64::MAX => u64::MAX,
-            value => u64::try_from(value).unwrap_or(0) / self.unit,
+        let value = |(given, most): (i64, u64)| match given {
+            i64::MAX => most,
+            given => u64::try_from(given).unwrap_or(0) / self.unit,
         };
-        self.fields.iter().zip(values).map(|(field, given)| number_field(field, value(given))).collect()
+        let values = values.into_iter().zip(self.most).map(value);
+        self.fields.iter().zip(values).map(|(field, value)| number_field(field, value)).collect()
     }
 
     pub(super) fn request(&self, entry: &TableEntry) -> Translated<MeterEntry> {

@@ -34,6 +34,10 @@ use profiles::{GroupPlan, MemberPlan};
 use std::collections::HashMap;
 use tables::TablePlan;
 
+/// The largest rate of a meter, by generation, and the largest burst.
+const RATES_KBPS: [u64; 2] = [5_195_848_221, 4_087_999_890];
+const BURST_KBITS: u64 = 4_380_866_642;
+
 /// Number of priorities in BFRuntime.
 pub const PRIORITIES: u32 = 1 << 24;
 
@@ -107,6 +111,20 @@ impl Translation {
             }
         }
         Ok(translation)
+    }
+
+    /// Knows the largest rate and burst of a device's meters of bytes, by its generation: as such is shown what has no
+    /// limit.
+    pub fn set_device(&mut self, is_second: bool) {
+        let largest = RATES_KBPS[usize::from(is_second)];
+        let most = [largest, largest, BURST_KBITS, BURST_KBITS];
+        for (_, _, object) in &mut self.objects {
+            match object {
+                Object::Meter(plan) => plan.set_most(most),
+                Object::Table(plan) => plan.set_largest_meter(most),
+                _ => {}
+            }
+        }
     }
 
     /// Whether the table with this id has a counterpart in P4Runtime.

@@ -62,7 +62,8 @@ pub(super) struct TablePlan {
     member: Option<u32>,
     group: Option<u32>,
     ttl: Option<Field>,
-    hit_state: Option<u32>,
+    /// Fields that P4Runtime does not have: of filters and direct registers, and whether the entry was hit.
+    others: Vec<u32>,
 }
 
 /// The actions of a table, by name.
@@ -201,8 +202,14 @@ impl TablePlan {
             member: find("$ACTION_MEMBER_ID").map(|field| field.id),
             group: find("$SELECTOR_GROUP_ID").map(|field| field.id),
             ttl: find("$ENTRY_TTL").cloned(),
-            hit_state: find("$ENTRY_HIT_STATE").map(|field| field.id),
+            others: table.fields.iter().filter(|field| is_other(&field.name)).map(|field| field.id).collect(),
         })
+    }
+
+    pub(super) fn set_largest_meter(&mut self, most: [u64; 4]) {
+        if let Some(meter) = &mut self.meter {
+            meter.set_most(most);
+        }
     }
 
     fn of(&self) -> String {
@@ -244,8 +251,8 @@ impl TablePlan {
             } else if let Some(ttl) = self.ttl.as_ref().filter(|ttl| ttl.id == id) {
                 let ns = number(&self.name, ttl, field.value.as_ref())?.saturating_mul(TTL_NS);
                 made.idle_timeout_ns = i64::try_from(ns).unwrap_or(i64::MAX);
-            } else if self.hit_state == Some(id) {
-                return refuse(Code::Unimplemented, format!("{of}: $ENTRY_HIT_STATE can't be written"));
+            } else if self.others.contains(&id) {
+                // The switch's own concern.
             } else if self.counter.as_ref().is_some_and(|plan| plan.owns(id)) {
                 // Read as a whole below.
             } else if self.meter.as_ref().is_some_and(|plan| plan.owns(id)) {
@@ -393,6 +400,12 @@ impl TablePlan {
         // What a change leaves out must stay, whereas P4Runtime would reset meter and timeout.
         chosen && self.meter.is_none() && self.ttl.as_ref().is_none_or(|ttl| given(ttl.id))
     }
+}
+
+/// Whether P4Runtime has no counterpart of a table's field. The parts of a direct register have the program's names.
+fn is_other(name: &str) -> bool {
+    let kinds = ["$LPF_SPEC_", "$WRED_SPEC_", "$ENTRY_HIT_STATE"];
+    !name.starts_with('$') || kinds.iter().any(|kind| name.starts_with(kind))
 }
 
 fn chosen(of: &str, field: Option<u32>, id: u32) -> Translated<TableData> {

@@ -130,8 +130,10 @@ impl Link {
             Some(info) => info.clone(),
             None => p4::Schema::new(p4rack_bfrt::p4runtime::info(&schema)).map_err(program_error)?,
         };
-        let translation = Translation::new(&schema, names.info()).map_err(program_error)?;
+        let mut translation = Translation::new(&schema, names.info()).map_err(program_error)?;
         schema.add(&fixed).map_err(program_error)?;
+        // Only the device's own tables tell its generation.
+        translation.set_device(schema.tables().iter().any(|table| table.name.starts_with("tf2.")));
         let named = ForwardingPipelineConfig { p4_name: config.p4_name.clone(), ..Default::default() };
         self.set(Action::Bind, named, "binding to the program").await?;
         self.bound = Some(Bound { p4_name: config.p4_name, schema, translation });

@@ -87,6 +87,8 @@ pub struct Table {
     pub register: Option<InstanceId>,
     /// `support_timeout = true`
     pub idle_timeout: bool,
+    /// Whether the control plane may set a mask of its exact keys.
+    pub has_key_mask: bool,
     /// How its masked keys are stored.
     pub storage: Storage,
     /// Source location of its name.
@@ -231,6 +233,8 @@ pub enum InstanceKind {
         table: Option<TableId>,
         /// Type in which an element is stored.
         ty: Ty,
+        /// Type of an element as the control plane sees it.
+        data: DataTy,
         /// What an element is when its entry is made.
         initial: BigUint,
     },

@@ -137,6 +137,7 @@ impl Pipeline {
             }
             InstanceKind::Meter { size, unit, .. } => InstanceState::Meter {
                 bytes: *unit != Unit::Packets,
+                adjust_bytes: 0,
                 cells: vec![Meter::default(); *size as usize],
             },
             InstanceKind::Smoother { size, drops } => {

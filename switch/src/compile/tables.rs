@@ -51,6 +51,10 @@ pub(crate) fn table(
         });
         offset += described.limbs();
     }
+    let masked = table.has_key_mask && style == Style::Exact && !keys.is_empty();
+    if masked {
+        style = Style::Lpm;
+    }
     let mut actions = Vec::new();
     let mut code = Vec::new();
     for listed in &table.actions {
@@ -94,6 +98,7 @@ pub(crate) fn table(
             .flatten()
             .any(|object| works_on_call(program, object)),
         idle_timeout: table.idle_timeout,
+        masked,
         implementation: table.implementation,
     };
     let malformed = |error: ControlError| CompileError::Malformed {

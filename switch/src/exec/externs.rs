@@ -44,9 +44,10 @@ pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
 /// Lets a meter colour the packet; 0 beyond the end.
 pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -> u64 {
     match &mut state.pipe.instances[instance as usize] {
-        InstanceState::Meter { bytes, cells } => {
+        InstanceState::Meter { bytes, adjust_bytes, cells } => {
             let meter = usize::try_from(index).ok().and_then(|index| cells.get_mut(index));
-            meter.map_or(0, |meter| meter.execute(cx.counted, *bytes, cx.now.0))
+            let counted = cx.counted.saturating_add_signed((*adjust_bytes).into());
+            meter.map_or(0, |meter| meter.execute(counted, *bytes, cx.now.0))
         }
         _ => 0,
     }

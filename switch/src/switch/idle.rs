@@ -2,7 +2,7 @@
 
 use super::{Running, Switch};
 use crate::aging::Place;
-use crate::objects::TableEntry;
+use crate::objects::IdleEntry;
 use p4rack_p4::ir::TableId;
 use p4rack_wire::Nanos;
 
@@ -33,8 +33,8 @@ impl Switch {
         state.aging = aging;
     }
 
-    /// The next idle entry, and its table.
-    pub fn poll_idle(&mut self) -> Option<(TableId, TableEntry)> {
+    /// The next idle entry.
+    pub fn poll_idle(&mut self) -> Option<IdleEntry> {
         self.running.as_mut()?.state.aging.pop()
     }
 

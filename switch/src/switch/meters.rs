@@ -41,6 +41,46 @@ impl Switch {
         }
     }
 
+    /// Lets a meter add this many bytes to the length of each packet, or take them from it.
+    pub fn meter_adjust(&mut self, instance: InstanceId, bytes: i32) -> Result<(), ControlError> {
+        self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = instance_in(pipeline, state, instance)?;
+            match state {
+                InstanceState::Meter { adjust_bytes, .. } => {
+                    *adjust_bytes = bytes;
+                    Ok(())
+                }
+                _ => Err(is_no(shape, "meter")),
+            }
+        })
+    }
+
+    /// What a meter adds to the length of each packet.
+    pub fn meter_adjustment(&self, instance: InstanceId) -> Result<i32, ControlError> {
+        match self.instance(instance)? {
+            (_, InstanceState::Meter { adjust_bytes, .. }) => Ok(*adjust_bytes),
+            (shape, _) => Err(is_no(shape, "meter")),
+        }
+    }
+
+    /// The same for the direct meters of a table.
+    pub fn direct_meter_adjust(&mut self, table: TableId, bytes: i32) -> Result<(), ControlError> {
+        self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            if state.meters.is_empty() {
+                return Err(has_no(shape, "meter"));
+            }
+            state.meter_adjust_bytes = bytes;
+            Ok(())
+        })
+    }
+
+    /// What the direct meters of a table add to the length of each packet.
+    pub fn direct_meter_adjustment(&self, table: TableId) -> Result<i32, ControlError> {
+        let (shape, state) = self.table(table)?;
+        if state.meters.is_empty() { Err(has_no(shape, "meter")) } else { Ok(state.meter_adjust_bytes) }
+    }
+
     /// Counts of a cell of a meter: green, yellow, red.
     pub fn meter_counts(&self, instance: InstanceId, index: u64) -> Result<[CounterData; 3], ControlError> {
         let Running { pipeline, state } = self.running()?;

@@ -3,6 +3,7 @@
 mod arch;
 mod arrival;
 mod control;
+mod elements;
 mod event;
 mod generator;
 mod idle;

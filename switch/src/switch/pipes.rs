@@ -23,6 +23,11 @@ impl Pipes {
         Pipes(pipes.into_iter().filter(|pipe| *pipe < 8).fold(0, |bits, pipe| bits | 1 << pipe))
     }
 
+    /// Whether a pipe is among them.
+    pub fn has(self, pipe: usize) -> bool {
+        pipe < 8 && self.0 >> pipe & 1 != 0
+    }
+
     /// Its members below `count`, the number of a switch's pipes.
     pub(crate) fn below(self, count: usize) -> impl Iterator<Item = usize> {
         (0..count.min(8)).filter(move |pipe| self.0 >> pipe & 1 != 0)

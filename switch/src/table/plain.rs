@@ -113,6 +113,7 @@ impl TableShape {
             || self.keys.is_empty()
             || self.meter.is_some()
             || self.idle_timeout
+            || self.masked
             || self.implementation.is_some()
             || self.keys.iter().any(|key| key.kind == MatchKind::Range || key.width == 0);
         if has_more {

@@ -160,6 +160,13 @@ impl Clients {
         self.state().bound.is_some()
     }
 
+    /// Whether a client is bound and wants certain messages.
+    pub fn wants(&self, wants: impl Fn(&Notifications) -> bool) -> bool {
+        let state = self.state();
+        let client = state.bound.as_ref().and_then(|bound| state.clients.get(&bound.client));
+        client.is_some_and(|client| wants(&client.wanted))
+    }
+
     /// Sends a message to the client that is bound to a program, if it wants such messages. Returns whether it was sent.
     pub fn notice(
         &self,

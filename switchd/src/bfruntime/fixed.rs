@@ -22,7 +22,8 @@ pub fn fixed_text(arch: &str) -> String {
     if is_second(arch) { TEXT.replace("\"tf1.", "\"tf2.") } else { TEXT.to_owned() }
 }
 
-fn is_second(arch: &str) -> bool {
+/// Whether an architecture is the second generation's.
+pub fn is_second(arch: &str) -> bool {
     arch.starts_with("t2")
 }
 

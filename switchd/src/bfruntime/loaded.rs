@@ -1,6 +1,8 @@
 //! A running program with its BFRuntime schema.
 
-use super::fixed::{Fixed, Ports, fixed_text};
+use super::extras::Extras;
+use super::fixed::{Fixed, Ports, fixed_text, is_second};
+use super::own::Own;
 use super::settings::Settings;
 use crate::p4runtime::status;
 use p4rack_bfrt::Schema;
@@ -21,6 +23,10 @@ pub struct Loaded {
     pub translation: Translation,
     /// The tables of the device.
     pub fixed: Arc<Fixed>,
+    /// Its tables without counterparts.
+    pub own: Arc<Own>,
+    /// Fields of its entries without counterparts.
+    pub extras: Arc<Extras>,
     /// What clients have set for its tables.
     pub settings: Settings,
     /// Pipes with entries of their own.
@@ -41,13 +47,16 @@ impl Loaded {
             status(Code::Internal, format!("the program's schema: {error}; please report it"))
         };
         let mut schema = Schema::parse(text.as_bytes()).map_err(|error| fault(error.to_string()))?;
-        let translation = Translation::new(&schema, &program.info).map_err(fault)?;
+        let mut translation = Translation::new(&schema, &program.info).map_err(fault)?;
+        translation.set_device(is_second(&program.ir.arch));
+        let own = Arc::new(Own::new(schema.clone(), program.clone(), pipes));
+        let extras = Arc::new(Extras::new(schema.clone(), program.clone()));
         let of_device = fixed_text(&program.ir.arch);
         schema.add(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?;
         let fixed = Arc::new(Fixed::new(
             Schema::parse(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?,
             ports,
         ));
-        Ok(Loaded { program, schema, translation, fixed, settings: Settings::default(), pipes })
+        Ok(Loaded { program, schema, translation, fixed, own, extras, settings: Settings::default(), pipes })
     }
 }

@@ -3,19 +3,18 @@
 use super::DEVICE;
 use super::loaded::Loaded;
 use super::outcome::invalid;
-use super::settings::Scope;
+use super::settings::{ALL_PIPES, Scope, Scopes};
 use p4rack_bfrt::{SchemaError, Table};
 use p4rack_entities::{Checked, refuse};
+use p4rack_p4::ir::TableId;
 use p4rack_p4rt::bfrt_proto::{
-    ByteCountAdj, Entity, EntryScope, ObjectId, StatePullIntvl, TableAttribute, TargetDevice, entity,
-    object_id, table_attribute,
+    ByteCountAdj, Entity, ObjectId, StatePullIntvl, TableAttribute, TargetDevice, entity, object_id,
+    table_attribute,
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::Pipes;
 
-/// All pipes.
-pub const ALL_PIPES: u32 = 0xffff;
 /// Both directions, and all parsers.
 const ALL: u32 = 0xff;
 
@@ -68,18 +67,45 @@ impl Target {
         Some(self.device.pipe_id).filter(|pipe| *pipe != ALL_PIPES)
     }
 
-    /// The pipes to write to; all if there are none. Cells have no scope: each pipe has its own.
+    /// The pipes to write to; all if there are none. Each pipe has cells of its own, whatever their scope, unless it has
+    /// sets of pipes.
     pub fn written(self, loaded: &Loaded, table_id: u32) -> Checked<Option<Pipes>> {
+        if loaded.own.has_members(table_id) {
+            return self.written_members(&loaded.settings.scopes(table_id));
+        }
         let Some(pipe) = self.pipe() else { return Ok(None) };
         if loaded.fixed.has(table_id) {
             return invalid(format!(
                 "the device's tables are of all pipes; name all, 0xffff, not pipe {pipe}"
             ));
         }
-        if !loaded.translation.has_keys(table_id) {
-            return Ok(Some(Pipes::of([pipe as usize])));
+        if loaded.own.has_ports(table_id) {
+            return Ok(None);
         }
-        loaded.settings.scope(table_id).pipes(pipe).map(Some)
+        match loaded.settings.scope(table_id) {
+            Scope::All | Scope::Single if !loaded.translation.has_keys(table_id) => {
+                Ok(Some(Pipes::of([pipe as usize])))
+            }
+            scope => scope.pipes(pipe).map(Some),
+        }
+    }
+
+    /// The same for members of a value set, which may be of one direction and one parser, too.
+    fn written_members(self, scopes: &Scopes) -> Checked<Option<Pipes>> {
+        let given = [
+            ("direction", self.device.direction, scopes.given.gress_scope),
+            ("prsr_id", self.device.prsr_id, scopes.given.prsr_scope),
+        ];
+        for (name, id, scope) in given {
+            if id == ALL && Scope::read(scope.as_ref())? != Scope::All {
+                return invalid(format!("entries have a scope of their own; name one, not all, as {name}"));
+            }
+        }
+        match (self.pipe(), scopes.pipes) {
+            (None, Scope::All) => Ok(None),
+            (None, _) => invalid("entries have the scope of a pipe; name one, not all, as pipe_id"),
+            (Some(pipe), scope) => scope.pipes(pipe).map(Some),
+        }
     }
 
     /// The pipe to read from: any of those that have an entry.
@@ -95,21 +121,33 @@ impl Loaded {
         self.schema.table_by_id(id).map_or_else(missing, Ok)
     }
 
-    /// A table's attribute.
-    pub fn attribute(&self, asked: &TableAttribute) -> Checked<Entity> {
+    /// A table whose keys have a mask.
+    pub fn masked(&self, table: &Table) -> Checked<TableId> {
+        let all = &self.program.ir.tables;
+        match all.iter().position(|found| table.is_named(&found.named.name) && found.has_key_mask) {
+            Some(at) => Ok(TableId(at as u32)),
+            None => refuse(
+                Code::Unimplemented,
+                format!(
+                    "table `{}`: the mask of its key is fixed; the program has to ask for another",
+                    table.name
+                ),
+            ),
+        }
+    }
+
+    /// A table's attribute; if the pipes meant have different ones, that of the first.
+    pub fn attribute(&self, target: Target, asked: &TableAttribute) -> Checked<Entity> {
         use table_attribute::Attribute;
         let table = self.table(asked.table_id)?;
         let attribute = match &asked.attribute {
             Some(Attribute::EntryScope(_)) => {
-                let pipes = self.settings.scope(asked.table_id);
-                Attribute::EntryScope(EntryScope {
-                    gress_scope: Some(Scope::All.message()),
-                    pipe_scope: Some(pipes.message()),
-                    prsr_scope: Some(Scope::All.message()),
-                })
+                Attribute::EntryScope(self.settings.scopes(asked.table_id).message())
             }
             Some(Attribute::ByteCountAdj(_)) => {
-                Attribute::ByteCountAdj(ByteCountAdj { byte_count_adjust: 0 })
+                let byte_count_adjust =
+                    self.settings.adjustment(asked.table_id, target.or(None)?.pipe().unwrap_or(0));
+                Attribute::ByteCountAdj(ByteCountAdj { byte_count_adjust })
             }
             Some(Attribute::IntvlMs(_)) => Attribute::IntvlMs(StatePullIntvl { intvl_val: 0 }),
             Some(Attribute::IdleTable(_)) => Attribute::IdleTable(self.settings.idle(asked.table_id)),

@@ -8,7 +8,9 @@
 //!           ├─ programs ── loaded           installation; a program with its schema
 //!           ├─ write ─┬─ update               translates an update to changes of the switch
 //!           ├─ read ──┤
-//!           ├─ lookup └─ fixed              tables that every device has: ports, multicast, mirror, the device
+//!           ├─ lookup ├─ fixed              tables that every device has: ports, multicast, mirror, the device
+//!           │         └─ own                tables of the program that P4Runtime does not have
+//!           │           └─ extras             fields of entries that it does not have
 //!           ├─ notices                      digests and idle entries, to the bound client
 //!           ├─ settings                     attributes of tables, handles of entries
 //!           ├─ outcome                      errors, one for each update
@@ -16,12 +18,14 @@
 //! ```
 
 mod clients;
+mod extras;
 mod fixed;
 mod front;
 mod loaded;
 mod lookup;
 mod notices;
 mod outcome;
+mod own;
 mod programs;
 mod read;
 mod service;

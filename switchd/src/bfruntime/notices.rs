@@ -2,18 +2,19 @@
 
 use super::DEVICE;
 use super::loaded::Loaded;
-use super::lookup::ALL_PIPES;
-use super::service::Service;
+use super::service::{Seen, Service, Watched};
+use super::settings::{ALL_PIPES, Scope};
 use p4rack_bfrt::Kind;
 use p4rack_entities::idle_message;
-use p4rack_p4::ir::TableId;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
     DataField, DigestList, IdleTimeoutNotification, TableData, TableEntry as Sent, TargetDevice, data_field,
     idle_table, idle_timeout_notification, stream_message_response::Update, table_entry,
 };
 use p4rack_p4rt::p4::v1;
-use p4rack_switch::{DigestMessage, TableEntry};
+use p4rack_switch::{DigestMessage, IdleEntry, Pipes, Switch};
+use p4rack_wire::Nanos;
+use std::sync::Arc;
 
 fn target(pipe_id: u32) -> Option<TargetDevice> {
     Some(TargetDevice { device_id: DEVICE, pipe_id, direction: 0xff, prsr_id: 0xff })
@@ -62,14 +63,14 @@ impl Service {
 
     /// Sends idle entries to the bound client, each once until it is hit again. Returns whether it wants them and has
     /// room.
-    pub async fn idle(&self, entries: &[(TableId, TableEntry)]) -> bool {
+    pub async fn idle(&self, entries: &[IdleEntry]) -> bool {
         if !self.clients.any_bound() {
             return false;
         }
         let Ok(loaded) = self.programs.loaded().await else { return false };
         let mut sent = true;
-        for (table, entry) in entries {
-            let Some(message) = idle_message(&loaded.program, *table, entry) else { continue };
+        for idle in entries {
+            let Some(message) = idle_message(&loaded.program, idle.table, &idle.entry) else { continue };
             let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(message)) };
             let Ok(found) = loaded.translation.entry(&entity) else { continue };
             let set = loaded.settings.idle(found.table_id);
@@ -78,23 +79,89 @@ impl Service {
             else {
                 continue;
             };
-            let (table, keys, priority) = (*table, entry.keys.clone(), entry.priority);
-            let last_hit =
-                move |switch: &mut p4rack_switch::Switch, _| switch.last_hit(table, &keys, priority);
-            let Ok(Ok(last_hit)) = self.device.handle().call(last_hit).await else { continue };
-            if !loaded.settings.reports(found.table_id, key, last_hit.0) {
+            let (pipe, pipes) = match loaded.settings.scope(found.table_id) {
+                Scope::All if loaded.pipes > 1 => (ALL_PIPES, Pipes::ALL),
+                Scope::All => (0, Pipes::ALL),
+                _ => (u32::try_from(idle.pipe).unwrap_or(0), Pipes::of([idle.pipe])),
+            };
+            let seen = Seen { table: idle.table, entry: idle.entry.clone(), pipes, last_hit: Nanos(0) };
+            let Some(last_hit) = self.last_hits(vec![seen.clone()]).await.pop().flatten() else { continue };
+            if !loaded.settings.reports(found.table_id, pipe, key, last_hit.0) {
                 continue;
             }
-            let pipe = if loaded.pipes > 1 { ALL_PIPES } else { 0 };
-            let notification = IdleTimeoutNotification {
-                target: target(pipe),
-                table_entry: Some(Sent { data: None, ..found }),
-                r#type: idle_timeout_notification::NotificationType::EntryIdle as i32,
-            };
-            let wants = |wanted: &Notifications| wanted.enable_idletimeout_notifications;
-            let update = Update::IdleTimeoutNotification(notification);
-            sent &= self.clients.notice(&loaded.program, wants, update);
+            sent &= self.tell_of(&loaded, &found, pipe, false);
+            self.watch(Watched {
+                program: Arc::downgrade(&loaded.program),
+                seen: Seen { last_hit, ..seen },
+                found,
+                pipe,
+            });
         }
         sent
     }
+
+    /// Tells the bound client of reported entries that were hit meanwhile. Returns whether any are left.
+    pub async fn active(&self) -> bool {
+        let watched = std::mem::take(&mut *self.watched());
+        let Ok(loaded) = self.programs.loaded().await else { return false };
+        let own = |one: &Watched| std::ptr::eq(one.program.as_ptr(), Arc::as_ptr(&loaded.program));
+        let watched: Vec<Watched> = watched.into_iter().filter(own).collect();
+        for some in watched.chunks(WATCHED_A_TURN) {
+            let hits = self.last_hits(some.iter().map(|one| one.seen.clone()).collect()).await;
+            for (one, hit) in some.iter().zip(hits) {
+                match hit {
+                    Some(hit) if hit == one.seen.last_hit => self.watch(one.clone()),
+                    Some(_) => drop(self.tell_of(&loaded, &one.found, one.pipe, true)),
+                    // It is gone.
+                    None => {}
+                }
+            }
+        }
+        !self.watched().is_empty()
+    }
+
+    /// When entries were last hit; `None` for those that are gone.
+    async fn last_hits(&self, all: Vec<Seen>) -> Vec<Option<Nanos>> {
+        let read = move |switch: &mut Switch, _| {
+            let one = |seen: Seen| {
+                let entry = seen.entry;
+                let hit = switch
+                    .within(seen.pipes, |switch| switch.last_hit(seen.table, &entry.keys, entry.priority));
+                hit.and_then(|hit| hit).ok()
+            };
+            all.into_iter().map(one).collect()
+        };
+        self.device.handle().call(read).await.unwrap_or_default()
+    }
+
+    /// Watches a reported entry, unless the client does not want to hear of it again.
+    fn watch(&self, one: Watched) {
+        let mut watched = self.watched();
+        if watched.len() < MOST_WATCHED
+            && self.clients.wants(|wanted| wanted.enable_entry_active_notifications)
+        {
+            watched.push(one);
+        }
+    }
+
+    /// Tells the bound client that an entry is idle, or is active again. Returns whether it wants that and has room.
+    fn tell_of(&self, loaded: &Loaded, found: &Sent, pipe: u32, is_active: bool) -> bool {
+        use idle_timeout_notification::NotificationType;
+        let kind = if is_active { NotificationType::EntryActive } else { NotificationType::EntryIdle };
+        let notification = IdleTimeoutNotification {
+            target: target(pipe),
+            table_entry: Some(Sent { data: None, ..found.clone() }),
+            r#type: kind as i32,
+        };
+        let wants = |wanted: &Notifications| match is_active {
+            true => wanted.enable_entry_active_notifications,
+            false => wanted.enable_idletimeout_notifications,
+        };
+        let update = Update::IdleTimeoutNotification(notification);
+        self.clients.notice(&loaded.program, wants, update)
+    }
 }
+
+/// Maximum reported entries that are watched, and how many of them in one turn of the data plane.
+const MOST_WATCHED: usize = 1 << 16;
+const WATCHED_A_TURN: usize = 256;

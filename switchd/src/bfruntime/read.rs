@@ -1,15 +1,19 @@
 //! Reads: translates each requested entity to lookups in the switch, done in turns, and their results to entries.
 
 use super::loaded::Loaded;
-use super::lookup::{ALL_PIPES, Target};
-use super::outcome::overall;
+use super::lookup::Target;
+use super::outcome::{invalid, overall};
+use super::own::Page;
+use super::settings::{ALL_PIPES, Scope};
 use super::write::in_pipes;
 use crate::core::Isolation;
 use crate::p4runtime::{Device, Held, status};
-use p4rack_entities::{Checked, Found, Reading, query_keyed, refuse};
+use num_bigint::BigUint;
+use p4rack_bfrt::Key;
+use p4rack_entities::{Checked, Found, Reading, control, query_keyed, refuse};
 use p4rack_p4rt::bfrt_proto::{
-    Entity, HandleId, ReadRequest, ReadResponse, TableEntry, TableUsage, TargetDevice, entity, handle_id,
-    table_entry,
+    DataField, DynKeyMask, Entity, HandleId, KeyFieldMask, ReadRequest, ReadResponse, TableAttribute,
+    TableEntry, TableUsage, TargetDevice, entity, handle_id, table_attribute, table_entry,
 };
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
@@ -64,7 +68,12 @@ impl Answering<'_> {
         let answer = match &entity.entity {
             Some(entity::Entity::TableEntry(entry)) => return self.entries(target, entry).await,
             Some(entity::Entity::TableUsage(usage)) => return self.usage(target, usage).await,
-            Some(entity::Entity::TableAttribute(asked)) => self.loaded.attribute(asked),
+            Some(entity::Entity::TableAttribute(asked))
+                if matches!(asked.attribute, Some(table_attribute::Attribute::DynKeyMask(_))) =>
+            {
+                return self.key_mask(target, asked.table_id).await;
+            }
+            Some(entity::Entity::TableAttribute(asked)) => self.loaded.attribute(target, asked),
             Some(entity::Entity::ObjectId(asked)) => self.loaded.object_id(asked),
             Some(entity::Entity::Handle(asked)) => return self.handle(target, asked).await,
             Some(entity::Entity::TableOperation(_)) => {
@@ -79,6 +88,41 @@ impl Answering<'_> {
             }
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Which bits of a table's exact keys count.
+    async fn key_mask(&mut self, target: Target, table_id: u32) -> Result<Checked<()>, Status> {
+        let loaded = self.loaded.clone();
+        let checked = target.or(None).and_then(|target| {
+            let table = loaded.table(table_id)?;
+            Ok((target.read(), table, loaded.masked(table)?))
+        });
+        let (pipes, table, id) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Ok(Err(error)),
+        };
+        let read =
+            move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| control(switch.key_mask(id)));
+        let held = self.hold().await?;
+        let masks = self.device.handle().call(read).await?.and_then(|masks| masks);
+        drop(held);
+        let masks = match masks {
+            Ok(masks) => masks,
+            Err(error) => return Ok(Err(error)),
+        };
+        let one = |(key, mask): (&Key, &BigUint)| {
+            let length = key.kind.width().unwrap_or(0).div_ceil(8) as usize;
+            let (mut bytes, short) = (vec![0; length], mask.to_bytes_be());
+            // Zero has one byte.
+            let kept = short.len().min(length);
+            bytes[length - kept..].copy_from_slice(&short[short.len() - kept..]);
+            KeyFieldMask { field_id: key.id, mask: bytes }
+        };
+        let fields = table.keys.iter().zip(&masks).map(one).collect();
+        let attribute = Some(table_attribute::Attribute::DynKeyMask(DynKeyMask { fields }));
+        let attribute = TableAttribute { table_id, attribute };
+        self.give(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) }).await?;
+        Ok(Ok(()))
     }
 
     /// The handle of the entry with a key.
@@ -129,6 +173,7 @@ impl Answering<'_> {
         let entry = match &entry.value {
             Some(table_entry::Value::HandleId(handle)) => {
                 let found = loaded.settings.with_key(entry, *handle).and_then(|(entry, pipe)| {
+                    loaded.check_readable(target, &entry, Some(pipe))?;
                     let device = TargetDevice { pipe_id: pipe, ..target.message() };
                     let own = Some(device).filter(|_| pipe != ALL_PIPES && target.pipe().is_none());
                     Ok((TableEntry { entry_tgt: own.or(entry.entry_tgt), ..entry }, target.or(own.as_ref())?))
@@ -139,7 +184,12 @@ impl Answering<'_> {
                 }
                 &with_key
             }
-            _ => entry,
+            _ => {
+                if let Err(error) = loaded.check_readable(target, entry, None) {
+                    return Ok(Err(error));
+                }
+                entry
+            }
         };
         if loaded.fixed.has(entry.table_id) {
             let mut from = None;
@@ -171,6 +221,20 @@ impl Answering<'_> {
                 Err(error) => Ok(Err(error)),
             };
         }
+        if loaded.own.has(entry.table_id) {
+            let mut from = Some(0);
+            while let Some(at) = from {
+                let found;
+                (found, from) = match self.own(target, entry, at).await? {
+                    Ok(page) => page,
+                    Err(error) => return Ok(Err(error)),
+                };
+                for found in found {
+                    self.give_entry(entry, found).await?;
+                }
+            }
+            return Ok(Ok(()));
+        }
         let wanted = match requests(loaded, entry) {
             Ok(wanted) => wanted,
             Err(error) => return Ok(Err(error)),
@@ -185,13 +249,11 @@ impl Answering<'_> {
                 Ok(found) => found,
                 Err(error) => return Ok(Err(error)),
             };
-            let Some(found) = found.first() else {
+            if found.is_empty() {
                 return Ok(refuse(Code::NotFound, "there is no such entry"));
-            };
-            return Ok(match loaded.found(entry.table_id, found.clone()) {
-                Ok(found) => Ok(self.give_entry(entry, found).await?),
-                Err(error) => Err(error),
-            });
+            }
+            let found = found.into_iter().take(1).collect();
+            return self.give_found(target, entry, found).await;
         }
         if loaded.pipes > 1 && target.pipe().is_none() && loaded.translation.is_register(entry.table_id) {
             return self.of_each_pipe(target, entry, wanted).await;
@@ -208,14 +270,72 @@ impl Answering<'_> {
             }
             let found;
             (reading, found) = self.part(target, reading).await?;
-            for entity in found.into_iter().flat_map(Found::messages) {
-                count += 1;
-                match loaded.found(entry.table_id, entity) {
-                    Ok(found) => self.give_entry(entry, found).await?,
-                    Err(error) => return Ok(Err(error)),
-                }
+            let found: Vec<v1::Entity> = found.into_iter().flat_map(Found::messages).collect();
+            count += found.len();
+            if let Err(error) = self.give_found(target, entry, found).await? {
+                return Ok(Err(error));
             }
         }
+    }
+
+    /// Answers with what was found, with the fields that P4Runtime does not have.
+    async fn give_found(
+        &mut self,
+        target: Target,
+        asked: &TableEntry,
+        found: Vec<v1::Entity>,
+    ) -> Result<Checked<()>, Status> {
+        let (loaded, table_id) = (self.loaded.clone(), asked.table_id);
+        let mut extras = Vec::new();
+        if loaded.extras.has(table_id) {
+            let place = |entity: &v1::Entity| match &entity.entity {
+                Some(v1::entity::Entity::TableEntry(entry)) => Some(loaded.extras.place(entry).ok()?),
+                _ => None,
+            };
+            let places: Vec<_> = found.iter().map(place).collect();
+            let pipes = Some(loaded.pipes).filter(|pipes| *pipes > 1 && target.pipe().is_none());
+            let (read, within) = (loaded.extras.clone(), target.read());
+            let all = move |switch: &mut Switch, _| {
+                // An entry may be gone by now; it is shown as it was found.
+                let one = |switch: &mut Switch, place: &Option<_>| {
+                    let place = place.as_ref()?;
+                    read.read(switch, table_id, place, pipes).ok()
+                };
+                in_pipes(switch, within, |switch| {
+                    places.iter().map(|place| one(switch, place).unwrap_or_default()).collect()
+                })
+            };
+            let _held = self.hold().await?;
+            extras = match self.device.handle().call(all).await? {
+                Ok(extras) => extras,
+                Err(error) => return Ok(Err(error)),
+            };
+        }
+        let mut extras: std::vec::IntoIter<Vec<DataField>> = Vec::into_iter(extras);
+        for entity in found {
+            let mut shown = match loaded.found(table_id, entity) {
+                Ok(shown) => shown,
+                Err(error) => return Ok(Err(error)),
+            };
+            let own = extras.next().unwrap_or_default();
+            if let Some(data) = &mut shown.data {
+                data.fields.extend(own);
+            }
+            self.give_entry(asked, shown).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// A part of a table that P4Runtime does not have.
+    async fn own(&self, target: Target, entry: &TableEntry, from: u64) -> Result<Checked<Page>, Status> {
+        let lookup = match self.loaded.own.lookup(entry, from) {
+            Ok(lookup) => lookup,
+            Err(error) => return Ok(Err(error)),
+        };
+        let _held = self.hold().await?;
+        let pipes = target.read();
+        let one = move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| lookup(switch))?;
+        Ok(self.device.handle().call(one).await?)
     }
 
     /// Reads registers: cells with a value of each pipe.
@@ -257,6 +377,24 @@ impl Answering<'_> {
     /// Number of entries of a table.
     async fn usage(&mut self, target: Target, usage: &TableUsage) -> Result<Checked<()>, Status> {
         let entry = TableEntry { table_id: usage.table_id, ..Default::default() };
+        if self.loaded.own.has(usage.table_id) {
+            let (mut count, mut from) = (0, Some(0));
+            while let Some(at) = from {
+                let checked = match target.or(None) {
+                    Ok(target) => self.own(target, &entry, at).await?,
+                    Err(error) => Err(error),
+                };
+                let found;
+                (found, from) = match checked {
+                    Ok(page) => page,
+                    Err(error) => return Ok(Err(error)),
+                };
+                count += found.len();
+            }
+            let usage = TableUsage { usage: u32::try_from(count).unwrap_or(u32::MAX), ..*usage };
+            self.give(Entity { entity: Some(entity::Entity::TableUsage(usage)) }).await?;
+            return Ok(Ok(()));
+        }
         let checked =
             target.or(None).and_then(|target| Ok((target, self.loaded.translation.request(&entry)?)));
         let (target, wanted) = match checked {
@@ -381,6 +519,45 @@ fn requests(loaded: &Loaded, entry: &TableEntry) -> Checked<Vec<v1::Entity>> {
 }
 
 impl Loaded {
+    /// Checks that the pipe of a read can have the entry: any pipe that has it if it is read from hardware, otherwise the
+    /// one that stands for its scope. `named_in` is the pipe of its handle.
+    fn check_readable(&self, target: Target, entry: &TableEntry, named_in: Option<u32>) -> Checked<()> {
+        let all = entry.value.is_none() && !entry.is_default_entry;
+        if all || !self.translation.has_keys(entry.table_id) {
+            return Ok(());
+        }
+        let from_hardware = entry.table_flags.as_ref().is_none_or(|flags| flags.from_hw);
+        let absent = || refuse(Code::NotFound, "there is no such entry in the software's view of this pipe");
+        let scope = self.settings.scope(entry.table_id);
+        match (target.pipe(), named_in) {
+            (None, None) if scope == Scope::All => Ok(()),
+            (None, None) if entry.is_default_entry => {
+                invalid("pipes have default entries of their own; name one, not all")
+            }
+            (None, None) => refuse(Code::NotFound, "there is no such entry of all pipes; name one pipe"),
+            (None, Some(_)) => Ok(()),
+            (Some(_), _) if entry.is_default_entry => Ok(()),
+            (Some(pipe), Some(own)) if !from_hardware => {
+                if pipe == own {
+                    Ok(())
+                } else {
+                    absent()
+                }
+            }
+            (Some(pipe), Some(own)) => {
+                let has_it = own == ALL_PIPES || scope.pipes(own)?.has(pipe as usize);
+                if has_it {
+                    Ok(())
+                } else {
+                    invalid(format!("the entry with this handle is not in pipe {pipe}"))
+                }
+            }
+            (Some(_), None) if from_hardware => Ok(()),
+            (Some(_), None) if scope == Scope::All => absent(),
+            (Some(pipe), None) => scope.pipes(pipe).map(drop),
+        }
+    }
+
     /// An entry as it is shown: of its time to live what is left, if the table's idle entries are looked for.
     fn found(&self, table_id: u32, mut found: v1::Entity) -> Checked<TableEntry> {
         if let Some(v1::entity::Entity::TableEntry(entry)) = &mut found.entity

@@ -10,6 +10,9 @@ use super::{read, write};
 use crate::p4runtime::{
     Charge, Connection, Device, LARGE_BYTES, Outbox, Refusals, Stored, connection_of, fitting, status,
 };
+use p4rack_entities::Program;
+use p4rack_p4::ir::TableId;
+use p4rack_p4rt::bfrt_proto;
 use p4rack_p4rt::bfrt_proto::bf_runtime_server::BfRuntime;
 use p4rack_p4rt::bfrt_proto::{
     Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
@@ -19,10 +22,12 @@ use p4rack_p4rt::bfrt_proto::{
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::{self, Code};
+use p4rack_switch::{Pipes, TableEntry};
+use p4rack_wire::Nanos;
 use prost::Message;
 use prost::bytes::Bytes;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
@@ -41,6 +46,8 @@ pub struct Service {
     pub(super) programs: Programs,
     stopping: watch::Receiver<bool>,
     refusals: Refusals,
+    /// Entries that were reported as idle.
+    watched: Arc<Mutex<Vec<Watched>>>,
 }
 
 impl Service {
@@ -49,7 +56,19 @@ impl Service {
         let clients = Clients::default();
         device.watch(Arc::new(clients.clone())).await;
         let programs = Programs::new(device.clone(), clients.clone());
-        Service { device, clients, programs, stopping, refusals: Refusals::default() }
+        Service {
+            device,
+            clients,
+            programs,
+            stopping,
+            refusals: Refusals::default(),
+            watched: Arc::default(),
+        }
+    }
+
+    pub(super) fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+        // Every change is a single insertion or removal.
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The program for which a request is meant.
@@ -193,6 +212,24 @@ impl Service {
         self.refusals.log("BFRuntime SetForwardingPipelineConfig", set.as_ref().err());
         set.map(|answer| answer.encode_to_vec().into())
     }
+}
+
+/// An entry and when it was last hit in some pipes.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub table: TableId,
+    pub entry: TableEntry,
+    pub pipes: Pipes,
+    pub last_hit: Nanos,
+}
+
+/// An entry that was reported as idle.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    pub program: Weak<Program>,
+    pub seen: Seen,
+    pub found: bfrt_proto::TableEntry,
+    pub pipe: u32,
 }
 
 #[tonic::async_trait]

@@ -2,7 +2,7 @@
 
 use super::outcome::invalid;
 use p4rack_entities::{Checked, refuse};
-use p4rack_p4rt::bfrt_proto::{IdleTable, Mode, TableEntry, TableKey, idle_table, mode};
+use p4rack_p4rt::bfrt_proto::{EntryScope, IdleTable, Mode, TableEntry, TableKey, idle_table, mode};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::Pipes;
 use prost::Message;
@@ -11,6 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum handles, and maximum idle entries that are remembered as reported.
 const MOST: usize = 1 << 18;
+/// Handle of each table's default entry, and the first one of the others.
+const DEFAULT_HANDLE: u32 = 1;
+const FIRST_HANDLE: usize = 2;
+/// All pipes.
+pub const ALL_PIPES: u32 = 0xffff;
 /// Interval in milliseconds at which drivers look for idle entries unless a client sets another one.
 const QUERY_MS: u32 = 5000;
 
@@ -80,17 +85,40 @@ impl Scope {
     }
 }
 
+/// The entry scopes of a table: of pipes, and what was given for directions and parsers too.
+#[derive(Clone, Debug, Default)]
+pub struct Scopes {
+    /// Of pipes.
+    pub pipes: Scope,
+    /// As given; the parts that are not are ALL.
+    pub given: EntryScope,
+}
+
+impl Scopes {
+    /// As a message, with all parts.
+    pub fn message(&self) -> EntryScope {
+        let all = || Some(Scope::All.message());
+        EntryScope {
+            gress_scope: self.given.gress_scope.or_else(all),
+            pipe_scope: self.given.pipe_scope.or_else(all),
+            prsr_scope: self.given.prsr_scope.or_else(all),
+        }
+    }
+}
+
 /// An entry: its table, its pipe and its key, serialised.
 type Place = (u32, u32, Vec<u8>);
 
 #[derive(Debug, Default)]
 struct State {
-    scopes: HashMap<u32, Scope>,
+    scopes: HashMap<u32, Scopes>,
     idle: HashMap<u32, IdleTable>,
+    /// Bytes that meters add to the length of each packet, by table and pipe.
+    adjustments: HashMap<(u32, u32), i32>,
     /// When the entries that were reported as idle were last hit, in nanoseconds.
-    reported: HashMap<(u32, Vec<u8>), u64>,
+    reported: HashMap<Place, u64>,
     handles: HashMap<Place, u32>,
-    /// What a handle less one stands for.
+    /// What handles stand for, from the first one on.
     places: Vec<Place>,
 }
 
@@ -104,14 +132,29 @@ impl Settings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry scope of a table.
+    /// The entry scopes of a table.
+    pub fn scopes(&self, table_id: u32) -> Scopes {
+        self.state().scopes.get(&table_id).cloned().unwrap_or_default()
+    }
+
+    /// The entry scope of a table, of pipes.
     pub fn scope(&self, table_id: u32) -> Scope {
-        self.state().scopes.get(&table_id).copied().unwrap_or_default()
+        self.state().scopes.get(&table_id).map_or(Scope::All, |scopes| scopes.pipes)
+    }
+
+    /// Sets the entry scopes of a table.
+    pub fn set_scopes(&self, table_id: u32, scopes: Scopes) {
+        self.state().scopes.insert(table_id, scopes);
+    }
+
+    /// What the meters of a table add to the length of each packet in a pipe.
+    pub fn adjustment(&self, table_id: u32, pipe: u32) -> i32 {
+        self.state().adjustments.get(&(table_id, pipe)).copied().unwrap_or(0)
     }
 
     /// Sets it.
-    pub fn set_scope(&self, table_id: u32, scope: Scope) {
-        self.state().scopes.insert(table_id, scope);
+    pub fn set_adjustment(&self, table_id: u32, pipe: u32, bytes: i32) {
+        self.state().adjustments.insert((table_id, pipe), bytes);
     }
 
     /// How a table's idle entries are found; at first not at all.
@@ -130,16 +173,16 @@ impl Settings {
         }
         let mut state = self.state();
         state.idle.insert(table_id, given);
-        state.reported.retain(|(table, _), _| *table != table_id);
+        state.reported.retain(|(table, ..), _| *table != table_id);
     }
 
     /// Whether an idle entry is to be reported: once, until it was hit again.
-    pub fn reports(&self, table_id: u32, key: &TableKey, last_hit_ns: u64) -> bool {
+    pub fn reports(&self, table_id: u32, pipe: u32, key: &TableKey, last_hit_ns: u64) -> bool {
         let mut state = self.state();
         if state.reported.len() >= MOST {
             state.reported.clear();
         }
-        state.reported.insert((table_id, key.encode_to_vec()), last_hit_ns) != Some(last_hit_ns)
+        state.reported.insert((table_id, pipe, key.encode_to_vec()), last_hit_ns) != Some(last_hit_ns)
     }
 
     /// The handle of an entry. Errors: there are too many.
@@ -153,7 +196,7 @@ impl Settings {
             return refuse(Code::ResourceExhausted, format!("{MOST} handles are in use, which is the limit"));
         }
         state.places.push(place.clone());
-        let handle = state.places.len() as u32;
+        let handle = state.places.len() as u32 + DEFAULT_HANDLE;
         state.handles.insert(place, handle);
         Ok(handle)
     }
@@ -161,8 +204,11 @@ impl Settings {
     /// The entry with a handle, with the key in place of it, and its pipe.
     pub fn with_key(&self, entry: &TableEntry, handle: u32) -> Checked<(TableEntry, u32)> {
         use p4rack_p4rt::bfrt_proto::table_entry::Value;
+        if handle == DEFAULT_HANDLE {
+            return Ok((TableEntry { value: None, is_default_entry: true, ..entry.clone() }, ALL_PIPES));
+        }
         let state = self.state();
-        let place = (handle as usize).checked_sub(1).and_then(|at| state.places.get(at));
+        let place = (handle as usize).checked_sub(FIRST_HANDLE).and_then(|at| state.places.get(at));
         let place = place.filter(|(table, ..)| *table == entry.table_id);
         let Some((_, pipe, key)) = place else {
             return refuse(Code::NotFound, format!("the table has no entry with handle {handle}"));
@@ -196,8 +242,12 @@ mod tests {
         let entry = TableEntry { table_id: 7, ..Default::default() };
         assert_eq!(settings.with_key(&entry, second).unwrap().1, 1);
         assert!(settings.with_key(&entry, 9).is_err() && settings.with_key(&entry, 0).is_err());
+        assert!(settings.with_key(&entry, 1).unwrap().0.is_default_entry);
         assert!(
-            settings.reports(7, &key, 5) && !settings.reports(7, &key, 5) && settings.reports(7, &key, 6)
+            settings.reports(7, 0, &key, 5)
+                && !settings.reports(7, 0, &key, 5)
+                && settings.reports(7, 0, &key, 6)
+                && settings.reports(7, 1, &key, 6)
         );
     }
 }

@@ -10,12 +10,16 @@ use super::fixed::Step;
 use super::loaded::Loaded;
 use super::lookup::Target;
 use super::outcome::invalid;
-use super::settings::Scope;
+use super::settings::{Scope, Scopes};
+use num_bigint::BigUint;
+use p4rack_bfrt::Table;
 use p4rack_entities::{
-    Change, Checked, Found, Program, Query, Snapshot, Undo, change, query, query_keyed, refuse, snapshot,
+    Change, Checked, Found, Program, Query, Snapshot, Undo, change, control, query, query_keyed, refuse,
+    snapshot,
 };
+use p4rack_p4::ir::{InstanceId, InstanceKind, TableId};
 use p4rack_p4rt::bfrt_proto::{
-    self as bfrt, DataField, TableAttribute, TableData, TableEntry, TableOperation, entity, idle_table,
+    self as bfrt, DataField, DynKeyMask, TableAttribute, TableData, TableEntry, TableOperation, entity,
     table_attribute, table_entry, update,
 };
 use p4rack_p4rt::errors::UpdateError;
@@ -55,9 +59,22 @@ pub fn prepare(
             if loaded.fixed.has(entry.table_id) {
                 return Ok((Prepared::Step(loaded.fixed.step(&loaded.program, kind, entry)?), None));
             }
-            Ok((table_entry(loaded, kind, entry)?, pipes))
+            if loaded.own.has(entry.table_id) {
+                return Ok((Prepared::Step(loaded.own.step(kind, entry)?), pipes));
+            }
+            let prepared = table_entry(loaded, kind, entry)?;
+            let writes = !matches!(kind, update::Type::Delete | update::Type::Reset);
+            match writes && loaded.extras.has(entry.table_id) {
+                true => Ok((with_extras(loaded, entry, prepared)?, pipes)),
+                false => Ok((prepared, pipes)),
+            }
         }
         entity::Entity::TableAttribute(attribute) => {
+            let target = target.or(None)?;
+            if let Some(table_attribute::Attribute::ByteCountAdj(adjust)) = &attribute.attribute {
+                let step = adjust_bytes(loaded, attribute.table_id, target, adjust.byte_count_adjust)?;
+                return Ok((Prepared::Step(step), target.read()));
+            }
             Ok((Prepared::Step(set_attribute(loaded, attribute)?), None))
         }
         entity::Entity::TableOperation(operation) => Ok((Prepared::Step(operate(loaded, operation)?), None)),
@@ -65,6 +82,32 @@ pub fn prepare(
             invalid("usage, object ids and handles can only be read")
         }
     }
+}
+
+/// Adds what an update does to the fields that P4Runtime does not have.
+fn with_extras(loaded: &Loaded, entry: &TableEntry, prepared: Prepared) -> Checked<Prepared> {
+    let wanted = loaded.translation.request(entry)?;
+    let Some(v1::entity::Entity::TableEntry(keyed)) = &wanted.entity else { return Ok(prepared) };
+    let Some(extra) = loaded.extras.step(entry, loaded.extras.place(keyed)?)? else { return Ok(prepared) };
+    let rest = match prepared {
+        Prepared::Plain(update) => Step {
+            snapshot: Some(snapshot(&loaded.program, &update)?),
+            change: change(&loaded.program, &update)?,
+        },
+        Prepared::Step(step) => step,
+    };
+    // Saved where the update is made, since it may have to be undone there.
+    let saved = snapshot(&loaded.program, &v1::Update { r#type: 0, entity: Some(wanted.clone()) })?;
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let undos = [rest.snapshot, extra.snapshot].map(|snapshot| snapshot.map(|saved| saved(switch)));
+        Box::new(move |switch| undos.into_iter().flatten().for_each(|undo| undo(switch)))
+    });
+    let change: Change = Box::new(move |switch, now| {
+        let undo = saved(switch);
+        (rest.change)(switch, now)?;
+        (extra.change)(switch, now).inspect_err(|_| undo(switch))
+    });
+    Ok(Prepared::Step(Step { snapshot: Some(snapshot), change }))
 }
 
 fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> Checked<Prepared> {
@@ -83,6 +126,9 @@ fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> 
         return match kind {
             Type::ModifyInc => {
                 refuse(Code::Unimplemented, "MODIFY_INC of cells is not offered by this switch")
+            }
+            Type::Delete | Type::Reset if translation.is_register(entry.table_id) => {
+                Ok(Prepared::Step(initial(loaded, entry)?))
             }
             Type::Delete | Type::Reset => plain(v1::update::Type::Modify, zeroed(loaded, entry)?),
             _ if unnamed => invalid("the key of the cell is not set"),
@@ -135,7 +181,54 @@ fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> 
     }
 }
 
-/// Resets a cell, or all cells, to the initial value.
+/// Sets a register's cell, or all of its cells, to what they were when the program started.
+fn initial(loaded: &Loaded, entry: &TableEntry) -> Checked<Step> {
+    let table = loaded.table(entry.table_id)?;
+    let entity = loaded.translation.request(entry)?;
+    let index = match &entity.entity {
+        Some(v1::entity::Entity::RegisterEntry(cell)) => cell.index.as_ref().map(|index| index.index),
+        _ => None,
+    };
+    let named =
+        loaded.program.ir.instances.iter().enumerate().find_map(|(at, instance)| match &instance.kind {
+            InstanceKind::Register { size, initial, .. } if table.is_named(&instance.named.name) => {
+                Some((InstanceId(at as u32), *size, initial.clone()))
+            }
+            _ => None,
+        });
+    let Some((instance, size, value)) = named else {
+        return invalid(format!("table `{}` is no register", table.name));
+    };
+    let cells = match index {
+        None => 0..size,
+        Some(index) => {
+            let at = u64::try_from(index).ok().filter(|at| *at < size);
+            let Some(at) = at else {
+                return refuse(
+                    Code::OutOfRange,
+                    format!("table `{}` has {size} cells, no {index}", table.name),
+                );
+            };
+            at..at + 1
+        }
+    };
+    let saved = cells.clone();
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before: Vec<_> = saved.map(|at| (at, switch.register_read(instance, at))).collect();
+        Box::new(move |switch| {
+            for (at, value) in before {
+                let _ = value.and_then(|value| switch.register_write(instance, at, &value));
+            }
+        })
+    });
+    let change: Change = Box::new(move |switch, _| {
+        let mut cells = cells;
+        cells.try_for_each(|at| control(switch.register_write(instance, at, &value)))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// Resets a counter's or meter's cell, or all cells.
 fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
     let mut entity = loaded.translation.entity(&TableEntry { data: None, ..entry.clone() })?;
     if let Some(v1::entity::Entity::CounterEntry(counter)) = &mut entity.entity {
@@ -245,21 +338,103 @@ fn all_of(table_id: u32) -> TableEntry {
     TableEntry { table_id, ..Default::default() }
 }
 
+/// Tells whether a table has no entries but the program's.
+type Emptiness = Box<dyn FnOnce(&Switch, Nanos) -> Checked<bool> + Send>;
+
+fn emptiness(loaded: &Loaded, table_id: u32) -> Checked<Emptiness> {
+    if loaded.own.has(table_id) {
+        let lookup = loaded.own.lookup(&all_of(table_id), 0)?;
+        return Ok(Box::new(move |switch, _| Ok(lookup(switch)?.0.is_empty())));
+    }
+    let queries = query(&loaded.program, &loaded.translation.request(&all_of(table_id))?)?;
+    let is_own = |entity: &v1::Entity| !matches!(&entity.entity, Some(v1::entity::Entity::TableEntry(e)) if e.is_const);
+    Ok(Box::new(move |switch, now| Ok(!found(queries, switch, now)?.iter().any(is_own))))
+}
+
 fn nothing() -> Step {
     Step { snapshot: None, change: Box::new(|_, _| Ok(())) }
 }
 
-/// Tables are read from the switch directly, so there is nothing to synchronise.
-fn operate(loaded: &Loaded, operation: &TableOperation) -> Checked<Step> {
+/// Registers and meters are read from the switch directly, so there is nothing to synchronise.
+fn operate(loaded: &Arc<Loaded>, operation: &TableOperation) -> Checked<Step> {
     let table = loaded.table(operation.table_id)?;
     let name = &operation.table_operations_type;
     // Drivers know the operation under both names.
     let known = |listed: &String| listed == name || listed == "Sync" && name.starts_with("Sync");
     if table.operations.iter().any(known) {
-        return Ok(nothing());
+        let (loaded, table_id) = (loaded.clone(), table.id);
+        return match name.as_str() {
+            "UpdateHitState" => {
+                let change: Change = Box::new(move |_, now| {
+                    loaded.extras.update_hits(table_id, now);
+                    Ok(())
+                });
+                Ok(Step { snapshot: None, change })
+            }
+            _ => Ok(nothing()),
+        };
     }
     let offered = if table.operations.is_empty() { "none".into() } else { table.operations.join(", ") };
     invalid(format!("table `{}` has no operation `{name}`; it has {offered}", table.name))
+}
+
+/// Lets a meter, or the meters of a table's entries, add to the length of each packet.
+fn adjust_bytes(loaded: &Arc<Loaded>, table_id: u32, target: Target, bytes: i32) -> Checked<Step> {
+    let table = loaded.table(table_id)?;
+    let ir = &loaded.program.ir;
+    let meter = ir.instances.iter().position(|instance| {
+        matches!(instance.kind, InstanceKind::Meter { .. }) && table.is_named(&instance.named.name)
+    });
+    let metered =
+        ir.tables.iter().position(|found| found.meter.is_some() && table.is_named(&found.named.name));
+    let set = move |switch: &mut Switch, bytes| match (meter, metered) {
+        (Some(at), _) => control(switch.meter_adjust(InstanceId(at as u32), bytes)),
+        (_, Some(at)) => control(switch.direct_meter_adjust(TableId(at as u32), bytes)),
+        _ => Ok(()),
+    };
+    if meter.is_none() && metered.is_none() {
+        return invalid(format!("table `{}` has no meters", table.name));
+    }
+    let (saved, changed, pipes) = (loaded.clone(), loaded.clone(), loaded.pipes);
+    let all = move || (0..pipes).filter(move |pipe| target.pipe().is_none_or(|own| own == *pipe));
+    let snapshot: Snapshot = Box::new(move |_| {
+        let before: Vec<i32> = all().map(|pipe| saved.settings.adjustment(table_id, pipe)).collect();
+        Box::new(move |switch| {
+            for (pipe, bytes) in all().zip(before) {
+                saved.settings.set_adjustment(table_id, pipe, bytes);
+                let _ = switch.within(Pipes::of([pipe as usize]), |switch| set(switch, bytes));
+            }
+        })
+    });
+    let change: Change = Box::new(move |switch, _| {
+        set(switch, bytes)?;
+        all().for_each(|pipe| changed.settings.set_adjustment(table_id, pipe, bytes));
+        Ok(())
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// Sets which bits of a table's exact keys count.
+fn key_mask(loaded: &Loaded, table: &Table, given: &DynKeyMask) -> Checked<Step> {
+    let id = loaded.masked(table)?;
+    let mut masks = Vec::new();
+    for key in table.keys.iter() {
+        // A field that is left out counts whole.
+        let mask = given.fields.iter().find(|field| field.field_id == key.id).map(|field| &field.mask[..]);
+        let ones = (BigUint::from(1u8) << key.kind.width().unwrap_or(0)) - 1u8;
+        masks.push(mask.map_or(ones, BigUint::from_bytes_be));
+    }
+    if let Some(other) =
+        given.fields.iter().find(|field| !table.keys.iter().any(|key| key.id == field.field_id))
+    {
+        return invalid(format!("table `{}` has no key with id {}", table.name, other.field_id));
+    }
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before = switch.key_mask(id);
+        Box::new(move |switch| drop(before.and_then(|before| switch.key_mask_set(id, &before))))
+    });
+    let change: Change = Box::new(move |switch, _| control(switch.key_mask_set(id, &masks)));
+    Ok(Step { snapshot: Some(snapshot), change })
 }
 
 fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> {
@@ -271,43 +446,44 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
     match &given.attribute {
         None => invalid(format!("table `{}`: the attribute is not set", table.name)),
         Some(Attribute::EntryScope(scope)) => {
+            let has_members = loaded.own.has_members(given.table_id);
             for part in [&scope.gress_scope, &scope.prsr_scope] {
-                if Scope::read(part.as_ref())? != Scope::All {
+                if Scope::read(part.as_ref())? != Scope::All && !has_members {
                     return not_offered("an entry scope of directions or parsers other than ALL");
                 }
             }
             let pipes = Scope::read(scope.pipe_scope.as_ref())?;
             let has_cells = loaded.translation.has_cells(given.table_id);
-            if !loaded.translation.has_keys(given.table_id) && !has_cells && pipes != Scope::All {
-                return not_offered("an entry scope other than ALL");
+            if !loaded.translation.has_keys(given.table_id) && !has_cells && !has_members {
+                return if pipes == Scope::All {
+                    Ok(nothing())
+                } else {
+                    not_offered("an entry scope other than ALL")
+                };
             }
-            let (wanted, table) = (loaded.translation.request(&all_of(given.table_id))?, given.table_id);
-            let queries = query(&loaded.program, &wanted)?;
+            let (table, scopes) = (given.table_id, Scopes { pipes, given: *scope });
+            let is_empty = emptiness(loaded, table)?;
             let (saved, changed) = (loaded.clone(), loaded.clone());
             let snapshot: Snapshot = Box::new(move |_| {
-                let before = saved.settings.scope(table);
-                Box::new(move |_| saved.settings.set_scope(table, before))
+                let before = saved.settings.scopes(table);
+                Box::new(move |_| saved.settings.set_scopes(table, before))
             });
             let change: Change = Box::new(move |switch, now| {
-                let is_own = |entity: &v1::Entity| !matches!(&entity.entity, Some(v1::entity::Entity::TableEntry(e)) if e.is_const);
                 let is_same = changed.settings.scope(table) == pipes;
                 // Cells are always there.
-                if !is_same && !has_cells && found(queries, switch, now)?.iter().any(is_own) {
+                if !is_same && !has_cells && !is_empty(switch, now)? {
                     return invalid(
                         "the entry scope can't change while the table has entries; delete them first",
                     );
                 }
-                changed.settings.set_scope(table, pipes);
+                changed.settings.set_scopes(table, scopes);
                 Ok(())
             });
             Ok(Step { snapshot: Some(snapshot), change })
         }
-        Some(Attribute::ByteCountAdj(adjust)) if adjust.byte_count_adjust == 0 => Ok(nothing()),
-        Some(Attribute::ByteCountAdj(_)) => not_offered("a byte count adjustment other than 0"),
+        // Has been handled: it is the only one that a single pipe may have.
+        Some(Attribute::ByteCountAdj(_)) => Ok(nothing()),
         Some(Attribute::IdleTable(idle)) if table.attributes.iter().any(|name| name == "IdleTimeout") => {
-            if idle.enable && idle.idle_table_mode() == idle_table::IdleTableMode::IdleTablePollMode {
-                return not_offered("the poll mode of idle entries");
-            }
             let (changed, saved, table, idle) = (loaded.clone(), loaded.clone(), given.table_id, *idle);
             let snapshot: Snapshot = Box::new(move |_| {
                 let before = saved.settings.idle(table);
@@ -320,7 +496,7 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
             Ok(Step { snapshot: Some(snapshot), change })
         }
         Some(Attribute::IdleTable(_)) => invalid(format!("table `{}` has no idle timeout", table.name)),
-        Some(Attribute::DynKeyMask(_)) => not_offered("a mask of the key"),
+        Some(Attribute::DynKeyMask(given)) => key_mask(loaded, table, given),
         Some(Attribute::DynHashing(_)) => not_offered("the choice of a hash"),
         Some(Attribute::PortStatusNotify(_)) => not_offered("notification of ports"),
         Some(Attribute::IntvlMs(interval)) if interval.intvl_val == 0 => Ok(nothing()),

@@ -12,7 +12,6 @@ use super::roles::{Access, Refusal};
 use super::{Checked, refuse};
 use crate::core::{Gone, Handle};
 use p4rack_entities::{Candidate, Program, digest_list, idle_message};
-use p4rack_p4::ir::TableId;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{
@@ -20,7 +19,7 @@ use p4rack_p4rt::p4::v1::{
     stream_message_response,
 };
 use p4rack_p4rt::{google::rpc, p4::v1};
-use p4rack_switch::{DigestMessage, Pipeline, Switch, TableEntry, TraceFilter};
+use p4rack_switch::{DigestMessage, IdleEntry, Pipeline, Switch, TraceFilter};
 use p4rack_wire::Nanos;
 use programs::Programs;
 pub(crate) use programs::Watch;
@@ -308,11 +307,11 @@ impl Device {
     }
 
     /// Notifies the primary of every role of idle entries. Returns whether there was one and nothing was lost.
-    pub async fn idle(&self, entries: Vec<(TableId, TableEntry)>, at: SystemTime) -> bool {
+    pub async fn idle(&self, entries: Vec<IdleEntry>, at: SystemTime) -> bool {
         let Some(program) = self.programs.read().await.running.clone() else { return false };
         let since_epoch = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let table_entry: Vec<_> =
-            entries.iter().filter_map(|(table, entry)| idle_message(&program, *table, entry)).collect();
+            entries.iter().filter_map(|idle| idle_message(&program, idle.table, &idle.entry)).collect();
         if table_entry.is_empty() {
             return true;
         }

@@ -35,6 +35,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::service::Routes;
 
+/// Interval at which idle entries are asked whether they were hit, for clients of BFRuntime that want to know.
+const WATCH: Nanos = Nanos::from_millis(200);
 /// HTTP/2's flow control window, in bytes: what a client may send before the server has processed it. Some batches of
 /// a Write fit.
 const WINDOW: u32 = 4 << 20;
@@ -148,9 +150,17 @@ pub async fn serve_both(
     let service = noticed.clone();
     let (forwarded, counter) = (device.clone(), handle.clone());
     let forward = tokio::spawn(async move {
-        let mut digests_at = None;
+        let (mut digests_at, mut watch_at) = (None, None);
         loop {
             let event = tokio::select! {
+                () = until(watch_at) => {
+                    let any = match &noticed {
+                        Some(service) => service.active().await,
+                        None => false,
+                    };
+                    watch_at = any.then(|| clock::now() + WATCH);
+                    continue;
+                }
                 event = events.recv() => event,
                 () = until(digests_at) => {
                     digests_at = forwarded.send_digests(clock::now()).await;
@@ -170,6 +180,7 @@ pub async fn serve_both(
                         Some(service) => service.idle(&entries).await,
                         None => false,
                     };
+                    watch_at = watch_at.or_else(|| known.then(|| clock::now() + WATCH));
                     if !forwarded.idle(entries, SystemTime::now()).await && !known {
                         counter.count_lost();
                     }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod both;
+mod entries;
 mod exact;
+mod kinds;
 mod limits;
 mod rig;
 mod serving;

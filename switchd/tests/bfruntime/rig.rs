@@ -40,11 +40,15 @@ impl Drop for Rig {
 
 impl Rig {
     pub async fn start() -> Rig {
+        Rig::with_ports(&[1, 2, 3, 4]).await
+    }
+
+    pub async fn with_ports(ports: &[u16]) -> Rig {
+        let ports: Vec<_> = ports.iter().map(|port| PortConfig::new(*port, 0)).collect();
         let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         std::thread::spawn(move || {
-            let ports = (1..=4).map(|port| PortConfig::new(port, 0)).collect();
             let mut switch = Switch::new(Config { ports, ..Config::default() });
             let (mut poller, mut frame) = (Poller::new(), Vec::new());
             poller.add(&jobs).unwrap();
@@ -69,10 +73,27 @@ impl Rig {
 
     /// A client with the program, bound to it.
     pub async fn bound(&self) -> Client {
+        self.bound_to(PROGRAM).await
+    }
+
+    /// The same with another program, which has the same name.
+    pub async fn bound_to(&self, text: &str) -> Client {
         let mut client = Client::subscribe(self, 0).await.unwrap();
-        client.set(Action::VerifyAndWarmInitBeginAndEnd, config(PROGRAM)).await.unwrap();
+        let config =
+            ForwardingPipelineConfig { bfruntime_info: schema_text_of(text).into_bytes(), ..config(text) };
+        client.set(Action::VerifyAndWarmInitBeginAndEnd, config).await.unwrap();
         client.set(Action::Bind, named(NAME)).await.unwrap();
         client
+    }
+
+    /// The frame that leaves for one that comes in by a port.
+    pub async fn pass(&self, port: u16, frame: &[u8]) -> Vec<u8> {
+        let frame = frame.to_vec();
+        let pass = move |switch: &mut Switch, now| {
+            let mut out = Vec::new();
+            switch.forward_frame(port, &frame, now, &mut out).map(|_| out)
+        };
+        self.handle.call(pass).await.unwrap().unwrap()
     }
 }
 
@@ -84,7 +105,11 @@ pub struct Client {
 }
 
 pub fn schema_text() -> String {
-    let compiled = p4rack_p4::compile(PROGRAM, NAME, &p4rack_p4::Options::default());
+    schema_text_of(PROGRAM)
+}
+
+fn schema_text_of(text: &str) -> String {
+    let compiled = p4rack_p4::compile(text, NAME, &p4rack_p4::Options::default());
     compiled.unwrap_or_else(|error| panic!("{}", error.render(false))).bf_rt().unwrap().to_string()
 }
 
@@ -114,6 +139,7 @@ impl Client {
         let wanted = subscribe::Notifications {
             enable_learn_notifications: true,
             enable_idletimeout_notifications: true,
+            enable_entry_active_notifications: true,
             ..Default::default()
         };
         let update = Some(stream_message_request::Update::Subscribe(Subscribe {
@@ -142,8 +168,17 @@ impl Client {
     }
 
     pub async fn write(&mut self, atomicity: Atomicity, updates: Vec<Update>) -> Result<(), Status> {
+        self.write_to(ALL, atomicity, updates).await
+    }
+
+    pub async fn write_to(
+        &mut self,
+        target: TargetDevice,
+        atomicity: Atomicity,
+        updates: Vec<Update>,
+    ) -> Result<(), Status> {
         let request = WriteRequest {
-            target: Some(ALL),
+            target: Some(target),
             client_id: self.id,
             updates,
             atomicity: atomicity as i32,
@@ -179,6 +214,20 @@ impl Client {
         };
         found.into_iter().map(one).filter(|entry| !entry.is_default()).collect()
     }
+}
+
+/// An update of an attribute.
+pub fn attribute(table_id: u32, attribute: table_attribute::Attribute) -> Update {
+    let attribute = TableAttribute { table_id, attribute: Some(attribute) };
+    let entity = Some(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) });
+    Update { r#type: 0, entity }
+}
+
+/// An update of the scope in pipes.
+pub fn scope(table_id: u32, pipes: mode::Scope) -> Update {
+    let pipe_scope = Some(Mode { scope: Some(pipes), args: 0 });
+    let scope = EntryScope { pipe_scope, ..Default::default() };
+    attribute(table_id, table_attribute::Attribute::EntryScope(scope))
 }
 
 pub fn update(kind: Type, entry: TableEntry) -> Update {

@@ -9,18 +9,6 @@ use p4rack_p4rt::google::rpc;
 use std::time::Duration;
 use stream_message_response::Update as Told;
 
-fn attribute(table_id: u32, attribute: table_attribute::Attribute) -> Update {
-    let attribute = TableAttribute { table_id, attribute: Some(attribute) };
-    let entity = Some(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) });
-    Update { r#type: 0, entity }
-}
-
-fn scope(table_id: u32, pipes: mode::Scope) -> Update {
-    let pipe_scope = Some(Mode { scope: Some(pipes), args: 0 });
-    let scope = EntryScope { pipe_scope, ..Default::default() };
-    attribute(table_id, table_attribute::Attribute::EntryScope(scope))
-}
-
 #[tokio::test]
 async fn pipes_have_entries_of_their_own_where_the_scope_says_so() {
     let rig = Rig::start().await;

@@ -82,6 +82,7 @@ impl Lower<'_> {
             meter,
             register,
             idle_timeout: def.idle_timeout || self.arch.has_idle_timeout(def),
+            has_key_mask: self.arch.has_key_mask(def),
             storage: self.arch.storage(def),
             span: def.span,
         };

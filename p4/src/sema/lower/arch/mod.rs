@@ -48,6 +48,10 @@ pub(crate) trait Architecture: Sync {
     fn has_idle_timeout(&self, _table: &TableDef) -> bool {
         false
     }
+    /// Whether one of its own annotations lets the control plane set a mask of a table's exact keys.
+    fn has_key_mask(&self, _table: &TableDef) -> bool {
+        false
+    }
     /// How one of its own properties, objects or annotations stores a table's masked keys.
     fn storage(&self, _table: &TableDef) -> Storage {
         Storage::Any

@@ -1,7 +1,9 @@
 //! `bf-rt.json`: a program's interface in the form that clients of BFRuntime read, made from its P4Info.
 
 use crate::Compiled;
-use crate::ir::{Instance, InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, TableId, Task, Var};
+use crate::ir::{
+    DataTy, Instance, InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, TableId, Task, Ty, Var,
+};
 use crate::p4info::jenkins_hash;
 use num_traits::ToPrimitive;
 use p4rack_p4rt::p4::config::v1 as pb;
@@ -34,6 +36,8 @@ mod field {
     pub const PORT_METADATA_PORT: u32 = 65574;
     pub const PORT_METADATA_DEFAULT: u32 = 65575;
     pub const MAX_GROUP_SIZE: u32 = 65565;
+    /// The first of a direct register's fields.
+    pub const ELEMENT: u32 = 66_000;
 }
 
 /// First byte of the ids of objects that are tables of their own.
@@ -146,6 +150,11 @@ impl Schema<'_> {
             }
         }
         data.extend(self.filter_of(table));
+        let elements = self.elements_of(table);
+        if !elements.is_empty() {
+            operations.push("SyncRegisters");
+        }
+        data.extend(elements);
         attributes.push("EntryScope");
         let listed = table.preamble.as_ref().map_or(&[][..], |p| &p.annotations);
         if listed.iter().any(|a| a == "@dynamic_table_key_masks(1)") {
@@ -277,7 +286,8 @@ impl Schema<'_> {
         let call = program.vars.iter().find_map(typed);
         let fields = program.vars.iter().filter_map(|var| {
             let (of, name) = super::functions::port_data(&var.name, &parser.name)?;
-            (Some(of) == call.as_deref()).then_some((name, var.ty.width()))
+            // The validity of a header is no field of it.
+            (Some(of) == call.as_deref() && !name.ends_with("$valid$")).then_some((name, var.ty.width()))
         });
         let fields: Vec<(&str, u32)> = fields.collect();
         let port = |field: &&IntrinsicVar| field.pipeline == pipeline && field.role == Intrinsic::IngressPort;
@@ -339,6 +349,54 @@ impl Schema<'_> {
             _ => None,
         });
         found.map(filter_fields).unwrap_or_default()
+    }
+
+    /// Data of the direct register that a table has: the parts of an element.
+    fn elements_of(&self, table: &pb::Table) -> Vec<Value> {
+        let program = &self.compiled.program;
+        let name = table.preamble.as_ref().map_or("", |preamble| &preamble.name);
+        let is_it = |id: &TableId| program.tables.get(id.0 as usize).is_some_and(|t| t.named.name == name);
+        let found = program.instances.iter().find_map(|instance| match &instance.kind {
+            InstanceKind::DirectRegister { table, ty, data, .. } if table.as_ref().is_some_and(is_it) => {
+                Some((&instance.named.name, ty, data))
+            }
+            _ => None,
+        });
+        let Some((owner, ty, data)) = found else { return Vec::new() };
+        let parts: Vec<(String, Value)> = match data {
+            DataTy::Struct(name) => {
+                let found = program.data_structs.iter().find(|found| found.name == *name);
+                let fields = found.map_or(&[][..], |found| &found.fields);
+                let part = |(name, ty): &(String, DataTy)| (name.clone(), self.scalar(ty));
+                fields.iter().map(part).collect()
+            }
+            DataTy::Scalar(Ty::Bool) => vec![("f1".into(), json!({ "type": "bool" }))],
+            _ => vec![("f1".into(), bytes(ty.width() as i32))],
+        };
+        let field = |(id, (name, ty)): (u32, (String, Value))| {
+            let mut data = common(id, &format!("{owner}.{name}"), ty, false);
+            data["annotations"] = json!([{ "name": "$bfrt_field_class", "value": "register_data" }]);
+            singleton(data, false)
+        };
+        (field::ELEMENT..).zip(parts).map(field).collect()
+    }
+
+    /// Type of a part of a register's element.
+    fn scalar(&self, ty: &DataTy) -> Value {
+        let program = &self.compiled.program;
+        match ty {
+            DataTy::Scalar(Ty::Bool) => json!({ "type": "bool" }),
+            DataTy::Scalar(ty) => bytes(ty.width() as i32),
+            DataTy::NewType(name) => {
+                let found = program.new_types.iter().find(|found| found.name == *name);
+                found.map_or_else(|| bytes(0), |found| self.scalar(&found.inner))
+            }
+            DataTy::SerEnum(name) => {
+                let found = program.ser_enums.iter().find(|found| found.name == *name);
+                bytes(found.map_or(0, |found| found.width as i32))
+            }
+            _ => bytes(0),
+        }
     }
 
     fn counter(&self, counter: &pb::Counter) -> Value {

@@ -1,7 +1,7 @@
 //! Hashes: their algorithms, also those that a program defines by a polynomial.
 
 use crate::ast::Span;
-use crate::ir::{Crc, Expr, ExternCall, HashAlgorithm, Ty};
+use crate::ir::{BinOp, Crc, Expr, ExternCall, HashAlgorithm, Ty};
 use crate::sema::lower::{Lower, Object, Val, concatenated};
 use crate::sema::tree::TCall;
 use num_traits::ToPrimitive;
@@ -64,7 +64,8 @@ fn polynomial(lower: &mut Lower<'_>, object: &Object) -> Option<HashAlgorithm> {
 pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span) -> Option<Val> {
     let algorithm = algorithm(lower, object)?;
     let ty = lower.type_arg(&object.ext, 0)?;
-    let data = lower.data_arg(call, 0);
+    let mut data = lower.data_arg(call, 0);
+    make_symmetric(lower, object, algorithm, &mut data, at);
     let result = ty.scalar()?;
     if algorithm == HashAlgorithm::Identity {
         // The low bits of all data, first field highest.
@@ -76,6 +77,57 @@ pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span
     let value = lower.read_target(&dst);
     lower.emit_extern(ExternCall::Hash { algorithm, dst, dst_ty, data, bounds: None });
     Some(Val::Leaf(value, dst_ty))
+}
+
+/// `@symmetric("a", "b")`: the result stays if a packet has these fields exchanged. As p4c does it, both go into the hash
+/// at the place of the later one.
+fn make_symmetric(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    algorithm: HashAlgorithm,
+    data: &mut [(Expr, Ty)],
+    at: Span,
+) {
+    let mut taken = Vec::new();
+    for annotation in object.inst.annos.rest.iter().filter(|annotation| annotation.name == "symmetric") {
+        let body = &annotation.body;
+        if !matches!(algorithm, HashAlgorithm::Crc(_) | HashAlgorithm::Crc16 | HashAlgorithm::Crc32) {
+            lower.error(at, format!("`@symmetric({body})`: the algorithm of its hash has to be a CRC"));
+            continue;
+        }
+        let named: Vec<&str> = body.split(',').map(|name| name.trim().trim_matches('"')).collect();
+        let places = named.iter().map(|name| data.iter().position(|(expr, _)| is_field(lower, expr, name)));
+        let places: Option<Vec<usize>> = places.collect();
+        match places.as_deref() {
+            Some(&[a, b])
+                if a != b && data[a].1 == data[b].1 && !taken.contains(&a) && !taken.contains(&b) =>
+            {
+                let (first, last) = (a.min(b), a.max(b));
+                let ty = data[last].1;
+                let zero = Expr::Const { value: 0u8.into(), ty };
+                let left = Box::new(std::mem::replace(&mut data[first].0, zero));
+                let right = Box::new(data[last].0.clone());
+                data[last].0 = Expr::Binary { op: BinOp::BitXor, left, right, ty };
+                taken.extend([a, b]);
+            }
+            _ => {
+                let what = "name two fields of equal width of the data, each in one annotation";
+                lower.error(at, format!("`@symmetric({body})`: {what}"));
+            }
+        }
+    }
+}
+
+/// Whether a value is a field with this name, in front of which any parameter may stand.
+fn is_field(lower: &Lower<'_>, expr: &Expr, name: &str) -> bool {
+    let inner = |name: &str| name.split_once('.').map(|(_, inner)| inner.to_owned());
+    match expr {
+        Expr::Var(var) => {
+            let own = lower.prog.vars.get(var.0 as usize).map(|var| &var.name);
+            own.is_some_and(|own| own == name || inner(own).is_some() && inner(own) == inner(name))
+        }
+        _ => false,
+    }
 }
 
 /// `get()` of a random number.

@@ -217,6 +217,11 @@ impl Architecture for Tna {
         given.is_some_and(|(_, value)| !matches!(value.value(), Some(value::Value::Bool(false))))
     }
 
+    fn has_key_mask(&self, table: &TableDef) -> bool {
+        let is_it = |body: &str| body.trim() == "1";
+        table.annos.rest.iter().any(|found| found.name == "dynamic_table_key_masks" && is_it(&found.body))
+    }
+
     fn storage(&self, table: &TableDef) -> Storage {
         let object = table.implementation.as_ref().map(|object| &object.ty);
         let asks = |(object_name, name, _): &&(&str, &str, Storage)| {

@@ -40,8 +40,10 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
         "DirectRegister" => {
             let element = lower.type_arg(ext, 0)?;
             let ty = lower.register_ty(&element, inst.span)?;
+            let data = lower.data_ty(&element);
             let initial = initial(lower, inst, 0, &element);
-            let made = lower.add_instance(inst, InstanceKind::DirectRegister { table: None, ty, initial });
+            let kind = InstanceKind::DirectRegister { table: None, ty, data, initial };
+            let made = lower.add_instance(inst, kind);
             lower.hide(&made);
             return Some(made);
         }
