@@ -138,6 +138,22 @@ fn switch_run_refuses_what_a_description_refuses() {
 }
 
 #[test]
+fn a_switch_defines_macros_for_its_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("choice.p4");
+    std::fs::write(&program, "#if LEVEL == 2\n#error is two\n#else\n#error is another\n#endif\n")
+        .expect("a file");
+    for (given, said) in [("LEVEL=2", "is two"), ("LEVEL", "is another")] {
+        let output = p4rack()
+            .args(["switch", "run", "--grpc-server-addr", "127.0.0.1:0", "-D", given])
+            .arg(&program)
+            .output()
+            .expect("p4rack starts");
+        assert!(!output.status.success() && stderr(&output).contains(said), "{given}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn options_of_p4runtime_are_refused_over_bfruntime() {
     for option in [["--role", "x"], ["--device-id", "3"]] {
         let output = p4rack()

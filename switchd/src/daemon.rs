@@ -60,6 +60,8 @@ pub struct DaemonConfig {
     pub program: Option<PathBuf>,
     /// Folders searched for `#include <…>`.
     pub include_dirs: Vec<PathBuf>,
+    /// Macros to define in it, with their values.
+    pub defines: Vec<(String, String)>,
     /// Folder for captures of all ports.
     pub captures: Option<PathBuf>,
     /// File to which statistics are written at the end and on SIGUSR1.
@@ -110,7 +112,7 @@ pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
     driver::check(&config.ports, config.cpu_port, config.drop_port)?;
     check_trust(&config)?;
     let switch = Switch::new(switch_config(&config)?);
-    let program = config.program.as_deref().map(|path| compile(path, &config.include_dirs)).transpose()?;
+    let program = config.program.as_deref().map(|path| compile(path, &config)).transpose()?;
     let signals = Signals::take()?;
 
     let system = |what| move |error| DaemonError::System(what, error);
@@ -228,9 +230,10 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
     })
 }
 
-fn compile(path: &Path, include_dirs: &[PathBuf]) -> Result<Candidate, DaemonError> {
+fn compile(path: &Path, config: &DaemonConfig) -> Result<Candidate, DaemonError> {
     let text = fs::read_to_string(path).map_err(|error| DaemonError::Unreadable(path.to_owned(), error))?;
-    let options = p4rack_p4::Options { include_dirs: include_dirs.to_vec(), ..Default::default() };
+    let (include_dirs, defines) = (config.include_dirs.clone(), config.defines.clone());
+    let options = p4rack_p4::Options { include_dirs, defines };
     let refused = |message: String| {
         // The caller prints that it is an error.
         DaemonError::Program(message.strip_prefix("error: ").unwrap_or(&message).to_owned())
@@ -272,6 +275,7 @@ mod tests {
             insecure: false,
             program: None,
             include_dirs: Vec::new(),
+            defines: Vec::new(),
             captures: None,
             stats_file: None,
             metrics_addr: None,

@@ -1,5 +1,6 @@
 //! `p4rack switch`.
 
+use super::p4::definition;
 use crate::output::{self, OutputFile};
 use clap::builder::RangedI64ValueParser;
 use p4rack_codegen::rack::Target;
@@ -128,6 +129,9 @@ struct RunArgs {
     /// Folder searched for #include <…>, before the built-in core.p4 and v1model.p4
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
+    /// Macro to define; may be repeated
+    #[arg(short = 'D', value_name = "NAME[=VALUE]")]
+    define: Vec<String>,
     /// Write statistics of ports and scheduling as JSON to this file (`-` for one line on standard output) at
     /// the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
@@ -204,6 +208,7 @@ pub fn run(args: Args) -> ExitCode {
         insecure: args.insecure,
         program: args.program,
         include_dirs: args.include,
+        defines: args.define.iter().map(|text| definition(text)).collect(),
         captures: args.pcap,
         stats_file: args.stats,
         metrics_addr: args.metrics_addr,

@@ -40,6 +40,8 @@ EXCEPTIONS = {
 }
 PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
 CPU_PORT = 64
+# What tests ask of a port.
+SAID = ["speed", "fec", "conn_id", "chnl_id", "front_port"]
 # Seconds for a test class.
 PATIENCE = 100
 # Modules of the driver's process that tests import and do not use.
@@ -87,12 +89,13 @@ def prepare(folder, scratch):
 
 
 def ports_of(tests):
-    """Ports of the device, each with the number of the switch's and of the tests' interface."""
+    """Ports of the device, each with the number of the switch's and of the tests' interface, and what tests ask of it."""
     described = tests / "ports.json"
     if described.exists():
         ports = json.loads(described.read_text())["PortToVeth"]
-        return [(port["device_port"], port["veth1"], port["veth2"]) for port in ports]
-    return [(port, 2 * port, 2 * port + 1) for port in range(17)] + [(CPU_PORT, 250, 251)]
+        numbers = ["device_port", "veth1", "veth2"]
+        return [(*(port[name] for name in numbers), {k: v for k, v in port.items() if k in SAID}) for port in ports]
+    return [(port, 2 * port, 2 * port + 1, {}) for port in range(17)] + [(CPU_PORT, 250, 251, {})]
 
 
 def sources(folder):
@@ -111,7 +114,7 @@ class Namespace:
         self.run("ip", "netns", "add", name)
         self.inside("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
         lines = ["link set lo up"]
-        for _, ours, theirs in ports:
+        for _, ours, theirs, _ in ports:
             lines.append(f"link add veth{ours} mtu 10240 type veth peer name veth{theirs} mtu 10240")
             lines += [f"link set veth{ours} up", f"link set veth{theirs} up"]
         self.inside("ip", "-batch", "-", input="\n".join(lines), text=True)
@@ -128,8 +131,9 @@ class Namespace:
 
 def start(binary, namespace, program, folder, ports, log):
     command = ["ip", "netns", "exec", namespace.name, str(binary), "switch", "run", str(program)]
-    command += ["-I", str(folder / PROGRAMS), "--bfrt-addr", "127.0.0.1:50052", "--pipes", "4"]
-    for port, ours, _ in ports:
+    command += ["-I", str(folder / PROGRAMS), "-D", "__TARGET_TOFINO__=1"]
+    command += ["--bfrt-addr", "127.0.0.1:50052", "--pipes", "4"]
+    for port, ours, *_ in ports:
         command += ["-i", f"{port}@veth{ours}"]
     switch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
     line = switch.stdout.readline()
@@ -141,8 +145,8 @@ def ptf(python_path, tests, name, ports):
     for path in python_path:
         command += ["--pypath", str(path)]
     command += ["-pmm", "bf_pktpy.ptf.packet_pktpy", "--socket-recv-size", "10240"]
-    for port, _, theirs in ports:
-        command += ["--interface", f"0-{port}@veth{theirs}"]
+    for port, _, theirs, said in ports:
+        command += ["--interface", ";".join([f"0-{port}@veth{theirs}", *(f"{k}={v}" for k, v in said.items())])]
     given = dict(arch="tofino", p4_name=name, target="asic-model", use_pi="False", traffic_gen="None", test_seed="None")
     given |= dict(num_pipes="4", pkt_size="100", port_mode="100g", counter_byte_adjust="0", reboot="none")
     given |= dict(thrift_server="localhost", grpc_server="localhost", bfrt_grpc_port="50052", config_file="filename")

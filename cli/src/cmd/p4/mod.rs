@@ -13,6 +13,7 @@ use p4rack_p4::arch::{how_to_port, main_packages, supported};
 use p4rack_p4::{Accepted, Diagnostics};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::text::TextMessage;
+pub use source::definition;
 use source::{Source, USAGE, refuse, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;
