@@ -14,13 +14,15 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 10] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
     "switch",  // goes on without its reader: see `a_daemon_goes_on`
     "host",    // the same
     "memory",  // tests/memory.rs
+    "roce",    // tests/roce.rs
+    "cowbird", // tests/cowbird.rs
     "mininet", // its output is Python's
     "help",
 ];

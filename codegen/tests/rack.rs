@@ -2,6 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
+use p4rack_codegen::rack::Mix;
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_wire::Nanos;
@@ -276,6 +277,40 @@ fn refusals() {
         (refused(rate, HOSTS, &incast("senders = [\"h2\"]\nkill = { host = \"h1\" }")), "h1 is no sender"),
         (refused(rate, HOSTS, "[workload\n"), "the file must be TOML"),
     ] {
+        assert!(error.contains(wanted), "wanted: {wanted}\n   got: {error}");
+    }
+}
+
+#[test]
+fn a_store_has_a_server_and_clients() {
+    let rate = "port_rate = \"100 Mb/s\"";
+    let table = |keys: &str| format!("[workload]\nkind = \"store\"\n{keys}");
+    let of = |keys: &str| rack(rate, HOSTS, &table(keys)).unwrap().workload.unwrap();
+    let workload = of("server = \"h1\"\nclients = [\"h2\"]");
+    assert_eq!((workload.ends(), workload.duration_s), (("h1", &["h2".to_owned()][..]), 5.0));
+    let store = workload.store.unwrap();
+    assert_eq!((store.records, store.value_bytes, store.mixes), (1_000, 960, Mix::ALL.to_vec()));
+    let keys =
+        "server = \"h2\"\nclients = [\"h1\"]\nmixes = [\"F\", \"C\"]\nrecords = 7\nvalue_bytes = 8\nseed = 3";
+    let workload = of(keys);
+    let store = workload.store.unwrap();
+    assert_eq!(
+        (store.records, store.value_bytes, store.mixes, workload.seed),
+        (7, 8, vec![Mix::F, Mix::C], 3)
+    );
+    for (keys, wanted) in [
+        ("clients = [\"h2\"]", "workload.server: is missing"),
+        ("server = \"h1\"", "workload.clients: is missing"),
+        ("server = \"h1\"\nclients = []", "workload.clients: is empty"),
+        ("server = \"h1\"\nclients = [\"h1\"]", "workload.clients[0]: h1 is the server"),
+        ("server = \"h9\"\nclients = [\"h1\"]", "workload.server: there is no host `h9`"),
+        ("server = \"h1\"\nclients = [\"h2\"]\nmixes = []", "workload.mixes: is empty"),
+        ("server = \"h1\"\nclients = [\"h2\"]\nmixes = [\"D\"]", "`D` is no mix; there are A, B, C and F"),
+        ("server = \"h1\"\nclients = [\"h2\"]\nrecords = 0", "workload.records"),
+        ("server = \"h1\"\nclients = [\"h2\"]\nvalue_bytes = 65537", "workload.value_bytes"),
+        ("server = \"h1\"\nclients = [\"h2\"]\nload_percent = 5", "workload.load_percent: is unknown"),
+    ] {
+        let error = refused(rate, HOSTS, &table(keys));
         assert!(error.contains(wanted), "wanted: {wanted}\n   got: {error}");
     }
 }

@@ -242,6 +242,7 @@ fn each_value_is_checked() {
                     seed: 1,
                     rpc: None,
                     kill: None,
+                    store: None,
                 })
             },
             "workload.senders[0]: there is no host `h9`",

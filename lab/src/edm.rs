@@ -10,8 +10,8 @@ use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_hosts::memory::{ClientConfig, PortConfig};
 use p4rack_wire::Nanos;
 
-/// Key of the store's region.
-pub const STORE_KEY: u32 = 1;
+/// Key of regions that this crate serves.
+pub const REGION_KEY: u32 = 1;
 /// Timeout of a node where the switch remembers demands for less than half of it: processes of one machine wake late.
 const TIMEOUT_MIN: Nanos = Nanos::from_millis(50);
 
@@ -94,6 +94,11 @@ pub fn server(rack: &Rack, host: &Host, interface: &str) -> Result<(PortConfig, 
     Ok((port(rack, host, interface)?, node))
 }
 
+/// Bytes that are written at once.
+pub fn chunk_bytes(rack: &Rack) -> Result<u32, LabError> {
+    of(rack).map(|edm| edm.chunk_bytes)
+}
+
 /// Maximum bytes per message.
 pub fn message_bytes_max(rack: &Rack) -> Result<u32, LabError> {
     of(rack).map(|edm| edm.message_bytes_max)
@@ -108,7 +113,7 @@ pub fn serve_args(running: &Running<'_>, host: &str, bytes: u64) -> Vec<String> 
         ("--scheme", running.scheme.name()),
         ("--arch", running.rack.switch.arch.name().to_owned()),
         ("--bytes", format!("{bytes} B")),
-        ("--key", STORE_KEY.to_string()),
+        ("--key", REGION_KEY.to_string()),
     ];
     words.into_iter().chain(options.into_iter().flat_map(|(name, value)| [name.to_owned(), value])).collect()
 }

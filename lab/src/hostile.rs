@@ -66,6 +66,9 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
     let rack = Rack::load(&options.path)?;
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let workload = rack.workload.as_ref().ok_or_else(|| unfit("has no [workload]: add one".into()))?;
+    if workload.store.is_some() {
+        return Err(unfit("its workload is a store: hostile hosts need one of senders".into()));
+    }
     let host = match &options.host {
         Some(host) => host.clone(),
         None => workload.senders.last().cloned().unwrap_or_default(),

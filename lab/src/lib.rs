@@ -21,6 +21,7 @@ pub mod results;
 mod running;
 pub mod state;
 pub mod stats;
+pub mod store;
 pub mod sys;
 pub mod table;
 pub mod text;

@@ -189,7 +189,7 @@ fn indices(running: &Running<'_>, hosts: &[String]) -> Result<Vec<usize>, LabErr
 fn ceiling_bps(running: &Running<'_>, workload: &Workload) -> Result<u64, LabError> {
     let host = &running.rack.hosts[running.index(workload.ends().0)?];
     Ok(match workload.kind {
-        WorkloadKind::Incast => running.rack.goodput_ceiling_bps(host),
+        WorkloadKind::Incast | WorkloadKind::Store => running.rack.goodput_ceiling_bps(host),
         WorkloadKind::Outcast => running.rack.send_ceiling_bps(host),
     })
 }
@@ -232,7 +232,7 @@ fn start_programs(running: &Running<'_>, plan: Plan<'_>, times: Times) -> Result
     let mut senders = Vec::new();
     for (index, other) in many.iter().enumerate() {
         let (sender, receiver) = match workload.kind {
-            WorkloadKind::Incast => (other.as_str(), one),
+            WorkloadKind::Incast | WorkloadKind::Store => (other.as_str(), one),
             WorkloadKind::Outcast => (one, other.as_str()),
         };
         let sink_at = sink_at(receiver)?;
@@ -421,7 +421,7 @@ fn combined(mut program: Counts, switch: [&SwitchStats; 2], pl2: bool) -> Result
     Ok(SwitchCounts { lost, unsolicited })
 }
 
-fn fill_queue(
+pub(crate) fn fill_queue(
     result: &mut SchemeResult,
     running: &Running<'_>,
     [windowed, last]: [&SwitchStats; 2],
@@ -470,7 +470,7 @@ fn fill_goodput(
     let (one, many) = workload.ends();
     for (nth, other) in many.iter().enumerate() {
         let (sink, sender) = match workload.kind {
-            WorkloadKind::Incast => (sinks.first(), other.as_str()),
+            WorkloadKind::Incast | WorkloadKind::Store => (sinks.first(), other.as_str()),
             WorkloadKind::Outcast => (sinks.get(nth), one),
         };
         let from = running.rack.hosts[running.index(sender)?].ip.to_string();

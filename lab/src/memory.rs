@@ -1,14 +1,14 @@
 //! How fast remote memory is on this machine, beside a bare UDP ping-pong.
 
-use crate::edm::{self, STORE_KEY};
+use crate::edm::{self, REGION_KEY};
 use crate::error::LabError;
 use crate::network::HOST_INTERFACE;
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::running::Running;
+use crate::stats::histogram;
 use crate::sys;
 use crate::up::{create_network, rack_under};
-use crate::workload::rpc::histogram;
 use hdrhistogram::Histogram;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_hosts::memory::{Client, Error, Operation, Remote};
@@ -198,7 +198,6 @@ fn ask(client: &UdpSocket, payload_bytes: usize, for_time: Duration) -> io::Resu
     client.connect((ENDS[1], PING_PONG_PORT))?;
     let (mut latencies, mut unknown) = (histogram(), 0);
     let (payload, mut buffer) = (vec![0x5a; payload_bytes], [0; 2048]);
-    let end_ns = sys::monotonic_ns() + for_time.as_nanos() as u64;
     // The first one waits for ARP, and for the kernel to see that the link is up.
     let mut tries = 0;
     loop {
@@ -209,6 +208,7 @@ fn ask(client: &UdpSocket, payload_bytes: usize, for_time: Duration) -> io::Resu
             Err(error) => return Err(error),
         }
     }
+    let end_ns = sys::monotonic_ns() + for_time.as_nanos() as u64;
     loop {
         let start_ns = sys::monotonic_ns();
         if start_ns >= end_ns && latencies.is_empty() {
@@ -280,7 +280,7 @@ pub fn bench(
         ("--at", server.clone()),
         ("--scheme", scheme.name()),
         ("--arch", rack.switch.arch.name().to_owned()),
-        ("--key", STORE_KEY.to_string()),
+        ("--key", REGION_KEY.to_string()),
         ("--bytes", bytes.to_string()),
         ("--each", each.as_secs_f64().to_string()),
     ] {

@@ -72,6 +72,23 @@ impl Progress {
         result
     }
 
+    /// Waits until a time of the monotonic clock, and shows on a terminal what `now` says meanwhile.
+    pub fn watch(&self, at_ns: u64, mut now: impl FnMut() -> String) -> Result<(), LabError> {
+        let bar = self.spinner(&now());
+        let result = loop {
+            let now_ns = sys::monotonic_ns();
+            if now_ns >= at_ns {
+                break Ok(());
+            }
+            if let Err(error) = pause_until(at_ns.min(now_ns + 250_000_000)) {
+                break Err(error);
+            }
+            bar.set_message(now());
+        };
+        bar.finish_and_clear();
+        result
+    }
+
     /// Prints a line that remains.
     pub fn line(&self, text: &str) {
         if !matches!(self.show, Show::Nothing) {

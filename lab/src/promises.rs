@@ -1,6 +1,6 @@
 //! Promises of a run, and whether they were kept.
 
-use crate::results::{HostKill, Promise, Results, SchemeResult, Setting};
+use crate::results::{HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
 use crate::text;
 use p4rack_codegen::rack::WorkloadKind;
 
@@ -25,7 +25,9 @@ pub fn judge(results: &Results) -> Vec<Promise> {
     let overfull =
         results.setting.kind == WorkloadKind::Incast && results.setting.load_percent >= OVERLOAD_PERCENT;
     for scheme in &results.schemes {
-        if scheme.is_pl2() {
+        if let Some(figures) = &scheme.store {
+            store(scheme, figures, &mut promises);
+        } else if scheme.is_pl2() {
             pl2(scheme, plain, &results.setting, &mut promises);
         } else if overfull {
             promises.push(promise(
@@ -38,6 +40,22 @@ pub fn judge(results: &Results) -> Vec<Promise> {
         }
     }
     promises
+}
+
+/// Whatever carries it, a store answers, loses nothing and returns what was written.
+fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
+    for mix in &figures.mixes {
+        let what = format!("operations of mix {}", mix.mix);
+        let measured = format!("{} a second", text::count(mix.ops_per_s as u64));
+        out.push(promise(scheme, &what, "some answered", measured, mix.ops_per_s > 0.0));
+    }
+    let lost = "operations and confirmed writes lost";
+    out.push(promise(scheme, lost, "0", text::count(figures.lost), figures.lost == 0));
+    out.push(promise(scheme, "wrong answers", "0", text::count(figures.wrong), figures.wrong == 0));
+    if scheme.is_scheduled() {
+        let (what, drops) = ("frames lost in the fabric", scheme.fabric_drops);
+        out.push(promise(scheme, what, "0", text::count(drops), drops == 0));
+    }
 }
 
 fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, out: &mut Vec<Promise>) {
@@ -54,7 +72,7 @@ fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, o
     out.push(promise(
         scheme,
         match setting.kind {
-            WorkloadKind::Incast => "goodput at the receiver",
+            WorkloadKind::Incast | WorkloadKind::Store => "goodput at the receiver",
             WorkloadKind::Outcast => "goodput at the receivers",
         },
         &format!("at least {}", text::rate(goodput_min_bps)),
@@ -139,7 +157,7 @@ fn host_kill(scheme: &SchemeResult, kill: &HostKill, out: &mut Vec<Promise>) {
 /// Frames that the congested queue never exceeds: 16, plus 2 K per sender.
 pub fn queue_max_frames(setting: &Setting) -> u64 {
     let senders = match setting.kind {
-        WorkloadKind::Incast => setting.many.len() as u64,
+        WorkloadKind::Incast | WorkloadKind::Store => setting.many.len() as u64,
         WorkloadKind::Outcast => 1,
     };
     QUEUE_P999_FRAMES + 2 * u64::from(setting.k) * senders
@@ -158,7 +176,7 @@ fn promise(scheme: &SchemeResult, what: &str, promised: &str, measured: String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tests::good_results;
+    use crate::results::tests::{good_results, good_store};
 
     fn broken(change: impl FnOnce(&mut Results)) -> Vec<String> {
         let mut results = good_results();
@@ -241,5 +259,32 @@ mod tests {
             r.schemes[2].goodput_bps = 43_000_000;
         });
         assert!(failures.is_empty(), "{failures:?}");
+    }
+
+    #[test]
+    fn a_store_answers_loses_nothing_and_returns_what_was_written() {
+        let broken = |change: fn(&mut Results)| {
+            let mut results = good_store();
+            change(&mut results);
+            judge(&results).iter().filter(|one| !one.holds).map(Promise::sentence).collect::<Vec<_>>()
+        };
+        // Two mixes, losses and wrong answers, twice; and what EDM drops.
+        assert_eq!((judge(&good_store()).len(), broken(|_| {}).len()), (2 * 4 + 1, 0));
+        type Change = fn(&mut Results);
+        let cases: [(&str, Change); 4] = [
+            ("edm-timed-dst: operations of mix C", |r| store(r, 1).mixes[1].ops_per_s = 0.0),
+            ("l2: operations and confirmed writes lost: measured 1,", |r| store(r, 0).lost = 1),
+            ("edm-timed-dst: wrong answers: measured 1,", |r| store(r, 1).wrong = 1),
+            ("edm-timed-dst: frames lost in the fabric", |r| r.schemes[1].fabric_drops = 1),
+        ];
+        for (expected, change) in cases {
+            let failures = broken(change);
+            assert!(failures.len() == 1 && failures[0].starts_with(expected), "{expected}: {failures:?}");
+        }
+        assert!(broken(|r| r.schemes[0].fabric_drops = 1).is_empty(), "plain switching promises nothing");
+    }
+
+    fn store(results: &mut Results, scheme: usize) -> &mut StoreResult {
+        results.schemes[scheme].store.as_mut().unwrap()
     }
 }

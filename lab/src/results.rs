@@ -72,9 +72,9 @@ pub struct Setting {
     pub buffer_bytes: u64,
     /// Maximum slots of a reservation.
     pub k: u32,
-    /// The host whose link all traffic shares: the incast's receiver, the outcast's sender.
+    /// The host whose link all traffic shares: the incast's receiver, the outcast's sender, the store's server.
     pub one: String,
-    /// The others: the incast's senders, the outcast's receivers.
+    /// The others: the incast's senders, the outcast's receivers, the store's clients.
     pub many: Vec<String>,
     /// Host of the client that reads values, if one does.
     #[serde(default)]
@@ -136,6 +136,9 @@ pub struct SchemeResult {
     pub queue_p999_bytes: u64,
     /// Latencies of requests to the congested host, by value size.
     pub rpc: Vec<ValueReport>,
+    /// Figures of the store, if that is the workload.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub store: Option<StoreResult>,
     /// Goodput of the incast by sender, of the outcast by receiver.
     pub goodput_by_host_bps: BTreeMap<String, u64>,
     /// What happened when a sender was killed.
@@ -150,15 +153,66 @@ pub struct SchemeResult {
 }
 
 impl SchemeResult {
+    /// Figures of the store under one mix.
+    pub fn mix_of(&self, mix: &str) -> Option<&MixResult> {
+        self.store.as_ref()?.mixes.iter().find(|figures| figures.mix == mix)
+    }
+
     /// Figures of one value size.
     pub fn rpc_of(&self, value_bytes: u32) -> Option<&ValueReport> {
         self.rpc.iter().find(|value| value.value_bytes == value_bytes)
+    }
+
+    /// Whether the switch schedules anything.
+    pub fn is_scheduled(&self) -> bool {
+        self.name.parse::<Scheme>().is_ok_and(|scheme| scheme != Scheme::L2)
     }
 
     /// Whether hosts make reservations.
     pub fn is_pl2(&self) -> bool {
         self.name.parse::<Scheme>().is_ok_and(|scheme| scheme.runs(&pl2::Definition))
     }
+}
+
+/// Figures of a store, of all clients together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct StoreResult {
+    /// Operations per second that ended well.
+    pub ops_per_s: f64,
+    /// 50th percentile of their latency.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p999_us: f64,
+    /// Operations without an answer, and confirmed writes that were not there at the end or that another one had replaced
+    /// unseen.
+    pub lost: u64,
+    /// Answers and records that nobody had written so, and answers older than what the same client had seen before.
+    pub wrong: u64,
+    /// The same by mix.
+    pub mixes: Vec<MixResult>,
+}
+
+/// Figures of a store under one mix of operations.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct MixResult {
+    /// YCSB's name of the mix.
+    pub mix: String,
+    /// Operations per second that ended well.
+    pub ops_per_s: f64,
+    /// 50th percentile of their latency.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p999_us: f64,
+    /// Operations without an answer.
+    pub lost: u64,
+    /// Wrong answers.
+    pub wrong: u64,
+    /// Points of the latency's distribution: µs, share of operations at or below it.
+    pub cdf: Vec<(f64, f64)>,
 }
 
 /// What happened to the others after a sender was killed with unused grants.
@@ -308,6 +362,41 @@ pub(crate) mod tests {
             machine: Machine { kernel: "6.1.0".into(), cpus: 2, cpu_model: "some CPU".into() },
             command: "p4rack up examples/pl2-incast.toml --seed 1".to_owned(),
         }
+    }
+
+    /// A store under plain switching and in EDM memory, that keeps every promise.
+    pub(crate) fn good_store() -> Results {
+        let mut results = good_results();
+        results.setting.kind = WorkloadKind::Store;
+        results.schemes.truncate(2);
+        for (scheme, name) in results.schemes.iter_mut().zip(["l2", "edm-timed-dst"]) {
+            let mix = |mix: &str| MixResult {
+                mix: mix.to_owned(),
+                ops_per_s: 5_000.0,
+                p50_us: 100.0,
+                p99_us: 200.0,
+                p999_us: 300.0,
+                cdf: vec![(90.0, 0.1), (100.0, 0.5), (300.0, 1.0)],
+                ..MixResult::default()
+            };
+            scheme.store = Some(StoreResult { mixes: ["A", "C"].map(mix).into(), ..StoreResult::default() });
+            (scheme.name, scheme.fabric_drops, scheme.host_kill) = (name.to_owned(), 0, None);
+            (scheme.series.kill_ns, scheme.series.reset_ns) = (None, None);
+        }
+        results
+    }
+
+    #[test]
+    fn a_store_has_its_figures_in_json() {
+        let json = serde_json::to_value(good_store()).unwrap();
+        assert!(json["schemes"][1]["store"]["ops_per_s"].is_f64());
+        for key in ["p50_us", "p99_us", "p999_us"] {
+            assert!(json["schemes"][1]["store"][key].is_f64(), "{key}");
+        }
+        for key in ["lost", "wrong"] {
+            assert!(json["schemes"][1]["store"][key].is_u64(), "{key}");
+        }
+        assert!(serde_json::to_value(good_results()).unwrap()["schemes"][0].get("store").is_none());
     }
 
     #[test]

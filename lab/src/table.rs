@@ -1,8 +1,9 @@
 //! The result table in the terminal.
 
-use crate::results::{Results, SchemeResult};
+use crate::results::{MixResult, Results, SchemeResult, StoreResult};
 use crate::{text, worlds};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use p4rack_codegen::rack::WorkloadKind;
 
 /// Figures of all schemes, one column each.
 pub fn render(results: &Results) -> String {
@@ -41,6 +42,9 @@ type Figure<'a> = Box<dyn Fn(&SchemeResult) -> String + 'a>;
 
 /// Rows of figures with their names, the same for the terminal and the report.
 pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
+    if results.setting.kind == WorkloadKind::Store {
+        return store_rows(results);
+    }
     let frame_bytes = results.setting.mtu_frame_bytes;
     let mut rows: Vec<(String, Figure)> = vec![
         ("offered".into(), Box::new(|s| text::rate(s.offered_bps as f64))),
@@ -96,6 +100,35 @@ pub(crate) fn rows(results: &Results) -> Vec<(String, Figure<'_>)> {
     rows
 }
 
+/// Rows of a store.
+fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
+    fn of<'a, T: 'a>(found: Option<T>, show: impl Fn(T) -> String) -> String {
+        found.map_or_else(|| "–".to_owned(), show)
+    }
+    let frame_bytes = results.setting.mtu_frame_bytes;
+    let mut rows: Vec<(String, Figure)> = Vec::new();
+    let first = results.schemes.iter().find_map(|scheme| scheme.store.as_ref());
+    for mix in first.map(|store| store.mixes.as_slice()).unwrap_or_default() {
+        let name = mix.mix.as_str();
+        let figure =
+            |show: fn(&MixResult) -> String| -> Figure<'_> { Box::new(move |s| of(s.mix_of(name), show)) };
+        rows.push((format!("{name}: operations a second"), figure(|mix| text::count(mix.ops_per_s as u64))));
+        rows.push((format!("{name}: p50"), figure(|mix| text::micros(mix.p50_us))));
+        rows.push((format!("{name}: p99"), figure(|mix| text::micros(mix.p99_us))));
+        rows.push((format!("{name}: p99.9"), figure(|mix| text::micros(mix.p999_us))));
+    }
+    let of_store =
+        |show: fn(&StoreResult) -> String| -> Figure<'_> { Box::new(move |s| of(s.store.as_ref(), show)) };
+    rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
+    rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));
+    rows.push(("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))));
+    rows.push((
+        "the server's queue, max".into(),
+        Box::new(move |s| text::depth(s.queue_max_bytes, frame_bytes)),
+    ));
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use crate::results::tests::good_results;
@@ -117,5 +150,15 @@ mod tests {
         assert!(
             super::render(&results).contains("still waiting at the end counts with the time it had waited")
         );
+    }
+
+    #[test]
+    fn a_store_has_rows_of_its_own() {
+        let text = super::render(&crate::results::tests::good_store());
+        for expected in ["A: operations a second", "C: p99.9", "300 µs", "operations lost", "wrong answers"]
+        {
+            assert!(text.contains(expected), "{expected} in\n{text}");
+        }
+        assert!(!text.contains("goodput"), "{text}");
     }
 }

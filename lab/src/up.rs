@@ -1,5 +1,6 @@
 //! `p4rack up`: builds a rack from its description, runs its workload under each scheme, and reports.
 
+use crate::edm;
 use crate::error::LabError;
 use crate::measure::{self, Plan, WARM_UP_NS};
 use crate::network::Network;
@@ -7,6 +8,7 @@ use crate::progress::Progress;
 use crate::promises;
 use crate::results::{Machine, Results, Setting, VERSION};
 use crate::running::Running;
+use crate::store;
 use crate::sys;
 use crate::text;
 use p4rack_codegen::rack::{Target, Workload};
@@ -73,12 +75,17 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         let rack = rack_under(&rack, scheme)?;
         let mut running =
             Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
-        let result = measure::run(&mut running, plan, None, &progress)?;
-        progress.line(&format!(
-            "✓ {scheme}: goodput {}, {} frames lost in the fabric",
-            text::rate(result.goodput_bps as f64),
-            text::count(result.fabric_drops)
-        ));
+        let result = match &workload.store {
+            Some(store) => store::run::run(&mut running, store, plan, &progress)?,
+            None => measure::run(&mut running, plan, None, &progress)?,
+        };
+        let lost = format!("{} frames lost in the fabric", text::count(result.fabric_drops));
+        progress.line(&match &result.store {
+            Some(store) => {
+                format!("✓ {scheme}: {} operations a second, {lost}", text::count(store.ops_per_s as u64))
+            }
+            None => format!("✓ {scheme}: goodput {}, {lost}", text::rate(result.goodput_bps as f64)),
+        });
         running.stop();
         results.push(result);
     }
@@ -122,11 +129,17 @@ pub(crate) fn create_network(rack: &Rack, progress: &Progress) -> Result<Network
         .map(|(network, _)| network)
 }
 
+/// The schemes to run: those asked for, or the description's. Each must suit the rack and its workload.
 fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
     let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme()], |w| w.schemes.clone());
     let schemes = if asked.is_empty() { listed() } else { asked.to_vec() };
     for &scheme in &schemes {
-        rack_under(rack, scheme)?;
+        let runs = rack_under(rack, scheme)?;
+        if let Some(workload) = rack.workload.as_ref().filter(|_| edm::runs(&runs))
+            && let Some(store) = &workload.store
+        {
+            store::run::check(&runs, store, workload.ends().0)?;
+        }
     }
     Ok(schemes)
 }
@@ -161,7 +174,8 @@ fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Result<Setti
         many: many.to_vec(),
         client: workload.rpc.as_ref().map(|rpc| rpc.client.clone()),
         load_percent: workload.load_percent,
-        warm_up_s: WARM_UP_NS as f64 / 1e9,
+        // A store has its records loaded before the window.
+        warm_up_s: if workload.store.is_some() { 0.0 } else { WARM_UP_NS as f64 / 1e9 },
     })
 }
 

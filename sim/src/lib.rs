@@ -64,3 +64,4 @@ pub use switch::SwitchError;
 pub use trace::{Entry, Trace};
 pub use transport::{Transport, TransportSpec};
 pub use world::SimError;
+pub use ycsb::Zipf;

@@ -4,7 +4,7 @@ use crate::random::Random;
 
 /// Numbers below `count`, the first ones more popular, by Gray et al.'s method (SIGMOD 1994), as in YCSB.
 #[derive(Clone, Debug)]
-pub(crate) struct Zipf {
+pub struct Zipf {
     count: u32,
     exponent: f64,
     zeta: f64,
@@ -12,6 +12,7 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
+    /// The distribution of `count` numbers with popularity as rank to the power of `-exponent`, below 1.
     pub fn new(count: u32, exponent: f64) -> Zipf {
         let zeta = |n: u32| (1..=n).map(|i| f64::from(i).powf(-exponent)).sum::<f64>();
         let zeta_n = zeta(count);
@@ -20,6 +21,7 @@ impl Zipf {
         Zipf { count, exponent, zeta: zeta_n, eta }
     }
 
+    /// Draws a number.
     pub fn sample(&self, random: &mut Random) -> u32 {
         let u = random.unit();
         let scaled = u * self.zeta;

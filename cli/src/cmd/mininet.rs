@@ -94,11 +94,11 @@ fn config(rack: &Rack, scheme: Scheme, kind: &str, args: &Args, (binary, file): 
 /// An incast of the workload's hosts, or of all to the first.
 fn workload(rack: &Rack) -> Value {
     match &rack.workload {
-        Some(workload) => {
+        Some(workload) if workload.store.is_none() => {
             let (one, many) = workload.ends();
             json!({ "receiver": one, "senders": many, "load_percent": workload.load_percent })
         }
-        None => {
+        _ => {
             let mut names = rack.hosts.iter().map(|host| host.name.as_str());
             json!({ "receiver": names.next(), "senders": names.collect::<Vec<_>>() })
         }

@@ -19,6 +19,9 @@ pub fn simulate(path: &Path, results: &Results) -> Result<Vec<SchemeResult>, Str
     let file = path.display().to_string();
     let rack = Rack::load(path).map_err(|error| error.to_string())?;
     let workload = rack.workload.as_ref().ok_or_else(|| format!("{file}: has no [workload]: add one"))?;
+    if workload.store.is_some() {
+        return Err(format!("{file}: --simulate is for incasts and outcasts, not for a store"));
+    }
     let simulable = rack.switch.target == Target::Embedded
         && rack
             .hosts
@@ -140,7 +143,7 @@ fn offered(
     for (pair, other) in many.iter().enumerate() {
         let other = position(other)?;
         trace.pairs.push(match workload.kind {
-            WorkloadKind::Incast => (other, one),
+            WorkloadKind::Incast | WorkloadKind::Store => (other, one),
             WorkloadKind::Outcast => (one, other),
         });
         for (at_ns, frames) in udp::schedule(rate, bytes.into(), seed(results.seed, pair), duration_ns) {

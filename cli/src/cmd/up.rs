@@ -7,10 +7,11 @@ use p4rack_codegen::{Arch, Scheme};
 use p4rack_lab::keep::{self, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::state::Runtime;
+use p4rack_lab::store::run::{self, Task};
 use p4rack_lab::up::{self, Options};
 use p4rack_lab::workload::rpc::{self, ClientSpan};
 use p4rack_lab::workload::{Span, capture, print_result, udp};
-use p4rack_lab::{report, table};
+use p4rack_lab::{LabError, report, table};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -92,7 +93,9 @@ impl WorkloadArgs {
             Program::UdpSend { .. } => "sender",
             Program::UdpSink { .. } => "sink",
             Program::RpcServer { .. } => "server",
-            Program::RpcClient { .. } => "client",
+            Program::RpcClient { .. } | Program::StoreClient { .. } => "client",
+            Program::StoreLoad(_) | Program::StoreContents(_) => "client",
+            Program::StoreServer { .. } => "server",
             Program::Hostile(_) => "attacker",
             Program::Capture { .. } => "capture",
             Program::Supervise { .. } => "rack",
@@ -150,6 +153,22 @@ enum Program {
         #[arg(long)]
         window_ns: u64,
     },
+    /// Hold a store's records and serve them over TCP until stopped
+    StoreServer {
+        /// Rack description with a store as workload
+        rack: PathBuf,
+    },
+    /// Write every record of a store once
+    StoreLoad(StoreArgs),
+    /// Use a store by the workload's mixes
+    StoreClient {
+        #[command(flatten)]
+        store: StoreArgs,
+        #[command(flatten)]
+        span: SpanArgs,
+    },
+    /// Read every record of a store
+    StoreContents(StoreArgs),
     /// Attack until stopped
     Hostile(super::hostile::AttackArgs),
     /// Capture the loopback until stopped
@@ -187,6 +206,31 @@ struct SpanArgs {
     /// Duration of the traffic
     #[arg(long)]
     duration_ns: u64,
+}
+
+/// Whose store, and how it is reached: over TCP, or in EDM memory.
+#[derive(clap::Args, Debug, Clone)]
+struct StoreArgs {
+    /// Rack description with a store as workload
+    rack: PathBuf,
+    /// Name of this host
+    #[arg(long)]
+    name: String,
+    /// Scheme of the rack
+    #[arg(long)]
+    scheme: Scheme,
+    /// Architecture of the switch's program
+    #[arg(long, default_value_t = Arch::V1model)]
+    arch: Arch,
+    /// Seed of keys, operations and values
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl StoreArgs {
+    fn run(&self, task: Task) -> Result<(), LabError> {
+        run::use_store(&self.rack, &self.name, self.scheme, self.arch, self.seed, task)
+    }
 }
 
 impl From<SpanArgs> for Span {
@@ -347,6 +391,13 @@ pub fn down(args: DownArgs) -> ExitCode {
     }
 }
 
+fn ended(done: Result<(), impl Display>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refused(error),
+    }
+}
+
 /// Runs the command.
 pub fn workload(args: WorkloadArgs) -> ExitCode {
     let done = match args.program {
@@ -363,28 +414,16 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
             rpc::client(to, &value_bytes, ClientSpan { span: span.into(), window })
                 .and_then(|report| print_result(&report))
         }
-        Program::Hostile(args) => {
-            return match super::hostile::attack(args) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => refused(error),
-            };
-        }
-        Program::Capture { file } => {
-            return match capture::loopback(&file) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => refused(error),
-            };
-        }
+        Program::StoreServer { rack } => return ended(run::serve(&rack)),
+        Program::StoreLoad(args) => return ended(args.run(Task::Load)),
+        Program::StoreClient { store, span } => return ended(store.run(Task::Run(span.into()))),
+        Program::StoreContents(args) => return ended(args.run(Task::Contents)),
+        Program::Hostile(args) => return ended(super::hostile::attack(args)),
+        Program::Capture { file } => return ended(capture::loopback(&file)),
         Program::Supervise { rack, scheme, arch, pcap, runtime, quiet } => {
             let options = KeepOptions { path: rack, scheme, arch, captures: pcap, quiet };
-            return match keep::supervise(&options, &Runtime::at(runtime)) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => refused(error),
-            };
+            return ended(keep::supervise(&options, &Runtime::at(runtime)));
         }
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => refused(error),
-    }
+    ended(done)
 }

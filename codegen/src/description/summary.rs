@@ -50,13 +50,19 @@ pub(super) fn summary(rack: &Rack) -> String {
     }
     if let Some(workload) = &rack.workload {
         let schemes: Vec<String> = workload.schemes.iter().map(|scheme| scheme.name()).collect();
+        let load = match &workload.store {
+            None => format!("at {} %", workload.load_percent),
+            Some(store) => {
+                let mixes = store.mixes.iter().map(|mix| mix.name()).collect::<Vec<_>>().join(" ");
+                format!("with {} records of {} bytes, mixes {mixes},", store.records, store.value_bytes)
+            }
+        };
         let _ = writeln!(
             out,
-            "workload: {} {} → {} at {} % for {} s, schemes {}",
+            "workload: {} {} → {} {load} for {} s, schemes {}",
             workload.kind.name(),
             workload.senders.join(" "),
             workload.receivers.join(" "),
-            workload.load_percent,
             workload.duration_s,
             schemes.join(" ")
         );

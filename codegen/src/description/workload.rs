@@ -1,17 +1,19 @@
 //! The `[workload]` table: the workload of `p4rack up`.
 
 use crate::rack::reader::{as_integer_to, as_string};
-use crate::rack::{Kill, Rack, Rpc, Scheme, Section, Sink, Workload, WorkloadKind};
+use crate::rack::{Kill, Mix, Rack, Rpc, Scheme, Section, Sink, Store, Workload, WorkloadKind};
 use p4rack_p4rt::nearest::nearest;
 
 pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Workload> {
-    let kind = section.parsed(sink, "kind", "write \"incast\" or \"outcast\"", |text| match text {
-        "incast" => Ok(WorkloadKind::Incast),
-        "outcast" => Ok(WorkloadKind::Outcast),
-        _ => Err(format!("`{text}` is no workload")),
-    });
+    let kind =
+        section.parsed(sink, "kind", "write \"incast\", \"outcast\" or \"store\"", |text| match text {
+            "incast" => Ok(WorkloadKind::Incast),
+            "outcast" => Ok(WorkloadKind::Outcast),
+            "store" => Ok(WorkloadKind::Store),
+            _ => Err(format!("`{text}` is no workload")),
+        });
     if kind.is_none() && !section.has("kind") {
-        section.missing(sink, "kind", "\"incast\" or \"outcast\"");
+        section.missing(sink, "kind", "\"incast\", \"outcast\" or \"store\"");
     }
     let mut schemes = Vec::new();
     let listed = section.list(sink, "schemes", "names of schemes, such as [\"l2\"]", as_string);
@@ -20,6 +22,9 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
             Err(message) => sink.error(&scheme.span, &scheme.field, message, "write one of these"),
             Ok(parsed) => schemes.push(parsed),
         }
+    }
+    if kind.as_ref().is_some_and(|kind| kind.value == WorkloadKind::Store) {
+        return read_store(sink, section, schemes);
     }
     let outcast = kind.as_ref().is_some_and(|kind| kind.value == WorkloadKind::Outcast);
     let (one, many, other) = match outcast {
@@ -37,8 +42,7 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
     }
     let load = section.integer(sink, "load_percent", (1, 10_000));
     let payload = section.integer(sink, "payload_bytes", (64, 1500));
-    let duration = section.number(sink, "duration_s", (0.1, 3600.0));
-    let seed = section.integer(sink, "seed", (0, i64::MAX as u64));
+    let (duration_s, seed) = read_run(sink, &mut section);
     let rpc = section.section(sink, "rpc").map(|rpc| read_rpc(sink, rpc));
     let kill = section.section(sink, "kill").map(|mut kill| {
         let host = host_name(sink, &mut kill, "host");
@@ -58,10 +62,61 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
         senders,
         load_percent: load.map_or(400, |load| load.value as u32),
         payload_bytes: payload.map_or(1500, |payload| payload.value as u32),
-        duration_s: duration.map_or(5.0, |duration| duration.value),
-        seed: seed.map_or(1, |seed| seed.value),
+        duration_s,
+        seed,
         rpc,
         kill,
+        store: None,
+    })
+}
+
+/// Duration and seed of the run.
+fn read_run(sink: &mut Sink<'_>, section: &mut Section<'_, '_>) -> (f64, u64) {
+    let duration = section.number(sink, "duration_s", (0.1, 3600.0));
+    let seed = section.integer(sink, "seed", (0, i64::MAX as u64));
+    (duration.map_or(5.0, |duration| duration.value), seed.map_or(1, |seed| seed.value))
+}
+
+/// A key-value store: its server is the receiver, its clients are the senders.
+fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Scheme>) -> Option<Workload> {
+    let server = host_name(sink, &mut section, "server");
+    let clients = section.list(sink, "clients", "names of hosts", as_string);
+    if clients.is_none() && !section.has("clients") {
+        section.missing(sink, "clients", "[\"h1\", \"h2\"]");
+    }
+    let records = section.integer(sink, "records", (1, 1 << 20));
+    let value_bytes = section.integer(sink, "value_bytes", (1, 1 << 16));
+    let wanted = "YCSB's mixes, such as [\"A\", \"B\"]";
+    let listed = section.list(sink, "mixes", wanted, as_string);
+    if let Some(mixes) = listed.as_ref().filter(|mixes| mixes.value.is_empty()) {
+        sink.error(&mixes.span, &mixes.field, "is empty".to_owned(), format!("write {wanted}"));
+    }
+    let mut mixes = if listed.is_some() || section.has("mixes") { Vec::new() } else { Mix::ALL.to_vec() };
+    for mix in listed.into_iter().flat_map(|listed| listed.value) {
+        match mix.value.parse::<Mix>() {
+            Ok(parsed) => mixes.push(parsed),
+            Err(message) => sink.error(&mix.span, &mix.field, message, "write one of these"),
+        }
+    }
+    let (duration_s, seed) = read_run(sink, &mut section);
+    section.finish(sink);
+    let value_bytes = value_bytes.map_or(960, |bytes| bytes.value as u32);
+    Some(Workload {
+        kind: WorkloadKind::Store,
+        schemes,
+        receivers: vec![server?],
+        senders: clients?.value.into_iter().map(|host| host.value).collect(),
+        load_percent: 0,
+        payload_bytes: value_bytes,
+        duration_s,
+        seed,
+        rpc: None,
+        kill: None,
+        store: Some(Store {
+            records: records.map_or(1_000, |records| records.value as u32),
+            value_bytes,
+            mixes,
+        }),
     })
 }
 
@@ -70,6 +125,7 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     let (one, many) = match workload.kind {
         WorkloadKind::Incast => ("receiver", "senders"),
         WorkloadKind::Outcast => ("sender", "receivers"),
+        WorkloadKind::Store => ("server", "clients"),
     };
     let (center, others) = workload.ends();
     known_host(sink, &format!("workload.{one}"), center, hosts);

@@ -192,6 +192,70 @@ pub struct Workload {
     pub rpc: Option<Rpc>,
     /// A host that dies during the run.
     pub kill: Option<Kill>,
+    /// The store, if that is the workload: its server is the only receiver, its clients are the senders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<Store>,
+}
+
+/// A key-value store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Store {
+    /// Number of records.
+    pub records: u32,
+    /// Size of values, bytes.
+    pub value_bytes: u32,
+    /// Mixes of operations, one after the other, each for an equal part of the duration.
+    pub mixes: Vec<Mix>,
+}
+
+/// YCSB's mixes of operations on single records (Cooper et al., SoCC 2010).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Mix {
+    /// Half reads, half writes.
+    A,
+    /// 95 % reads, 5 % writes.
+    B,
+    /// Reads only.
+    C,
+    /// Half reads, half reads that are followed by a write of the same record.
+    F,
+}
+
+impl Mix {
+    /// All.
+    pub const ALL: [Mix; 4] = [Mix::A, Mix::B, Mix::C, Mix::F];
+
+    /// Its name in files and YCSB's.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mix::A => "A",
+            Mix::B => "B",
+            Mix::C => "C",
+            Mix::F => "F",
+        }
+    }
+
+    /// Share of plain reads.
+    pub const fn reads(self) -> f64 {
+        match self {
+            Mix::A | Mix::F => 0.5,
+            Mix::B => 0.95,
+            Mix::C => 1.0,
+        }
+    }
+
+    /// Whether a write replaces what was read before.
+    pub const fn reads_before_writing(self) -> bool {
+        matches!(self, Mix::F)
+    }
+}
+
+impl FromStr for Mix {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Mix, String> {
+        let found = Mix::ALL.into_iter().find(|mix| mix.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no mix; there are A, B, C and F"))
+    }
 }
 
 /// Shape of a workload.
@@ -202,6 +266,8 @@ pub enum WorkloadKind {
     Incast,
     /// One sender and many receivers.
     Outcast,
+    /// A key-value store and its clients.
+    Store,
 }
 
 impl WorkloadKind {
@@ -210,6 +276,7 @@ impl WorkloadKind {
         match self {
             WorkloadKind::Incast => "incast",
             WorkloadKind::Outcast => "outcast",
+            WorkloadKind::Store => "store",
         }
     }
 }
@@ -218,7 +285,7 @@ impl Workload {
     /// The host whose link all of the traffic crosses, and the others.
     pub fn ends(&self) -> (&str, &[String]) {
         let (one, many) = match self.kind {
-            WorkloadKind::Incast => (&self.receivers, &self.senders),
+            WorkloadKind::Incast | WorkloadKind::Store => (&self.receivers, &self.senders),
             WorkloadKind::Outcast => (&self.senders, &self.receivers),
         };
         (one.first().map_or("", String::as_str), many)

@@ -29,6 +29,9 @@ pub fn html(results: &[Results]) -> String {
 }
 
 fn of_rack(results: &Results) -> String {
+    if results.setting.kind == WorkloadKind::Store {
+        return of_store(results);
+    }
     [
         head(results),
         section("Figures", "", &figures(results)),
@@ -42,7 +45,7 @@ fn of_rack(results: &Results) -> String {
                  logarithmic axis for all; the measured window is shaded.",
                 text::bytes(results.setting.mtu_frame_bytes),
                 match results.setting.kind {
-                    WorkloadKind::Incast => escape(&results.setting.one),
+                    WorkloadKind::Incast | WorkloadKind::Store => escape(&results.setting.one),
                     WorkloadKind::Outcast => "the receiver for which most waited".to_owned(),
                 }
             ),
@@ -57,7 +60,7 @@ fn of_rack(results: &Results) -> String {
                  which the program read it. After a pause of the program that stretch holds what waited in its \
                  socket as well, so a peak above the port’s rate follows a dip of the same size.",
                 match results.setting.kind {
-                    WorkloadKind::Incast => format!("{} received of each sender", escape(&results.setting.one)),
+                    WorkloadKind::Incast | WorkloadKind::Store => format!("{} received of each sender", escape(&results.setting.one)),
                     WorkloadKind::Outcast => format!("each host received of {}", escape(&results.setting.one)),
                 },
                 BUCKET_NS / 1_000_000
@@ -69,6 +72,61 @@ fn of_rack(results: &Results) -> String {
         section("Repeat it", "", &repeat(results)),
     ]
     .concat()
+}
+
+/// The report of a store.
+fn of_store(results: &Results) -> String {
+    let queue = format!(
+        "Full frames of {} waiting in the switch for {}, the maximum of each few milliseconds. The same logarithmic axis for \
+         all; the measured window is shaded.",
+        text::bytes(results.setting.mtu_frame_bytes),
+        escape(&results.setting.one)
+    );
+    [
+        head(results),
+        section("Figures", "", &figures(results)),
+        mixes_section(results),
+        each_scheme(results, "Depth of the server’s queue", &queue, "", plots::queue),
+        section("Promises", "", &promises(results)),
+        section("Repeat it", "", &repeat(results)),
+    ]
+    .concat()
+}
+
+fn store_head(results: &Results, kept: usize, all: usize, class: &str) -> String {
+    let setting = &results.setting;
+    let (one, many) = (escape(&setting.one), escape(&setting.many.join(", ")));
+    let rate = text::rate(setting.port_rate_bps as f64);
+    format!(
+        "<header><h1>{}</h1><p class='verdict {class}'>{kept} of {all} promises kept</p>\
+         <p>{many} use a key-value store on {one}, each with one operation at a time, over links of {rate}. Under schemes with EDM \
+         the values live in {one}’s memory, where the clients read and write them; under the others a server on {one} answers \
+         over TCP. Measured for {} s under each scheme, all mixes together.</p></header>\n",
+        escape(&results.rack),
+        results.duration_s,
+    )
+}
+
+/// Latency of the store's operations by mix.
+fn mixes_section(results: &Results) -> String {
+    let Some(store) = results.schemes.iter().find_map(|scheme| scheme.store.as_ref()) else {
+        return String::new();
+    };
+    let mut out = format!("{}<div class='plots two'>", scheme_legend(results));
+    for mix in &store.mixes {
+        let plot = plots::latency(results, &format!("operations of mix {}", mix.mix), |scheme| {
+            scheme.mix_of(&mix.mix).map(|figures| figures.cdf.as_slice())
+        });
+        put(
+            &mut out,
+            format_args!("<figure><figcaption>Mix {}</figcaption>{plot}</figure>", escape(&mix.mix)),
+        );
+    }
+    out.push_str("</div>");
+    let lead = "From the start of an operation until its client knows the result: a value whose checksum is right, or that its \
+                write is there. YCSB’s mixes: A half reads, half writes; B 95 % reads; C reads; F half reads, half reads \
+                followed by a write of the same record.";
+    section("Latency of operations", lead, &out)
 }
 
 fn section(title: &str, lead: &str, content: &str) -> String {
@@ -84,6 +142,7 @@ fn head(results: &Results) -> String {
     let (one, many, load) = (escape(&setting.one), setting.many.len(), setting.load_percent);
     let rate = text::rate(setting.port_rate_bps as f64);
     let traffic = match setting.kind {
+        WorkloadKind::Store => return store_head(results, kept, all, class),
         WorkloadKind::Incast => format!("{many} hosts send {load} % of what {one}’s {rate} port takes"),
         WorkloadKind::Outcast => format!("{one} sends {many} hosts {load} % of what its {rate} port takes"),
     };
@@ -183,20 +242,16 @@ fn latency_section(results: &Results) -> String {
     if sizes.is_empty() {
         return String::new();
     }
-    let mut legend = String::from("<p class=legend>");
-    for scheme in &results.schemes {
-        let name = escape(&scheme.name);
-        put(&mut legend, format_args!("<span><i class='key scheme-{name}'></i>{name}</span>"));
-    }
-    legend.push_str("</p>");
-    let mut out = format!("{legend}<div class='plots two'>");
+    let mut out = format!("{}<div class='plots two'>", scheme_legend(results));
     for size in sizes {
         put(
             &mut out,
             format_args!(
                 "<figure><figcaption>{} values</figcaption>{}</figure>",
                 text::bytes(u64::from(size)),
-                plots::latency(results, size)
+                plots::latency(results, &format!("{size}-byte requests answered"), |scheme| scheme
+                    .rpc_of(size)
+                    .map(|value| value.cdf.as_slice()))
             ),
         );
     }
@@ -229,6 +284,16 @@ fn each_scheme(
     }
     out.push_str("</div>");
     section(title, lead, &out)
+}
+
+fn scheme_legend(results: &Results) -> String {
+    let mut legend = String::from("<p class=legend>");
+    for scheme in &results.schemes {
+        let name = escape(&scheme.name);
+        put(&mut legend, format_args!("<span><i class='key scheme-{name}'></i>{name}</span>"));
+    }
+    legend.push_str("</p>");
+    legend
 }
 
 fn host_legend(results: &Results) -> String {
@@ -289,7 +354,7 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tests::good_results;
+    use crate::results::tests::{good_results, good_store};
 
     fn judged() -> Results {
         let mut results = good_results();
@@ -331,6 +396,20 @@ mod tests {
         results.setting.many[0] = "\"'><b>".to_owned();
         let html = html(&[results]);
         assert!(!html.contains("<img") && !html.contains("<b>"));
+    }
+
+    #[test]
+    fn a_store_has_a_distribution_for_each_mix() {
+        let mut results = good_store();
+        results.promises = crate::promises::judge(&results);
+        let page = html(&[results.clone()]);
+        assert_eq!(page.matches("<svg").count(), 2 + 2, "two mixes; the queue under two schemes");
+        assert!(page.contains("Mix A") && page.contains("Mix C") && page.contains("9 of 9 promises kept"));
+        assert!(page.contains("h2, h3, h4, h5 use a key-value store on h1") && !page.contains("NaN"));
+        for scheme in &mut results.schemes {
+            scheme.store = None;
+        }
+        assert!(!html(&[results]).contains("NaN"));
     }
 
     #[test]

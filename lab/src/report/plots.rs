@@ -5,29 +5,25 @@ use crate::promises;
 use crate::results::{Results, SchemeResult};
 use crate::stats::thin_by_max;
 use crate::workload::BUCKET_NS;
+use p4rack_codegen::rack::WorkloadKind;
 
 const WIDE: (f64, f64) = (520.0, 280.0);
 const NARROW: (f64, f64) = (360.0, 240.0);
 /// Maximum points of a line, more than its width in pixels.
 const POINTS: usize = 700;
 
-/// Share of requests answered within a latency, one line per scheme.
-pub fn latency(results: &Results, value_bytes: u32) -> String {
-    let curves: Vec<(&str, &[(f64, f64)])> = results
-        .schemes
-        .iter()
-        .filter_map(|scheme| Some((scheme.name.as_str(), scheme.rpc_of(value_bytes)?.cdf.as_slice())))
-        .collect();
+/// Points of a latency's distribution: µs, share at or below.
+type Curve = [(f64, f64)];
+
+/// Share of what was done within a latency, one line per scheme that has a curve.
+pub fn latency(results: &Results, what: &str, curve: impl Fn(&SchemeResult) -> Option<&Curve>) -> String {
+    let curves: Vec<(&str, &Curve)> =
+        results.schemes.iter().filter_map(|scheme| Some((scheme.name.as_str(), curve(scheme)?))).collect();
     let latencies = || curves.iter().flat_map(|(_, points)| points.iter().map(|&(us, _)| us));
     let (low, high) = (latencies().fold(f64::MAX, f64::min), latencies().fold(1.0, f64::max));
     let x = Axis::log(low.min(high), high * 1.05);
-    let mut plot = Plot::new(
-        WIDE,
-        x,
-        Axis::linear(0.0, 1.0),
-        &format!("Share of {value_bytes}-byte requests answered, by latency"),
-    );
-    plot.axes("latency (log)", "share of requests", latency_tick, |share| format!("{:.0} %", share * 100.0));
+    let mut plot = Plot::new(WIDE, x, Axis::linear(0.0, 1.0), &format!("Share of {what}, by latency"));
+    plot.axes("latency (log)", "share", latency_tick, |share| format!("{:.0} %", share * 100.0));
     for (name, points) in &curves {
         let mut line = vec![(points.first().map_or(low, |p| p.0), 0.0)];
         line.extend_from_slice(points);
@@ -63,7 +59,9 @@ pub fn queue(results: &Results, scheme: &SchemeResult) -> String {
         .collect();
     window(&mut plot, scheme);
     plot.line(&format!("thin scheme-{}", scheme.name), &points, false);
-    plot.level(promises::QUEUE_P999_FRAMES as f64, "16 frames");
+    if results.setting.kind != WorkloadKind::Store {
+        plot.level(promises::QUEUE_P999_FRAMES as f64, "16 frames");
+    }
     moments(&mut plot, scheme);
     plot.axes("seconds", "frames (log)", |s| format!("{s:.0}"), |frames| format!("{frames:.0}"));
     plot.finish()

@@ -2,6 +2,7 @@
 //! value of that size. Closed loop, one connection per size.
 
 use super::Span;
+use crate::stats::{cdf, histogram};
 use crate::sys;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -22,8 +23,6 @@ const CONNECTIONS_MAX: usize = 64;
 const CONNECT_FOR: Duration = Duration::from_secs(10);
 /// Time limit of an attempt, shorter than TCP's own first retries together.
 const CONNECT_ATTEMPT: Duration = Duration::from_secs(2);
-/// Points of a latency curve.
-const CDF_POINTS: usize = 400;
 
 /// Serves until a signal ends the process.
 pub fn serve(bind: SocketAddr) -> io::Result<()> {
@@ -125,7 +124,7 @@ fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<(Va
 
     // The connection and the neighbours' addresses are known before the measurement.
     stream.write_all(&request)?;
-    if !read_value(&mut stream, &mut value, sys::monotonic_ns() + CONNECT_FOR.as_nanos() as u64)? {
+    if !read_until(&mut stream, &mut value, sys::monotonic_ns() + CONNECT_FOR.as_nanos() as u64)? {
         return Err(io::Error::new(ErrorKind::TimedOut, "the server accepted but did not answer"));
     }
 
@@ -139,7 +138,7 @@ fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<(Va
         }
         let counts = asked_ns < when.window.end_ns();
         stream.write_all(&request)?;
-        if !read_value(&mut stream, &mut value, end_ns)? {
+        if !read_until(&mut stream, &mut value, end_ns)? {
             if counts {
                 latencies.unfinished(sys::monotonic_ns() - asked_ns, when.window.duration_ns);
             }
@@ -153,7 +152,7 @@ fn one_connection(to: SocketAddr, size: u32, when: ClientSpan) -> io::Result<(Va
     Ok((latencies.report(size), sys::congestion_control(&stream)))
 }
 
-fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     let give_up_ns = sys::monotonic_ns() + CONNECT_FOR.as_nanos() as u64;
     loop {
         match TcpStream::connect_timeout(&to, CONNECT_ATTEMPT) {
@@ -166,7 +165,7 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Fills `value`. Returns false if the time is over first.
-fn read_value(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Result<bool> {
+pub(crate) fn read_until(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Result<bool> {
     let mut filled = 0;
     while filled < value.len() {
         let left_ns = until_ns.saturating_sub(sys::monotonic_ns());
@@ -184,11 +183,6 @@ fn read_value(stream: &mut TcpStream, value: &mut [u8], until_ns: u64) -> io::Re
         }
     }
     Ok(true)
-}
-
-/// Latencies in nanoseconds, to three digits.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).expect("the bounds are constants and fit")
 }
 
 /// Latencies of one connection.
@@ -222,24 +216,8 @@ impl Latencies {
             p50_us: quantile_us(0.5),
             p99_us: quantile_us(0.99),
             p999_us: quantile_us(0.999),
-            cdf: self.cdf(),
+            cdf: cdf(&self.histogram),
         }
-    }
-
-    /// The distribution, thinned in the middle and complete in the tail.
-    fn cdf(&self) -> Vec<(f64, f64)> {
-        let total = self.histogram.len() as f64;
-        let mut seen = 0;
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        for step in self.histogram.iter_recorded() {
-            seen += step.count_since_last_iteration();
-            let share = seen as f64 / total;
-            let far = points.last().is_none_or(|&(_, last)| share - last >= 1.0 / CDF_POINTS as f64);
-            if far || (share > 0.99 && points.len() < 2 * CDF_POINTS) || seen == self.histogram.len() {
-                points.push((step.value_iterated_to() as f64 / 1e3, share));
-            }
-        }
-        points
     }
 }
 
@@ -259,7 +237,6 @@ mod tests {
         assert!((report.p999_us - 999.0).abs() < 2.0, "{report:?}");
         assert_eq!(report.cdf.last().unwrap().1, 1.0);
         assert!(report.cdf.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 < w[1].1));
-        assert!(report.cdf.len() <= 2 * CDF_POINTS + 1);
     }
 
     #[test]

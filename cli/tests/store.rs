@@ -1,0 +1,129 @@
+//! A key-value store in EDM memory and over TCP, on real packets; and that what is wrong with one is seen.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{KeptRack, can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
+use p4rack_netdev::clock;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const SCHEME: &str = "edm-timed-dst";
+const RECORDS: u64 = 1_000;
+/// A record of the example: a head of 24 bytes and a value of 960.
+const RECORD_BYTES: u64 = 984;
+
+#[test]
+fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let (json, html) = (folder.path().join("results.json"), folder.path().join("report.html"));
+    let output = p4rack()
+        .args(["up", "--duration", "2", "--scheme", "l2", "--scheme", SCHEME])
+        .arg(repo("examples/edm-kv.toml"))
+        .arg(format!("--json={}", json.display()))
+        .arg(format!("--html={}", html.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(results["setting"]["kind"], "store");
+    let schemes = results["schemes"].as_array().unwrap();
+    assert_eq!(schemes.iter().map(|scheme| &scheme["name"]).collect::<Vec<_>>(), ["l2", SCHEME]);
+    for scheme in schemes {
+        let (store, drops) = (&scheme["store"], &scheme["fabric_drops"]);
+        assert_eq!((&store["lost"], &store["wrong"], drops), (&0.into(), &0.into(), &0.into()), "{store}");
+        let mixes = store["mixes"].as_array().unwrap();
+        assert_eq!(mixes.iter().map(|mix| &mix["mix"]).collect::<Vec<_>>(), ["A", "B", "C", "F"]);
+        for figures in mixes.iter().chain([store]) {
+            let number = |key: &str| figures[key].as_f64().unwrap();
+            assert!(number("ops_per_s") > 50.0, "{figures}");
+            let quantiles = ["p50_us", "p99_us", "p999_us"].map(number);
+            assert!(quantiles[0] > 1.0 && quantiles.is_sorted(), "{figures}");
+        }
+    }
+    let table = stdout(&output);
+    assert!(table.contains("A: operations a second") && table.contains("wrong answers"), "{table}");
+    let page = fs::read_to_string(&html).unwrap();
+    // A latency plot for each mix, a queue for each scheme.
+    assert_eq!(page.matches("<svg").count(), 4 + 2);
+    assert!(page.matches(&format!("scheme-{SCHEME}")).count() >= 4, "a curve in each");
+    assert!(page.contains("Mix F") && !page.contains("NaN"));
+}
+
+/// A memory node that is ended when dropped.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A client works while somebody changes the records behind everybody's back: it must notice.
+#[test]
+fn a_client_sees_that_records_are_corrupted() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = KeptRack::up(&repo("examples/edm-kv.toml"), SCHEME);
+    let (folder, path) = (tempfile::tempdir().unwrap(), repo("examples/edm-kv.toml").display().to_string());
+    let (region, said) = (folder.path().join("region"), folder.path().join("said"));
+    let own = env!("CARGO_BIN_EXE_p4rack");
+    let words = |words: &[&str], host: &str| {
+        let options = [&path, "--name", host, "--scheme", SCHEME].map(str::to_owned);
+        let words = words.iter().map(|word| (*word).to_owned());
+        std::iter::once(own.to_owned()).chain(words).chain(options).collect::<Vec<_>>()
+    };
+    let on = |host: &str, line: Vec<String>| -> Command {
+        rack.exec(host, &line.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let mut line = words(&["memory", "serve"], "h1");
+    line.extend(["--file".to_owned(), region.display().to_string()]);
+    line.extend(["--bytes".to_owned(), (RECORDS * RECORD_BYTES).to_string()]);
+    let _serving = Serving(on("h1", line).stdout(File::create(&said).unwrap()).spawn().unwrap());
+    assert!(wait_until(Duration::from_secs(20), || fs::read_to_string(&said).unwrap().starts_with("ready")));
+
+    let succeeds = |line: Vec<String>| {
+        let output = on("h2", line).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let contents = || -> Value {
+        serde_json::from_str(&succeeds(words(&["workload", "store-contents"], "h2"))).unwrap()
+    };
+    succeeds(words(&["workload", "store-load"], "h2"));
+    assert_eq!(contents(), serde_json::json!({ "versions": RECORDS, "lost": 0, "wrong": 0 }));
+
+    let run = || {
+        let mut line = words(&["workload", "store-client"], "h2");
+        line.extend(["--start-ns".to_owned(), clock::now().0.to_string()]);
+        line.extend(["--duration-ns".to_owned(), 1_200_000_000u64.to_string()]);
+        on("h2", line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let of = |child: Child, key: &str| {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report = stdout(&output).lines().last().unwrap().to_owned();
+        let report: Value = serde_json::from_str(&report).unwrap();
+        report["mixes"].as_array().unwrap().iter().map(|mix| mix[key].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(of(run(), "wrong"), 0);
+    let client = run();
+    std::thread::sleep(Duration::from_millis(400));
+    let file = File::options().write(true).open(&region).unwrap();
+    for record in 0..RECORDS {
+        // A byte of the value.
+        file.write_all_at(b"!", record * RECORD_BYTES + 100).unwrap();
+    }
+    assert!(of(client, "wrong") > 0, "nobody noticed");
+    assert!(contents()["wrong"].as_u64().unwrap() > 0);
+}

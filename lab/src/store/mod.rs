@@ -1,0 +1,33 @@
+//! A key-value store and its clients: YCSB's mixes over TCP, or in EDM memory, on the same rack.
+
+pub mod client;
+pub mod edm;
+pub mod run;
+pub mod slot;
+pub mod tcp;
+
+use slot::Slot;
+
+/// As expected version: whichever is there.
+pub const ANY: u64 = u64::MAX;
+
+/// Why an operation of a store failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It was not answered in time.
+    Lost,
+    /// What came back is not what anybody wrote.
+    Wrong,
+    /// The store can't be reached any more, in words.
+    Ended(String),
+}
+
+/// A store as its clients see it. Keys count from 0.
+pub trait Store {
+    /// The current value.
+    fn get(&mut self, key: u32, until_ns: u64) -> Result<Slot, Failure>;
+
+    /// Writes a value in place of the expected version, or of [`ANY`]. Returns the new version once the value is there, or `None`
+    /// if another version was there.
+    fn put(&mut self, key: u32, expected: u64, value: &[u8], until_ns: u64) -> Result<Option<u64>, Failure>;
+}
