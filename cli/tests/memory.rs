@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{KeptRack, can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
+use common::{KeptRack, can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout, wait_until};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::path::Path;
@@ -174,6 +174,49 @@ fn end(serving: &mut Serving) {
     let told =
         std::process::Command::new("kill").args(["-TERM", &serving.0.id().to_string()]).status().unwrap();
     assert!(told.success() && serving.0.wait().unwrap().success());
+}
+
+/// The example in C, compiled and run on a host.
+#[test]
+fn a_c_program_uses_the_memory_of_another_host() {
+    if !can_make_namespaces() || !have("cc", "gcc") {
+        return;
+    }
+    let rack = Rack::up();
+    let size = REGION_BYTES.to_string();
+    let _serving = rack.serve(&["--bytes", &size, "--key", "9"]);
+    let program = rack.folder.path().join("remote-memory").display().to_string();
+    // The test's own folder has the library that was built with it.
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
+    let compiled = std::process::Command::new("cc")
+        .arg(repo("examples/remote-memory.c"))
+        .arg("-I")
+        .arg(repo("include"))
+        .args(["-L", &libraries, "-lp4rack_memory", "-o", &program])
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+    let path = format!("LD_LIBRARY_PATH={libraries}");
+    let run = |host: &str, key: &str| {
+        rack.rack.exec(host, &["env", &path, &program, &rack.path, host, "h1", key]).output().unwrap()
+    };
+    let said = |visitor: u32, sum: u32| {
+        format!(
+            "read back: written from C\nvisitor {visitor}\nthe lock was free\nsum of the counters {sum}\n\
+             with another key: the region has another key\n"
+        )
+    };
+    for (host, visitor, sum) in [("h2", 1, 28), ("h3", 2, 56)] {
+        let output = run(host, "9");
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(stdout(&output), said(visitor, sum));
+    }
+    let bytes = fs::read(rack.file()).unwrap();
+    assert!(bytes[256..].starts_with(b"written from C\0"), "it is in the file");
+    assert_eq!(bytes[..16], [0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0], "two visitors, no lock");
+    let output = run("h2", "8");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("read: the region has another key"), "{}", stderr(&output));
 }
 
 #[test]

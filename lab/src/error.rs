@@ -12,6 +12,9 @@ pub enum LabError {
     /// The description is valid but describes nothing that can be run.
     #[error("{0}")]
     Unfit(String),
+    /// The rack has no such memory.
+    #[error(transparent)]
+    NoMemory(#[from] p4rack_memory::NoMemory),
     /// A namespace, a link or a setting failed.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),

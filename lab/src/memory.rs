@@ -263,7 +263,7 @@ pub fn bench(
     sys::catch_interrupts();
     let progress = Progress::new(quiet);
     let rack = rack_under(rack, scheme)?;
-    let with_memory = edm::memory_hosts(&rack)?;
+    let with_memory = p4rack_memory::edm(&rack)?.memory.as_slice();
     let server = with_memory.first().cloned().unwrap_or_default();
     let other = rack.hosts.iter().find(|host| !with_memory.contains(&host.name));
     let client = other.ok_or_else(|| LabError::Unfit(format!("all hosts of {} have memory", rack.name)))?;

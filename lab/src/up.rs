@@ -1,6 +1,5 @@
 //! `p4rack up`: builds a rack from its description, runs its workload under each scheme, and reports.
 
-use crate::edm;
 use crate::error::LabError;
 use crate::measure::{self, Plan, WARM_UP_NS};
 use crate::network::Network;
@@ -135,7 +134,7 @@ fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
     let schemes = if asked.is_empty() { listed() } else { asked.to_vec() };
     for &scheme in &schemes {
         let runs = rack_under(rack, scheme)?;
-        if let Some(workload) = rack.workload.as_ref().filter(|_| edm::runs(&runs))
+        if let Some(workload) = rack.workload.as_ref().filter(|_| p4rack_memory::runs(&runs))
             && let Some(store) = &workload.store
         {
             store::run::check(&runs, store, workload.ends().0)?;

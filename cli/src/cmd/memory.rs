@@ -6,7 +6,6 @@ use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_hosts::memory::{Client, Error, Remote, Server, ServerConfig};
-use p4rack_lab::edm;
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
 use p4rack_lab::text;
 use p4rack_netdev::Pages;
@@ -232,14 +231,14 @@ impl Here {
     }
 
     fn host<'a>(&self, rack: &'a Rack) -> Result<&'a Host, String> {
-        edm::node(rack, &self.name).map_err(in_words).map(|number| &rack.hosts[usize::from(number)])
+        p4rack_memory::node(rack, &self.name).map_err(in_words).map(|number| &rack.hosts[usize::from(number)])
     }
 }
 
 fn serve(args: ServeArgs) -> Result<(), String> {
     let rack = args.here.rack()?;
     let host = args.here.host(&rack)?;
-    let (port, node) = edm::server(&rack, host, &args.here.interface).map_err(in_words)?;
+    let (port, node) = p4rack_memory::server(&rack, host, &args.here.interface).map_err(in_words)?;
     if let Some(path) = args.stats.as_deref().filter(|path| *path != Path::new("-")) {
         OutputFile::open("--stats", path)?;
     }
@@ -274,9 +273,10 @@ fn serve(args: ServeArgs) -> Result<(), String> {
 /// A client on this host and the memory that the options name.
 fn client(there: &There) -> Result<(Client, Remote, usize), String> {
     let rack = there.here.rack()?;
-    let node = edm::memory_node(&rack, &there.at).map_err(in_words)?;
-    let config = edm::client(&rack, there.here.host(&rack)?, &there.here.interface).map_err(in_words)?;
-    let most = edm::message_bytes_max(&rack).map_err(in_words)?;
+    let node = p4rack_memory::memory_node(&rack, &there.at).map_err(in_words)?;
+    let config =
+        p4rack_memory::client(&rack, there.here.host(&rack)?, &there.here.interface).map_err(in_words)?;
+    let most = p4rack_memory::edm(&rack).map_err(in_words)?.message_bytes_max;
     let client = Client::open(config).map_err(in_words)?;
     Ok((client, Remote { node, key: there.key }, most as usize))
 }

@@ -48,8 +48,9 @@ pub enum Task {
 
 /// Checks that the rack's store can be in the memory of its server under a scheme with EDM.
 pub fn check(rack: &Rack, store: &StoreParameters, server: &str) -> Result<(), LabError> {
-    edm::memory_node(rack, server)?;
-    let (slot, chunk) = (slot_bytes(store.value_bytes as usize), edm::chunk_bytes(rack)? as usize);
+    p4rack_memory::memory_node(rack, server)?;
+    let (slot, chunk) =
+        (slot_bytes(store.value_bytes as usize), p4rack_memory::edm(rack)?.chunk_bytes as usize);
     if slot > chunk {
         let fits = chunk.saturating_sub(slot - store.value_bytes as usize);
         return Err(LabError::Unfit(format!(
@@ -169,7 +170,7 @@ impl Live {
 
 /// Starts what serves the records under the scheme: a memory node, or a TCP server.
 fn start_server(running: &Running<'_>, store: &StoreParameters, server: &str) -> Result<Process, LabError> {
-    if edm::runs(running.rack) {
+    if p4rack_memory::runs(running.rack) {
         let bytes = u64::from(store.records) * slot_bytes(store.value_bytes as usize) as u64;
         let args = edm::serve_args(running, server, bytes);
         return Process::start(&format!("the memory node on {server}"), running.namespace(server)?, args);
@@ -258,7 +259,7 @@ fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
 pub fn serve(path: &Path) -> Result<(), LabError> {
     let (rack, store) = described(path)?;
     let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
-    let host = &rack.hosts[usize::from(edm::node(&rack, server)?)];
+    let host = &rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)];
     let at = (host.ip, STORE_PORT).into();
     tcp::serve(at, store.records, store.value_bytes as usize).map_err(LabError::system("serving the store"))
 }
@@ -275,15 +276,15 @@ pub fn use_store(
     let (rack, store) = described(path)?;
     let rack = rack.on(arch).under(scheme).map_err(|error| LabError::Unfit(error.to_string()))?;
     let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
-    let (own, value_bytes) = (edm::node(&rack, name)?, store.value_bytes as usize);
+    let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
     let config = ClientConfig { mixes: store.mixes, records: store.records, value_bytes, seed };
-    if edm::runs(&rack) {
-        let remote = Remote { node: edm::memory_node(&rack, server)?, key: edm::REGION_KEY };
-        let node = edm::client(&rack, &rack.hosts[usize::from(own)], HOST_INTERFACE)?;
+    if p4rack_memory::runs(&rack) {
+        let remote = Remote { node: p4rack_memory::memory_node(&rack, server)?, key: edm::REGION_KEY };
+        let node = p4rack_memory::client(&rack, &rack.hosts[usize::from(own)], HOST_INTERFACE)?;
         let opened = Client::open(node).map_err(|error| LabError::Unfit(error.to_string()))?;
         return operate(EdmStore::new(opened, remote, value_bytes, own + 1, config.records), &config, task);
     }
-    let at = (rack.hosts[usize::from(edm::node(&rack, server)?)].ip, STORE_PORT).into();
+    let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
     let connected =
         TcpStore::connect(at, value_bytes).map_err(LabError::system("connecting to the store"))?;
     operate(connected, &config, task)

@@ -1,0 +1,92 @@
+//! Remote memory for programs, as a rack's description gives it: which hosts have memory, and how the nodes of EDM on them are
+//! configured. [`c`] has the same for C; `include/p4rack_memory.h` declares it.
+
+pub mod c;
+
+use p4rack_codegen::Rack;
+use p4rack_codegen::rack::Host;
+use p4rack_codegen::scheme::edm::Edm;
+use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_hosts::memory::{ClientConfig, PortConfig};
+use p4rack_wire::Nanos;
+
+/// Timeout of a node where the switch remembers demands for less than half of it: processes of one machine wake late.
+const TIMEOUT_MIN: Nanos = Nanos::from_millis(50);
+
+/// Why a rack has no such memory. The message says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoMemory(String);
+
+/// Whether EDM runs on this rack.
+pub fn runs(rack: &Rack) -> bool {
+    rack.protocol::<Edm>().is_some()
+}
+
+/// The rack's EDM. Error: it has none.
+pub fn edm(rack: &Rack) -> Result<&Edm, NoMemory> {
+    rack.protocol::<Edm>().ok_or_else(|| {
+        let what = "has no EDM under this scheme: add an [edm] table, or choose a scheme with EDM";
+        NoMemory(format!("rack {}: {what}", rack.name))
+    })
+}
+
+/// Number of a host as a node: its position in the rack.
+pub fn node(rack: &Rack, name: &str) -> Result<u16, NoMemory> {
+    let position = rack.hosts.iter().position(|host| host.name == name);
+    position.and_then(|position| u16::try_from(position).ok()).ok_or_else(|| {
+        let names: Vec<_> = rack.hosts.iter().map(|host| host.name.as_str()).collect();
+        NoMemory(format!("no host is called `{name}`; there are {}", names.join(", ")))
+    })
+}
+
+/// Number of a host that has memory. Error: it has none.
+pub fn memory_node(rack: &Rack, name: &str) -> Result<u16, NoMemory> {
+    let number = node(rack, name)?;
+    let with_memory = &edm(rack)?.memory;
+    if !with_memory.iter().any(|host| host == name) {
+        return Err(NoMemory(format!("{name} is no memory node: edm.memory has {}", with_memory.join(", "))));
+    }
+    Ok(number)
+}
+
+fn port(rack: &Rack, host: &Host, interface: &str) -> Result<PortConfig, NoMemory> {
+    Ok(PortConfig {
+        interface: interface.to_owned(),
+        ether_type: edm(rack)?.ether_type,
+        rate_bps: host.rate_bps,
+        nodes: rack.hosts.iter().map(|host| host.mac).collect(),
+        own: node(rack, &host.name)?,
+    })
+}
+
+/// Configuration of a compute node on a host.
+pub fn client(rack: &Rack, host: &Host, interface: &str) -> Result<ClientConfig, NoMemory> {
+    let edm = edm(rack)?;
+    // The switch must have forgotten a demand before the node repeats it.
+    let timeout = TIMEOUT_MIN.max(Nanos(edm.expiry(rack).0.saturating_mul(2)));
+    let node = compute::Config {
+        active_per_pair: edm.demands.try_into().unwrap_or(compute::ACTIVE_MAX),
+        chunk_bytes: edm.chunk_bytes,
+        window: edm.window,
+        wait_unit: Nanos(rack.switch.time_unit_ns),
+        message_bytes_max: edm.message_bytes_max,
+        timeout,
+        ..compute::Config::default()
+    };
+    Ok(ClientConfig { port: port(rack, host, interface)?, node })
+}
+
+/// Link and configuration of a memory node on a host. Error: the host has no memory.
+pub fn server(rack: &Rack, host: &Host, interface: &str) -> Result<(PortConfig, memory::Config), NoMemory> {
+    memory_node(rack, &host.name)?;
+    let edm = edm(rack)?;
+    let node = memory::Config {
+        chunk_bytes: edm.chunk_bytes.try_into().unwrap_or(u16::MAX),
+        window: edm.window,
+        wait_unit: Nanos(rack.switch.time_unit_ns),
+        message_bytes_max: edm.message_bytes_max,
+        ..memory::Config::default()
+    };
+    Ok((port(rack, host, interface)?, node))
+}

@@ -1,0 +1,105 @@
+//! The C header: it says what the library has, and its example compiles. `cli/tests/memory.rs` runs that.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+use p4rack_memory::c::{CallerOperation, Status};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::mem::{offset_of, size_of};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn repo(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(path)
+}
+
+/// Whether there is a C compiler; says so when not, past the harness, which hides what a passing test prints.
+fn have_cc() -> bool {
+    let found = Command::new("cc").arg("--version").output().is_ok();
+    if !found {
+        let _ = writeln!(std::io::stderr(), "skipped: needs cc, get it by: sudo apt-get install gcc");
+    }
+    found
+}
+
+fn compile(source: &Path, output: &Path, libraries: &[&str]) {
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+        .arg("-I")
+        .arg(repo("include"))
+        .arg(source)
+        .arg("-o")
+        .arg(output)
+        .args(libraries)
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+}
+
+/// What C programs see of sizes, places and numbers is what the library uses.
+#[test]
+fn the_header_says_what_the_library_has() {
+    if !have_cc() {
+        return;
+    }
+    let mut wanted = vec![("sizeof(p4rack_memory_operation)".to_owned(), size_of::<CallerOperation>())];
+    macro_rules! places {
+        ($($field:ident),*) => { $(wanted.push((
+            format!("offsetof(p4rack_memory_operation, {})", stringify!($field)),
+            offset_of!(CallerOperation, $field),
+        ));)* };
+    }
+    places!(address, operand, expected, old, bytes, length, key, node, kind, status);
+    wanted.push(("sizeof(p4rack_memory_status)".to_owned(), size_of::<Status>()));
+    for (name, status) in [
+        ("OK", Status::Ok),
+        ("UNKNOWN", Status::Unknown),
+        ("OUT_OF_BOUNDS", Status::OutOfBounds),
+        ("WRONG_KEY", Status::WrongKey),
+        ("NOT_PERMITTED", Status::NotPermitted),
+        ("BAD_LENGTH", Status::BadLength),
+        ("BAD_OPERATION", Status::BadOperation),
+        ("BUSY", Status::Busy),
+        ("FULL", Status::Full),
+        ("NO_SUCH_NODE", Status::NoSuchNode),
+        ("LINK", Status::Link),
+        ("BAD_ARGUMENT", Status::BadArgument),
+    ] {
+        wanted.push((format!("P4RACK_MEMORY_{name}"), status as usize));
+    }
+    let mut source = String::from("#include <p4rack_memory.h>\n");
+    for (what, number) in &wanted {
+        writeln!(source, "_Static_assert({what} == {number}, \"the library has {number}\");").unwrap();
+    }
+    source += "int main(void) { return 0; }\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sizes.c");
+    std::fs::write(&path, source).unwrap();
+    compile(&path, &folder.path().join("sizes"), &[]);
+}
+
+/// The example compiles without warnings, finds the library and says what it needs.
+#[test]
+fn the_example_compiles_and_links() {
+    if !have_cc() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("remote-memory");
+    // The test's own folder has the library that was built with it.
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
+    compile(&repo("examples/remote-memory.c"), &program, &["-L", &libraries, "-lp4rack_memory"]);
+    let run = |args: &[&str]| {
+        let output = Command::new(&program).args(args).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(run(&[]).0, Some(2));
+    let rack = repo("examples/edm-kv.toml").display().to_string();
+    for (args, expected) in [
+        (["/nonexistent.toml", "h2", "h1"], "/nonexistent.toml"),
+        ([&rack, "h9", "h1"], "no host is called `h9`"),
+    ] {
+        let (code, said) = run(&args);
+        assert!(code == Some(1) && said.contains(expected), "{said}");
+    }
+}
