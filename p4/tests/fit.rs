@@ -189,6 +189,28 @@ fn conditions_that_no_gateway_computes_are_refused() {
     );
 }
 
+#[test]
+fn the_larger_of_two_values_is_an_operation_and_no_condition() {
+    let action = "action larger() { meta.x = max(hdr.data.a, hdr.data.b); }";
+    for (locals, apply) in [(action, "larger();"), ("", "hdr.data.c = min(hdr.data.a, hdr.data.b);")] {
+        let report = fit(locals, apply);
+        assert!(report.fits(), "{locals} {apply}: {}", report.text());
+    }
+    // As p4c's backend says of both.
+    refused("gateway", "", "if (max(hdr.data.a, hdr.data.b) == 5) { hdr.data.c = 1; }", "if (max(");
+    refused(
+        "one-operation",
+        "",
+        "hdr.data.c = min(hdr.data.a, hdr.data.b) + hdr.data.d;",
+        "hdr.data.c = min(",
+    );
+    let two = "action two() { meta.x = max(hdr.data.a, hdr.data.b); hdr.data.c = meta.x - hdr.data.d; }";
+    refused("one-operation", two, "two();", "action two");
+    assert!(fit(&register("bit<32>", "v = max(v, hdr.data.b); r = v;"), ONCE).fits());
+    let chosen = "action choose() { meta.x = hdr.data.a > hdr.data.b ? hdr.data.c : hdr.data.d; }";
+    refused("condition-in-action", chosen, "choose();", "action choose");
+}
+
 /// A register of this element with one body.
 fn register(element: &str, body: &str) -> String {
     format!(

@@ -19,8 +19,26 @@ pub(super) fn steps(expr: &Expr) -> u32 {
         Expr::Unary { op, expr, .. } => steps(expr) + u32::from(*op == UnOp::Neg),
         Expr::Cast { expr, .. } | Expr::Slice { expr, .. } => steps(expr),
         Expr::Concat { left, right, .. } => steps(left).max(steps(right)),
-        Expr::Ternary { then, otherwise, .. } => steps(then).max(steps(otherwise)),
+        Expr::Ternary { then, otherwise, .. } => {
+            steps(then).max(steps(otherwise)) + u32::from(is_extreme(expr))
+        }
         _ => 0,
+    }
+}
+
+/// Whether it is the smaller or the larger one of two values, which is one operation and no condition.
+pub(super) fn is_extreme(expr: &Expr) -> bool {
+    let Expr::Ternary { cond, then, otherwise, .. } = expr else { return false };
+    matches!(&**cond, Expr::Binary { op: BinOp::Lt | BinOp::Gt, left, right, .. }
+        if is_same(left, then) && is_same(right, otherwise))
+}
+
+/// Whether both are the same variable or the same constant.
+fn is_same(a: &Expr, b: &Expr) -> bool {
+    match (a, b) {
+        (Expr::Var(a), Expr::Var(b)) => a == b,
+        (Expr::Const { value: a, .. }, Expr::Const { value: b, .. }) => a == b,
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Statements as operations: what each reads and writes, and which of the chip's units it takes.
 
 use super::access::{self, Bits, Copies};
-use super::expr::{each, steps};
+use super::expr::{each, is_extreme, steps};
 use super::rules::{Findings, Rule};
 use super::stateful;
 use super::view::{self, View};
@@ -322,7 +322,9 @@ impl<'p> Reader<'p> {
                     }
                     let mut conds = Vec::new();
                     each(value, &mut |part| {
-                        if let Expr::Ternary { cond, .. } = part {
+                        if let Expr::Ternary { cond, .. } = part
+                            && !is_extreme(part)
+                        {
                             conds.push((**cond).clone());
                         }
                     });
