@@ -416,6 +416,25 @@ fn largest(field: &Field) -> u64 {
     u64::MAX >> 64u32.saturating_sub(bits_of(field)).min(63)
 }
 
+/// What member and group 0 are in P4Runtime, where 0 means all.
+const NUMBER_0: u32 = u32::MAX;
+
+/// The number of a member or group in P4Runtime.
+fn to_number(name: &str, id: u32) -> Translated<u32> {
+    match id {
+        0 => Ok(NUMBER_0),
+        NUMBER_0 => {
+            invalid(format!("table `{name}`: members and groups are numbered up to {}", NUMBER_0 - 1))
+        }
+        id => Ok(id),
+    }
+}
+
+/// The reverse of [`to_number`].
+fn from_number(number: u32) -> u32 {
+    if number == NUMBER_0 { 0 } else { number }
+}
+
 /// A data field with a number, or with the largest one that it holds.
 fn number_field(field: &Field, number: u64) -> DataField {
     let number = number.min(largest(field));

@@ -1,7 +1,7 @@
 //! Members and groups of action profiles and selectors.
 
 use super::tables::{ActionPlan, actions, from_action, to_action};
-use super::{Translated, field_id, index, index_id, index_key, invalid, name_of};
+use super::{Translated, field_id, from_number, index, index_id, index_key, invalid, name_of, to_number};
 use crate::schema::{Schema, Table};
 use p4rack_p4rt::bfrt_proto::data_field::{self, BoolArray, IntArray};
 use p4rack_p4rt::bfrt_proto::{DataField, TableData, TableEntry};
@@ -50,7 +50,7 @@ impl MemberPlan {
 
     pub(super) fn request(&self, entry: &TableEntry) -> Translated<ActionProfileMember> {
         let member_id = index(&self.name, self.key, entry)?;
-        let member_id = member_id.map_or(Ok(0), |id| numbered(&self.name, id))?;
+        let member_id = member_id.map_or(Ok(0), |id| to_number(&self.name, id))?;
         Ok(ActionProfileMember { action_profile_id: self.p4_id, member_id, action: None })
     }
 
@@ -72,15 +72,11 @@ impl MemberPlan {
         let of = format!("table `{}`", self.name);
         let data =
             member.action.as_ref().map(|action| from_action(&of, &self.actions, action)).transpose()?;
-        Ok(TableEntry { value: index_key(self.key, member.member_id), data, ..Default::default() })
-    }
-}
-
-/// P4Runtime has no member and no group 0: it means all.
-fn numbered(name: &str, id: u32) -> Translated<u32> {
-    match id {
-        0 => invalid(format!("table `{name}`: members and groups are numbered from 1 here")),
-        id => Ok(id),
+        Ok(TableEntry {
+            value: index_key(self.key, from_number(member.member_id)),
+            data,
+            ..Default::default()
+        })
     }
 }
 
@@ -112,7 +108,7 @@ impl GroupPlan {
 
     pub(super) fn request(&self, entry: &TableEntry) -> Translated<ActionProfileGroup> {
         let group_id = index(&self.name, self.key, entry)?;
-        let group_id = group_id.map_or(Ok(0), |id| numbered(&self.name, id))?;
+        let group_id = group_id.map_or(Ok(0), |id| to_number(&self.name, id))?;
         Ok(ActionProfileGroup { action_profile_id: self.p4_id, group_id, ..Default::default() })
     }
 
@@ -160,7 +156,7 @@ impl GroupPlan {
             if !status.is_none_or(|status| status[at]) {
                 continue;
             }
-            let member_id = numbered(&self.name, *member_id)?;
+            let member_id = to_number(&self.name, *member_id)?;
             let place = *places.entry(member_id).or_insert(group.members.len());
             match group.members.get_mut(place) {
                 Some(member) => member.weight += 1,
@@ -177,7 +173,8 @@ impl GroupPlan {
     pub(super) fn entry(&self, group: &ActionProfileGroup) -> Translated<TableEntry> {
         let weight =
             |member: &action_profile_group::Member| usize::try_from(member.weight).unwrap_or(0).min(MOST);
-        let each = |member| std::iter::repeat_n(member, weight(member)).map(|member| member.member_id);
+        let each =
+            |member| std::iter::repeat_n(member, weight(member)).map(|member| from_number(member.member_id));
         let val: Vec<u32> = group.members.iter().flat_map(each).collect();
         let status = data_field::Value::BoolArrVal(BoolArray { val: vec![true; val.len()] });
         let mut fields = vec![
@@ -189,6 +186,6 @@ impl GroupPlan {
             fields.push(DataField { field_id, value: Some(data_field::Value::Stream(size)) });
         }
         let data = Some(TableData { action_id: 0, fields });
-        Ok(TableEntry { value: index_key(self.key, group.group_id), data, ..Default::default() })
+        Ok(TableEntry { value: index_key(self.key, from_number(group.group_id)), data, ..Default::default() })
     }
 }

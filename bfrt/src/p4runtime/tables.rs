@@ -2,8 +2,8 @@
 
 use super::cells::{CounterPlan, MeterPlan};
 use super::{
-    PRIORITIES, Translated, id_of, invalid, name_of, no_handles, number, number_field, refuse, sent, taken,
-    u32_of,
+    PRIORITIES, Translated, from_number, id_of, invalid, name_of, no_handles, number, number_field, refuse,
+    sent, taken, to_number, u32_of,
 };
 use crate::schema::{Field, MatchType, Table};
 use crate::value::{Kind, length};
@@ -237,7 +237,8 @@ impl TablePlan {
                 let Some(data_field::Value::Stream(value)) = &field.value else {
                     return invalid(format!("{of}: field {id} holds a number"));
                 };
-                Ok(Some(TableAction { r#type: Some(kind(u32_of(&of, value)?)) }))
+                let number = to_number(&self.name, u32_of(&of, value)?)?;
+                Ok(Some(TableAction { r#type: Some(kind(number)) }))
             };
             if Some(id) == self.member || Some(id) == self.group {
                 if made.action.is_some() {
@@ -412,7 +413,7 @@ fn chosen(of: &str, field: Option<u32>, id: u32) -> Translated<TableData> {
     let Some(field_id) = field else {
         return invalid(format!("{of} has no such action"));
     };
-    let value = Some(data_field::Value::Stream(id.to_be_bytes().to_vec()));
+    let value = Some(data_field::Value::Stream(from_number(id).to_be_bytes().to_vec()));
     Ok(TableData { action_id: 0, fields: vec![DataField { field_id, value }] })
 }
 

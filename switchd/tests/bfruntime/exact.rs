@@ -85,6 +85,42 @@ async fn an_update_that_fails_leaves_nothing_done() {
 }
 
 #[tokio::test]
+async fn members_and_groups_are_numbered_from_0() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let build = |entry: Entry| entry.build(&schema).unwrap();
+    let member = |id: u128| {
+        let member = Entry::of("profile").exact("$ACTION_MEMBER_ID", id).action("send");
+        build(member.data("port", 2u16).data("queue", 3u16))
+    };
+    for id in [0, 1] {
+        client.one(Type::Insert, member(id)).await.unwrap();
+    }
+    let group = Entry::of("selector").exact("$SELECTOR_GROUP_ID", 0).data("$MAX_GROUP_SIZE", 4u32);
+    let group = group.data("$ACTION_MEMBER_ID", Value::Numbers(vec![0, 1]));
+    client
+        .one(Type::Insert, build(group.data("$ACTION_MEMBER_STATUS", Value::Bools(vec![true, true]))))
+        .await
+        .unwrap();
+    let to = |mac: u128, field: &str| {
+        build(Entry::of("balanced").exact("hdr.ethernet.dst", mac).data(field, 0u32))
+    };
+    client.one(Type::Insert, to(1, "$ACTION_MEMBER_ID")).await.unwrap();
+    client.one(Type::Insert, to(2, "$SELECTOR_GROUP_ID")).await.unwrap();
+    // As they were written, and one of them is not all.
+    let found = client.entries(&schema, "balanced").await;
+    let chosen = |at: usize, field: &str| found[at].get(field).and_then(Value::number);
+    assert_eq!((chosen(0, "$ACTION_MEMBER_ID"), chosen(1, "$SELECTOR_GROUP_ID")), (Some(0), Some(0)));
+    let keyed = entity::Entity::TableEntry(TableEntry { data: None, ..member(0) });
+    assert_eq!(client.read(vec![keyed]).await.unwrap().len(), 1);
+    let groups = client.entries(&schema, "selector").await;
+    assert_eq!(groups[0].get("$ACTION_MEMBER_ID"), Some(&Value::Numbers(vec![0, 1])));
+    let far = client.one(Type::Insert, member(u32::MAX.into())).await.unwrap_err();
+    assert_eq!(far.0, rpc::Code::InvalidArgument as i32, "{far:?}");
+}
+
+#[tokio::test]
 async fn settings_that_nothing_follows_are_refused() {
     let rig = Rig::start().await;
     let mut client = rig.bound().await;
