@@ -90,6 +90,9 @@ typedef bit<32> time_t;
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 24;
 
+// Times are even: what is to be one loses its lowest bit.
+const bit<32> TIME_EVEN = 0xFFFFFFFE;
+
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
 typedef bit<16> cell_t; // the number of a cell, and of a lane
@@ -256,7 +259,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         // The controller has no link, and its frames no graces.
         meta.op                = OP_NONE;
         meta.claims            = 0;
-        meta.now               = 0;
+        meta.now               = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.source            = 0;
         meta.destination       = 0;
         meta.cell              = 0;
@@ -728,11 +731,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.claim = meta.claim + meta.cell;
     }
 
-    // The half that holds the lane.
-    action find_holder() {
-        meta.claim[0:0] = meta.holder[1:1];
-    }
-
     // Differences, of which only the signs are looked at.
     action weigh_start() {
         meta.until_early = meta.early - meta.ahead;
@@ -765,12 +763,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-        meta.now          = ig_intr_md.ingress_mac_tstamp[31:1] ++ 1w0;
+        meta.now          = meta.now & TIME_EVEN;
         meta.source       = (bit<32>) ig_intr_md.ingress_port;
         if (hdr.pl2_control.isValid()) {
             meta.cell = (cell_t) hdr.pl2_control.cell;
         } else if (hdr.pl2_management.isValid()) {
             meta.cell = (cell_t) hdr.pl2_management.cell;
+            hdr.pl2_management.value = hdr.pl2_management.value & TIME_EVEN;
         } else {
             meta.cell = (cell_t) hdr.vlan.vid;
         }
@@ -801,7 +800,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     }
                 } else {
                     meta.destination = (bit<32>) hdr.pl2_management.index;
-                    hdr.pl2_management.value[0:0] = 0;
                     meta.written = meta.now;
                     if (hdr.pl2_management.kind == PL2_MGMT_WRITE) {
                         meta.written = meta.now + hdr.pl2_management.value;
@@ -979,7 +977,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 if (meta.op == OP_OCCUPIED) {
                     // Of the half that holds the lane.
-                    find_holder();
+                    if (meta.holder[1:1] == 1) {
+                        meta.claim = meta.claim | 1;
+                    } else {
+                        meta.claim = meta.claim & 0xFFFE;
+                    }
                 }
                 if (meta.op == OP_OCCUPIED || meta.op == OP_CLAIM) {
                     meta.ahead       = look_at_start.execute(meta.claim);
