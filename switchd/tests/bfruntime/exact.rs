@@ -85,6 +85,21 @@ async fn an_update_that_fails_leaves_nothing_done() {
 }
 
 #[tokio::test]
+async fn an_entry_is_read_with_its_own_action() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let sends = route(8).build(&schema).unwrap();
+    client.one(Type::Insert, sends.clone()).await.unwrap();
+    let key = Match::Lpm(vec![0xff; 6], 8);
+    let denies = Entry::of("routes").key("hdr.ethernet.dst", key).action("deny").build(&schema).unwrap();
+    let asked = |entry: TableEntry| vec![entity::Entity::TableEntry(entry)];
+    assert_eq!(client.read(asked(sends)).await.unwrap().len(), 1);
+    let other = client.read(asked(denies)).await.unwrap_err();
+    assert_eq!(errors(&other)[0].0, rpc::Code::InvalidArgument as i32, "{other:?}");
+}
+
+#[tokio::test]
 async fn members_and_groups_are_numbered_from_0() {
     let rig = Rig::start().await;
     let mut client = rig.bound().await;
