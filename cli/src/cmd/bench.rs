@@ -44,6 +44,10 @@ enum Command {
     /// Starts an embedded switch without ports, or measures the one at --grpc-addr, whose state it clears.
     #[command(name = "p4runtime")]
     P4runtime(Box<super::bench_p4runtime::Args>),
+    /// Rate at which a BFRuntime server writes entries, from a client's point of view
+    ///
+    /// Starts an embedded switch without ports, or measures the one at --bfrt-addr, whose state it clears.
+    Bfrt(Box<super::bench_bfrt::Args>),
     /// Soak test: random writes, reads, reconnects and packets for a long time; checks memory growth and
     /// failures
     ///
@@ -86,6 +90,7 @@ pub fn run(args: Args) -> ExitCode {
             forward_all(io, seconds, rounds, beside_bmv2, json)
         }
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
+        Command::Bfrt(args) => return super::bench_bfrt::run(&args),
         Command::Soak(args) => return super::bench_soak::run(*args),
         Command::HostileClients(args) => return super::bench_hostile::run(&args),
         Command::Hostile(args) => return super::hostile::bench(args),

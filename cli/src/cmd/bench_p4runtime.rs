@@ -3,7 +3,7 @@
 use super::entity::Rows;
 use super::{bmv2, connect};
 use crate::output::OutputFile;
-use p4rack_ctrl::bench::{self, Figure, Plan};
+use p4rack_ctrl::bench::{self, Figure, Plan, Run};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
 use p4rack_p4rt::text;
@@ -133,7 +133,7 @@ fn say(as_json: bool, line: &str) {
     }
 }
 
-fn json_of(figures: &[Figure]) -> Value {
+pub(super) fn json_of(figures: &[Figure]) -> Value {
     let row = |figure: &Figure| {
         let Figure { name, value, unit, detail } = figure;
         json!({ "name": name, "value": value, "unit": unit, "detail": detail })
@@ -164,16 +164,23 @@ fn show(value: f64) -> String {
 
 /// Measures one server and prints each figure as it becomes available.
 fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
-    let mut done = |figure: &Figure| {
-        if !quiet {
-            let Figure { name, value, unit, detail } = figure;
-            println!("{name:<36}{:>12} {unit:<10}  ({detail})", show(*value));
-        }
-    };
-    // A single thread, so that none has to wake another.
+    let mut done = |figure: &Figure| tell(figure, quiet);
+    on_one_thread(bench::run(plan, &mut done))
+}
+
+/// Prints a figure, unless JSON is printed at the end.
+pub(super) fn tell(figure: &Figure, quiet: bool) {
+    if !quiet {
+        let Figure { name, value, unit, detail } = figure;
+        println!("{name:<36}{:>12} {unit:<10}  ({detail})", show(*value));
+    }
+}
+
+/// Runs a benchmark on a single thread, so that none has to wake another.
+pub(super) fn on_one_thread<T>(run: Run<'_, T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|error| format!("starting threads: {error}"))?;
-    runtime.block_on(bench::run(plan, &mut done)).map_err(|error| error.to_string())
+    runtime.block_on(run).map_err(|error| error.to_string())
 }
 
 fn config(args: &Args) -> Result<ForwardingPipelineConfig, String> {
@@ -200,11 +207,17 @@ pub(super) fn program() -> Result<ForwardingPipelineConfig, String> {
 
 /// Starts a switch without ports at a free address.
 pub(super) fn start() -> Result<(OwnSwitch, String), String> {
+    start_with(&[])
+}
+
+/// The same with further options.
+pub(super) fn start_with(options: &[&str]) -> Result<(OwnSwitch, String), String> {
     let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
     let addr = bmv2::free_addr()?;
     let program = std::env::current_exe().map_err(|error| fail("finding this program", error))?;
     let mut child = Command::new(program)
         .args(["switch", "run", "--no-p4", "--grpc-server-addr", &addr])
+        .args(options)
         // Warnings provoked by a measurement would hide its figures.
         .env("P4RACK_LOG", std::env::var("P4RACK_LOG").unwrap_or_else(|_| "error".into()))
         .stdin(Stdio::null())

@@ -2,6 +2,7 @@
 
 mod adapter;
 pub mod bench;
+mod bench_bfrt;
 mod bench_hostile;
 mod bench_p4runtime;
 pub mod bench_sim;

@@ -53,11 +53,10 @@ impl Load {
         let mut update = (*self.pattern).clone();
         if let Some(Entity { entity: Some(EntityKind::TableEntry(TableEntry { r#match, .. })) }) =
             &mut update.entity
-            && let [FieldMatch { field_match_type: Some(FieldMatchType::Exact(key)), .. }] = &mut r#match[..]
+            && let [FieldMatch { field_match_type: Some(FieldMatchType::Exact(exact)), .. }] =
+                &mut r#match[..]
         {
-            // Odd, so that different numbers give different keys of 48 bits.
-            let value = 1 + (number as u64).wrapping_mul(0x9e37_79b9_7f4b) % (1 << 48);
-            *key = field_match::Exact { value: value.to_be_bytes()[2..].to_vec() };
+            *exact = field_match::Exact { value: key(number) };
         }
         update
     }
@@ -87,22 +86,12 @@ impl Load {
         outstanding: usize,
         span: Duration,
     ) -> Result<Figure, CtrlError> {
-        let next = Arc::new(AtomicUsize::new(0));
-        let started = Instant::now();
-        let mut tasks = JoinSet::new();
-        for _ in 0..outstanding {
-            let (load, next, mut client) = (self.clone(), next.clone(), session.grpc.clone());
-            tasks.spawn(async move {
-                while started.elapsed() < span {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    client.write(load.batch(number, 1)).await.map_err(refused("writing an entry"))?;
-                }
-                Ok(())
-            });
-        }
-        all(tasks).await?;
-        let name = if outstanding == 1 { "unary, one after the other" } else { "unary, 64 outstanding" };
-        Ok(rate(name, next.load(Ordering::Relaxed), started.elapsed().as_secs_f64()))
+        let (load, grpc) = (self.clone(), session.grpc.clone());
+        let write = move |number| {
+            let (load, mut grpc) = (load.clone(), grpc.clone());
+            async move { grpc.write(load.batch(number, 1)).await.map(drop).map_err(refused("writing an entry")) }
+        };
+        unary(outstanding, span, write).await
     }
 
     /// Invalid writes of another client, as fast as they are rejected, while the primary writes sequentially.
@@ -172,25 +161,12 @@ impl Load {
 
     /// Batches that are built while others are in flight. Also returns how long it took.
     pub async fn built(&self, session: &Session, entries: usize) -> Result<(Figure, f64), CtrlError> {
-        let next = Arc::new(AtomicUsize::new(0));
-        let started = Instant::now();
-        let mut tasks = JoinSet::new();
-        for _ in 0..BATCHES_OUTSTANDING {
-            let (load, next, mut client) = (self.clone(), next.clone(), session.grpc.clone());
-            tasks.spawn(async move {
-                loop {
-                    let first = next.fetch_add(BATCH, Ordering::Relaxed);
-                    if first >= entries {
-                        return Ok(());
-                    }
-                    let batch = load.batch(first, BATCH.min(entries - first));
-                    client.write(batch).await.map_err(refused("writing entries"))?;
-                }
-            });
-        }
-        all(tasks).await?;
-        let seconds = started.elapsed().as_secs_f64();
-        Ok((rate("batch of 1000, built by the client", entries, seconds), seconds))
+        let (load, grpc) = (self.clone(), session.grpc.clone());
+        let write = move |first, count| {
+            let (load, mut grpc) = (load.clone(), grpc.clone());
+            async move { grpc.write(load.batch(first, count)).await.map(drop).map_err(refused("writing entries")) }
+        };
+        batches(entries, write).await
     }
 
     /// Reads all entries of the table.
@@ -206,6 +182,68 @@ impl Load {
         let detail = format!("{found} entries, {:.0}/s", found as f64 / seconds);
         Ok(Figure { name: "read of the table", value: seconds, unit: "s", detail })
     }
+}
+
+/// The key of entry `number`. Those of neighbouring numbers are far apart.
+pub(super) fn key(number: usize) -> Vec<u8> {
+    // Odd, so that different numbers give different keys of 48 bits.
+    let value = 1 + (number as u64).wrapping_mul(0x9e37_79b9_7f4b) % (1 << 48);
+    value.to_be_bytes()[2..].to_vec()
+}
+
+/// Writes entries one by one, by number, `outstanding` in flight.
+pub(super) async fn unary<F>(
+    outstanding: usize,
+    span: Duration,
+    write: impl Fn(usize) -> F + Clone + Send + 'static,
+) -> Result<Figure, CtrlError>
+where
+    F: Future<Output = Result<(), CtrlError>> + Send,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..outstanding {
+        let (write, next) = (write.clone(), next.clone());
+        tasks.spawn(async move {
+            while started.elapsed() < span {
+                write(next.fetch_add(1, Ordering::Relaxed)).await?;
+            }
+            Ok(())
+        });
+    }
+    all(tasks).await?;
+    let name = if outstanding == 1 { "unary, one after the other" } else { "unary, 64 outstanding" };
+    Ok(rate(name, next.load(Ordering::Relaxed), started.elapsed().as_secs_f64()))
+}
+
+/// Writes this many entries in batches, given by their first number and their count, some in flight. Also returns how
+/// many seconds it took.
+pub(super) async fn batches<F>(
+    entries: usize,
+    write: impl Fn(usize, usize) -> F + Clone + Send + 'static,
+) -> Result<(Figure, f64), CtrlError>
+where
+    F: Future<Output = Result<(), CtrlError>> + Send,
+{
+    let next = Arc::new(AtomicUsize::new(0));
+    let started = Instant::now();
+    let mut tasks = JoinSet::new();
+    for _ in 0..BATCHES_OUTSTANDING {
+        let (write, next) = (write.clone(), next.clone());
+        tasks.spawn(async move {
+            loop {
+                let first = next.fetch_add(BATCH, Ordering::Relaxed);
+                if first >= entries {
+                    return Ok(());
+                }
+                write(first, BATCH.min(entries - first)).await?;
+            }
+        });
+    }
+    all(tasks).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    Ok((rate("batch of 1000, built by the client", entries, seconds), seconds))
 }
 
 fn rate(name: &'static str, entries: usize, seconds: f64) -> Figure {

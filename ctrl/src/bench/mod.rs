@@ -1,5 +1,6 @@
 //! Benchmarks of a switch's P4Runtime server, from a client's point of view.
 
+pub mod bfrt;
 pub mod hostile;
 mod load;
 pub mod soak;

@@ -398,6 +398,11 @@ impl Link {
         Ok(failures)
     }
 
+    /// What a caller needs to write by itself: the client, an empty request, and the names.
+    pub(crate) fn writer(&self) -> Result<(BfRuntimeClient<Channel>, WriteRequest, &Schema), CtrlError> {
+        Ok((self.grpc.clone(), self.request(Vec::new())?, &self.bound()?.schema))
+    }
+
     fn request(&self, updates: Vec<bfrt::Update>) -> Result<WriteRequest, CtrlError> {
         Ok(WriteRequest {
             target: Some(EVERYWHERE),
