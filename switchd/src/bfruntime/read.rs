@@ -170,6 +170,7 @@ impl Answering<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let with_key;
+        let is_by_handle = matches!(entry.value, Some(table_entry::Value::HandleId(_)));
         let entry = match &entry.value {
             Some(table_entry::Value::HandleId(handle)) => {
                 let found = loaded.settings.with_key(entry, *handle).and_then(|(entry, pipe)| {
@@ -253,7 +254,7 @@ impl Answering<'_> {
                 return Ok(refuse(Code::NotFound, "there is no such entry"));
             }
             let found = found.into_iter().take(1).collect();
-            return self.give_found(target, entry, found).await;
+            return self.give_found(target, entry, false, found).await;
         }
         if loaded.pipes > 1 && target.pipe().is_none() && loaded.translation.is_register(entry.table_id) {
             return self.of_each_pipe(target, entry, wanted).await;
@@ -272,17 +273,19 @@ impl Answering<'_> {
             (reading, found) = self.part(target, reading).await?;
             let found: Vec<v1::Entity> = found.into_iter().flat_map(Found::messages).collect();
             count += found.len();
-            if let Err(error) = self.give_found(target, entry, found).await? {
+            if let Err(error) = self.give_found(target, entry, is_by_handle, found).await? {
                 return Ok(Err(error));
             }
         }
     }
 
-    /// Answers with what was found, with the fields that P4Runtime does not have.
+    /// Answers with what was found, with the fields that P4Runtime does not have. Clients don't expect that an entry that
+    /// is asked for by its handle is the default entry.
     async fn give_found(
         &mut self,
         target: Target,
         asked: &TableEntry,
+        is_by_handle: bool,
         found: Vec<v1::Entity>,
     ) -> Result<Checked<()>, Status> {
         let (loaded, table_id) = (self.loaded.clone(), asked.table_id);
@@ -323,6 +326,7 @@ impl Answering<'_> {
             {
                 return Ok(invalid("the entry has another action than the one that is asked for"));
             }
+            shown.is_default_entry &= !is_by_handle;
             let own = extras.next().unwrap_or_default();
             if let Some(data) = &mut shown.data {
                 data.fields.extend(own);

@@ -63,6 +63,9 @@ async fn an_entry_is_read_by_its_handle() {
     let found = client.read(vec![by_handle(handle)]).await.unwrap();
     let Some(entity::Entity::TableEntry(found)) = &found[0].entity else { panic!("{found:?}") };
     assert_eq!((&found.value, &found.entry_tgt), (&entry.value, &None));
+    let default = client.read(vec![by_handle(1)]).await.unwrap();
+    let Some(entity::Entity::TableEntry(default)) = &default[0].entity else { panic!("{default:?}") };
+    assert!(default.value.is_none() && default.data.is_some() && !default.is_default_entry, "{default:?}");
     let unknown = client.read(vec![by_handle(handle + 1)]).await.unwrap_err();
     assert_eq!(errors(&unknown)[0].0, rpc::Code::NotFound as i32);
 }
