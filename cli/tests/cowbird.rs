@@ -157,3 +157,36 @@ fn what_makes_no_sense_is_refused_by_its_name() {
     let open = { open }.output().unwrap();
     assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));
 }
+
+#[test]
+fn a_hash_table_is_looked_up_in_each_way() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let words = [
+        "cowbird",
+        "hash",
+        "--seconds",
+        "0.1",
+        "--records",
+        "2000",
+        "--bytes",
+        "8",
+        "--bytes",
+        "512",
+        "--json",
+    ];
+    let output = p4rack().args(words).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let schemes: Vec<&str> = all.iter().map(|one| one["scheme"].as_str().unwrap()).collect();
+    assert_eq!(schemes, [["local", "cowbird_spot", "rdma_async", "rdma_sync"]; 2].concat());
+    for one in &all {
+        assert!(
+            one["probes"].as_u64().unwrap() > 100 && one["thread_cpu_ns"].as_f64().unwrap() > 0.0,
+            "{one}"
+        );
+        assert_eq!(one["engine_cpu_ns"].is_number(), one["scheme"] == "cowbird_spot");
+    }
+}

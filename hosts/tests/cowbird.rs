@@ -4,28 +4,27 @@
 
 use p4rack_cowbird::Layout;
 use p4rack_fabric::cowbird::{self, Corruption, State};
-use p4rack_fabric::roce::{Config, Regions};
+use p4rack_fabric::roce::Config;
 use p4rack_hosts::Handle;
+use p4rack_hosts::cowbird::node::ThreadClient;
+use p4rack_hosts::cowbird::rack::{HOSTS, Rack, RackError};
 use p4rack_hosts::cowbird::verify::{self, Plan};
-use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState, Service, Spot, SpotConfig, serve};
-use p4rack_hosts::roce::pool::{self, PoolConfig};
-use p4rack_hosts::roce::setup::{Server, Station, numbers};
+use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState, Spot};
+use p4rack_hosts::roce::setup::{Reserved, numbers};
 use p4rack_hosts::roce::star::{FRAMES, Star};
-use p4rack_hosts::roce::{Loss, Port};
+use p4rack_hosts::roce::{Loss, SetupError};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::cowbird::v1::cowbird_client::CowbirdClient;
 use p4rack_p4rt::p4rack::cowbird::v1::{ServeRequest, Set};
 use p4rack_p4rt::p4rack::roce::v1::End;
 use p4rack_wire::Nanos;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tonic::Code;
 
-const POOL: &str = "192.168.9.1:9561";
-const ENGINE: &str = "192.168.9.2:9562";
 const LAYOUT: Layout = Layout { entries: 64, request_bytes: 4_096, response_bytes: 4_096 };
 const REGION_BYTES: u64 = 4_096;
 
@@ -37,86 +36,46 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-fn server(addr: &str) -> Server {
-    Server { addr: addr.to_owned(), tls: None }
-}
-
-/// A pool at host 0 until `over`.
-fn run_pool(star: &Star, ready: &mpsc::Sender<()>, over: &AtomicBool) {
-    star.host(0).enter().unwrap();
-    let mut port = Port::open(FRAMES, config(), Regions::default(), Loss::default()).unwrap();
-    let station = Station { mac: port.mac(), ip: Star::ip(0) };
-    let reserve_bytes_max = 4 * REGION_BYTES;
-    let service = pool::Service::new(
-        port.handle(),
-        PoolConfig { station, adapter: config(), offers: Vec::new(), reserve_bytes_max },
-    );
-    let runtime = runtime();
-    let listener = runtime.block_on(pool::bind(POOL.parse().unwrap())).unwrap();
-    runtime.spawn(async move { pool::serve(listener, service, None).await });
-    ready.send(()).unwrap();
-    while !over.load(Ordering::Relaxed) {
-        port.turn(Some(clock::now() + Nanos::from_millis(5))).unwrap();
-    }
-    runtime.shutdown_timeout(Duration::from_millis(100));
-}
-
-/// An engine at host 1 until `over`.
-fn run_engine(star: &Star, ready: &mpsc::Sender<Handle<Spot>>, over: &AtomicBool) {
-    star.host(1).enter().unwrap();
+/// Runs `test` beside a pool and an engine.
+fn beside_engine(test: impl FnOnce(&Rack, &Handle<Spot>)) {
     let engine = cowbird::Config {
         probe_min: Nanos::from_micros(50),
         probe_max: Nanos::from_millis(1),
         ..cowbird::Config::default()
     };
-    let mut spot = Spot::open(FRAMES, config(), engine, Loss::default()).unwrap();
-    let station = Station { mac: spot.mac(), ip: Star::ip(1) };
-    let service = Service::new(spot.handle(), SpotConfig { station, adapter: config(), pool: server(POOL) });
-    let runtime = runtime();
-    let listener = runtime.block_on(pool::bind(ENGINE.parse().unwrap())).unwrap();
-    runtime.spawn(async move { serve(listener, service, None).await });
-    ready.send(spot.handle()).unwrap();
-    while !over.load(Ordering::Relaxed) {
-        spot.turn(Some(clock::now() + Nanos::from_millis(5))).unwrap();
-    }
-    runtime.shutdown_timeout(Duration::from_millis(100));
-}
-
-/// Runs `test` beside a pool and an engine.
-fn beside_engine(test: impl FnOnce(&Star, &Handle<Spot>) + Send) {
-    let Ok(star) = Star::create(4) else {
-        // Past the harness, which hides what a passing test prints.
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
-        );
-        return;
-    };
-    let (over, (pool_ready, pool), (engine_ready, engine)) =
-        (AtomicBool::new(false), mpsc::channel(), mpsc::channel());
-    let star = &star;
-    std::thread::scope(|scope| {
-        scope.spawn(|| run_pool(star, &pool_ready, &over));
-        pool.recv_timeout(Duration::from_secs(10)).unwrap();
-        scope.spawn(|| run_engine(star, &engine_ready, &over));
-        let spot = engine.recv_timeout(Duration::from_secs(10)).unwrap();
-        // The others end even if the test panics.
-        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(star, &spot)));
-        over.store(true, Ordering::Relaxed);
-        if let Err(panic) = done {
-            std::panic::resume_unwind(panic);
+    match Rack::start(2, &config(), engine, 4 * REGION_BYTES) {
+        Ok(rack) => test(&rack, &rack.spot),
+        Err(RackError::Device(_)) => {
+            // Past the harness, which hides what a passing test prints.
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
+            );
         }
-    });
+        Err(error) => panic!("{error}"),
+    }
 }
 
-fn node_config(host: u8, threads: usize) -> NodeConfig {
+/// Starts a compute node.
+fn start(rack: &Rack, number: u8, threads: usize) -> (Node, Vec<ThreadClient>) {
+    let (ns, ip) = rack.compute_node(number);
+    ns.run(|| Node::start(node_config(ip, threads))).unwrap().unwrap()
+}
+
+/// Reserves memory of the pool.
+fn reserve(rack: &Rack, bytes: u64) -> Result<Reserved, SetupError> {
+    let (ns, _) = rack.compute_node(1);
+    ns.run(|| runtime().block_on(Rack::pool_server().reserve(vec![bytes]))).unwrap()
+}
+
+fn node_config(ip: Ipv4Addr, threads: usize) -> NodeConfig {
     NodeConfig {
         interface: FRAMES.to_owned(),
-        ip: Star::ip(host),
+        ip,
         adapter: config(),
         loss: Loss::default(),
-        pool: server(POOL),
-        engines: vec![server(ENGINE)],
+        pool: Rack::pool_server(),
+        engines: vec![Rack::engine_server()],
         layout: LAYOUT,
         threads,
         region_bytes: vec![REGION_BYTES; threads],
@@ -147,11 +106,9 @@ fn until(what: &str, condition: impl Fn() -> bool) {
 
 #[test]
 fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
-    beside_engine(|star, spot| {
-        let begin =
-            |host: u8, threads| star.host(host).run(|| Node::start(node_config(host, threads))).unwrap();
-        let (good, mut good_clients) = begin(2, 2).unwrap();
-        let (bad, mut bad_clients) = begin(3, 2).unwrap();
+    beside_engine(|rack, spot| {
+        let (good, mut good_clients) = start(rack, 0, 2);
+        let (bad, mut bad_clients) = start(rack, 1, 2);
         let run =
             |client: &mut _, region, half| verify::run(client, plan(region, half), &AtomicBool::new(false));
         run(&mut bad_clients[0], 0, 0).unwrap();
@@ -163,15 +120,12 @@ fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
             run(client, region as u16, 0).unwrap();
         }
         assert_eq!(states(spot).len(), 4);
-        assert_eq!((good.served(), good.state()), (1, NodeState::Served(ENGINE.to_owned())));
+        assert_eq!((good.served(), good.state()), (1, NodeState::Served(Rack::engine_server().addr)));
         // The pool has no room for a third; when the second has gone, it has.
-        let refused = star.host(3).run(|| runtime().block_on(server(POOL).reserve(vec![1]))).unwrap();
-        assert!(refused.unwrap_err().to_string().contains("0 bytes left"));
+        assert!(reserve(rack, 1).unwrap_err().to_string().contains("0 bytes left"));
         drop(bad);
         until("its sets are gone", || instances(spot) == 2);
-        let again =
-            || star.host(3).run(|| runtime().block_on(server(POOL).reserve(vec![2 * REGION_BYTES]))).unwrap();
-        until("its memory is free", || again().is_ok());
+        until("its memory is free", || reserve(rack, 2 * REGION_BYTES).is_ok());
         run(&mut good_clients[0], 0, 1).unwrap();
         drop(good);
         until("no set is left", || instances(spot) == 0);
@@ -182,10 +136,10 @@ fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
 
 #[test]
 fn a_compute_node_that_falls_silent_is_probed_no_more() {
-    beside_engine(|star, spot| {
-        let (node, _clients) = star.host(2).run(|| Node::start(node_config(2, 1))).unwrap().unwrap();
+    beside_engine(|rack, spot| {
+        let (node, _clients) = start(rack, 0, 1);
         // Its gRPC connection lives, its adapter is cut off.
-        let mut links = p4rack_netdev::Links::open_in(star.host(2)).unwrap();
+        let mut links = p4rack_netdev::Links::open_in(rack.compute_node(0).0).unwrap();
         links.delete(FRAMES).unwrap();
         until("its sets are gone", || instances(spot) == 0);
         until("it knows", || !matches!(node.state(), NodeState::Served(_)));
@@ -194,13 +148,13 @@ fn a_compute_node_that_falls_silent_is_probed_no_more() {
 
 #[test]
 fn calls_that_make_no_sense_are_refused_by_their_fields() {
-    beside_engine(|star, spot| {
+    beside_engine(|rack, spot| {
         let refused = |change: &dyn Fn(&mut ServeRequest)| {
             let (runtime, mut random) = (runtime(), numbers());
-            let reserved = runtime.block_on(server(POOL).reserve(vec![64])).unwrap();
+            let reserved = runtime.block_on(Rack::pool_server().reserve(vec![64])).unwrap();
             let end = End {
                 mac: vec![2, 0, 0, 0, 0, 9],
-                ip: Star::ip(2).octets().to_vec(),
+                ip: Star::ip(HOSTS).octets().to_vec(),
                 udp_port: 50_000,
                 qpn: 2 + random.next() as u32 % 1_000,
                 psn: 5,
@@ -216,7 +170,8 @@ fn calls_that_make_no_sense_are_refused_by_their_fields() {
             };
             change(&mut request);
             let status = runtime.block_on(async {
-                let mut client = CowbirdClient::connect(format!("http://{ENGINE}")).await.unwrap();
+                let engine = format!("http://{}", Rack::engine_server().addr);
+                let mut client = CowbirdClient::connect(engine).await.unwrap();
                 client.serve(request).await.map(|_| ()).err()
             });
             status.map(|status| (status.code(), status.message().to_owned()))
@@ -226,7 +181,8 @@ fn calls_that_make_no_sense_are_refused_by_their_fields() {
             assert!(found == code && message.contains(words), "{found:?}: {message}");
             until("nothing of it is left", || instances(spot) == 0);
         };
-        star.host(2)
+        rack.compute_node(0)
+            .0
             .run(|| {
                 says(&|request| request.end = None, Code::InvalidArgument, "end is missing");
                 says(&|request| request.reads_max = 3, Code::FailedPrecondition, "reads_max is 3 there");

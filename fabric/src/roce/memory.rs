@@ -196,6 +196,11 @@ impl Regions {
         self.regions.get(&key)
     }
 
+    /// Keys of all regions.
+    pub fn keys(&self) -> impl Iterator<Item = u32> {
+        self.regions.keys().copied()
+    }
+
     /// Its bytes, for their owner.
     pub fn bytes_mut(&mut self, key: u32) -> Option<&mut [u8]> {
         self.regions.get_mut(&key).map(|region| region.bytes.as_mut_slice())

@@ -10,7 +10,9 @@
 //! go on where one ended; a queue pair that attaches with a token takes the place of the one before, so nothing of a lost
 //! engine arrives late.
 
+pub mod hash;
 pub mod node;
+pub mod rack;
 mod service;
 pub mod spot;
 pub mod verify;

@@ -98,6 +98,7 @@ pub struct Node {
     runtime: Option<Runtime>,
     state: watch::Receiver<NodeState>,
     served: Arc<AtomicU64>,
+    adapter: Handle<Adapter<Area>>,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), PortError>>>,
 }
@@ -131,7 +132,14 @@ impl Node {
             std::thread::Builder::new().name("compute-node".into()).spawn(move || respond(port, &ending))?;
         let (told, state) = watch::channel(NodeState::Unserved("no engine was asked yet".into()));
         // From here on, what fails ends the thread.
-        let mut node = Node { runtime: None, state, served: served.clone(), over, thread: Some(thread) };
+        let mut node = Node {
+            runtime: None,
+            state,
+            served: served.clone(),
+            adapter: adapter.clone(),
+            over,
+            thread: Some(thread),
+        };
         let reserved = runtime.block_on(config.pool.reserve(config.region_bytes.clone()))?;
         let NodeConfig { adapter: config, engines, .. } = config;
         let mut keeper =
@@ -145,6 +153,12 @@ impl Node {
     /// How it is now.
     pub fn state(&self) -> NodeState {
         self.state.borrow().clone()
+    }
+
+    /// Processor time of its adapter's thread.
+    pub fn adapter_cpu(&self) -> Result<Nanos, Gone> {
+        let runtime = self.runtime.as_ref().ok_or(Gone)?;
+        runtime.block_on(self.adapter.call(|_| clock::thread_cpu()))
     }
 
     /// How often an engine began to serve it.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod engine;
+mod hash;
 mod verify;
 
 use std::process::ExitCode;
@@ -28,6 +29,10 @@ enum Command {
     /// Beside it, in the same run, a queue as RDMA verbs have it: lock, fences and doorbell, in ordinary memory.
     /// A real doorbell costs more.
     Bench(bench::Args),
+    /// Look up keys whose records are in remote memory: Cowbird beside RDMA and beside local memory
+    ///
+    /// The paper's hash-index probe on real packets, between namespaces of this machine: compute node, engine and pool.
+    Hash(hash::Args),
 }
 
 /// Runs the command.
@@ -39,6 +44,7 @@ pub fn run(args: Args) -> ExitCode {
             bench::run(&args);
             Ok(())
         }
+        Command::Hash(args) => hash::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,70 @@
+//! `p4rack cowbird hash`.
+
+use crate::cmd::adapter::text;
+use p4rack_hosts::cowbird::hash::{self, Probes, RECORD_BYTES_MAX, Scheme};
+use p4rack_netdev::netns;
+
+/// Records that are measured unless others are asked for: the paper's.
+const RECORDS: [u32; 4] = [8, 64, 256, 512];
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Bytes of a record, a multiple of 8; may be repeated [default: 8, 64, 256, 512]
+    #[arg(long, value_parser = record)]
+    bytes: Vec<u32>,
+    /// Records; one of 20 is in local memory
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(20..=10_000_000))]
+    records: u64,
+    /// Duration of each measurement
+    #[arg(long, default_value_t = 1.0, value_parser = crate::cmd::finite)]
+    seconds: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn record(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(bytes) if (8..=RECORD_BYTES_MAX).contains(&bytes) && bytes.is_multiple_of(8) => Ok(bytes),
+        _ => Err(format!("write a multiple of 8, up to {RECORD_BYTES_MAX}")),
+    }
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    netns::acquire().map_err(text)?;
+    let records = if args.bytes.is_empty() { &RECORDS } else { args.bytes.as_slice() };
+    let mut all = Vec::new();
+    for bytes in records {
+        for scheme in Scheme::ALL {
+            let probes = hash::run(scheme, args.records, *bytes, args.seconds)
+                .map_err(|error| format!("{}, {bytes} B: {error}", scheme.name()))?;
+            if !args.json {
+                show(&probes);
+            }
+            all.push(probes);
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON"));
+    }
+    Ok(())
+}
+
+fn show(probes: &Probes) {
+    print!(
+        "{:<17} {:>4} B  {:>9.0} probes/s  CPU a probe: thread {:>6.0} ns",
+        probes.scheme.name(),
+        probes.record_bytes,
+        probes.probes_per_s,
+        probes.thread_cpu_ns
+    );
+    let others =
+        [("adapter", probes.adapter_cpu_ns), ("engine", probes.engine_cpu_ns), ("pool", probes.pool_cpu_ns)];
+    for (name, ns) in others {
+        if let Some(ns) = ns {
+            print!(", {name} {ns:.0} ns");
+        }
+    }
+    println!();
+}
