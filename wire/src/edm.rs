@@ -20,8 +20,9 @@
 //! The low bits of an id are the message's **lane**: a pair has few, for writes and for requests each, and a lane has one
 //! message at a time.
 
-use crate::ParseError;
 use crate::dissector::{Dissector, Message as Frame, Then};
+use crate::ethernet::{Ethernet, Vlan, overhead};
+use crate::{EtherType, MacAddr, ParseError};
 
 /// Version of the formats in this module.
 pub const VERSION: u8 = 1;
@@ -83,6 +84,33 @@ impl Kind {
         let kind = Kind::ALL.iter().find(|(kind, _)| *kind as u8 == code);
         kind.map(|(kind, _)| *kind).ok_or(ParseError::Invalid { field: "kind", value: u64::from(code) })
     }
+}
+
+/// Writes a message as a frame over `out`: its tag has the priority of its kind. Padded, without FCS.
+pub fn emit_frame(dst: MacAddr, src: MacAddr, ether_type: EtherType, message: &[u8], out: &mut Vec<u8>) {
+    let is_data =
+        message.first().is_some_and(|first| matches!(Kind::of(*first), Ok(Kind::Wreq | Kind::Rres)));
+    let pcp = if is_data { PCP_DATA } else { PCP_CONTROL };
+    out.clear();
+    out.resize(Ethernet::BYTES + Vlan::BYTES, 0);
+    Ethernet { dst, src, ether_type: EtherType::VLAN }.emit(out);
+    Vlan { pcp, dei: false, vid: 0, ether_type }.emit(&mut out[Ethernet::BYTES..]);
+    out.extend_from_slice(message);
+    let length = out.len().max(overhead::MIN_FRAME as usize);
+    out.resize(length, 0);
+}
+
+/// The Ethernet header of a frame of this EtherType, and what follows the type, with a tag or without: a byte or more. `None`
+/// if it is another frame, or too short.
+pub fn parse_frame(frame: &[u8], ether_type: EtherType) -> Option<(Ethernet, &[u8])> {
+    let ethernet = Ethernet::parse(frame).ok()?;
+    let rest = &frame[Ethernet::BYTES..];
+    if ethernet.ether_type == ether_type {
+        return (!rest.is_empty()).then_some((ethernet, rest));
+    }
+    let tag = Vlan::parse(rest).ok().filter(|tag| tag.ether_type == ether_type);
+    let message = &rest[Vlan::BYTES.min(rest.len())..];
+    tag.filter(|_| ethernet.ether_type == EtherType::VLAN && !message.is_empty()).map(|_| (ethernet, message))
 }
 
 /// What an RMWREQ does with a word, as 64-bit big-endian number without sign: `Message.code`. The answer is the old word.

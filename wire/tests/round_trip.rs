@@ -223,3 +223,26 @@ fn times_on_the_wire() {
     assert_eq!(Nanos(5).saturating_sub(Nanos(7)), Nanos::ZERO);
     assert_eq!(Nanos::MAX.saturating_add(Nanos(1)), Nanos::MAX);
 }
+
+proptest! {
+    /// A message in a frame comes back, with its padding; no other EtherType is taken for it, nothing panics.
+    #[test]
+    fn messages_of_edm_go_into_frames_and_back(
+        message in prop::collection::vec(any::<u8>(), 1..200), cut in 0usize..220, ether_type in 0x600u16..
+    ) {
+        let (dst, src) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        let mut frame = vec![9; 7];
+        edm::emit_frame(dst, src, EtherType::EDM_DEFAULT, &message, &mut frame);
+        prop_assert!(frame.len() >= 60);
+        let (ethernet, back) = edm::parse_frame(&frame, EtherType::EDM_DEFAULT).unwrap();
+        prop_assert_eq!((ethernet.dst, ethernet.src), (dst, src));
+        prop_assert_eq!(&back[..message.len()], &message[..]);
+        prop_assert!(back[message.len()..].iter().all(|byte| *byte == 0));
+        let other = EtherType(ether_type);
+        prop_assume!(other != EtherType::EDM_DEFAULT && other != EtherType::VLAN);
+        prop_assert!(edm::parse_frame(&frame, other).is_none());
+        if let Some((_, back)) = edm::parse_frame(&frame[..cut.min(frame.len())], EtherType::EDM_DEFAULT) {
+            prop_assert!(!back.is_empty());
+        }
+    }
+}

@@ -10,6 +10,11 @@
 //! (destination 9, message id 8, size 16), here 5 bytes. A read request adds the 8 bytes of its address, and so does
 //! the first chunk of a write; a read's answer adds nothing.
 
+use p4rack_wire::edm::Message;
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+
+/// Bytes of a frame before its part of a message.
+const FRAME_HEADERS: u64 = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
 /// Bytes of a block's payload, where it is a data block.
 pub const BLOCK_BYTES: u64 = 8;
 /// Bytes of a control block, without its type.
@@ -56,14 +61,30 @@ pub enum Framing {
     Blocks,
     /// Only payload, in blocks, and two blocks per request, as in the authors' simulator.
     Payload,
+    /// Frames of Ethernet with p4rack's headers, in multiples of a block: what a P4 pipeline can read.
+    Ethernet,
 }
 
 impl Framing {
     /// Blocks of a message under this count.
     pub const fn blocks(self, content: Content) -> u64 {
         match (self, content) {
+            (Framing::Ethernet, Content::ReadRequest | Content::ModifyRequest(_)) => self.short_blocks(),
+            (Framing::Ethernet, Content::Write(bytes) | Content::Response(bytes)) => {
+                overhead::wire_bytes(FRAME_HEADERS + bytes as u64).div_ceil(BLOCK_BYTES)
+            }
             (Framing::Blocks, _) | (_, Content::ReadRequest | Content::ModifyRequest(_)) => content.blocks(),
             (_, Content::Write(bytes) | Content::Response(bytes)) => (bytes as u64).div_ceil(BLOCK_BYTES),
+        }
+    }
+}
+
+impl Framing {
+    /// Blocks of a notification or a grant.
+    pub const fn short_blocks(self) -> u64 {
+        match self {
+            Framing::Ethernet => overhead::wire_bytes(overhead::MIN_FRAME).div_ceil(BLOCK_BYTES),
+            Framing::Blocks | Framing::Payload => 1,
         }
     }
 }

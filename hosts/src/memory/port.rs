@@ -2,9 +2,8 @@
 
 use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::{Links, PacketSocket, packet};
-use p4rack_wire::edm::{Kind, PCP_CONTROL, PCP_DATA};
-use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
-use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate};
+use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate, edm};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -98,7 +97,7 @@ impl Port {
     pub fn receive(&mut self, mut message: impl FnMut(u16, &[u8], Nanos)) -> Result<(), PortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)], self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);
-        let read = self.socket.receive(|frame, at| match parse(frame, ether_type) {
+        let read = self.socket.receive(|frame, at| match edm::parse_frame(frame, ether_type) {
             None => stats.malformed += 1,
             Some((ethernet, _)) if ethernet.dst != own => stats.foreign += 1,
             Some((ethernet, bytes)) => {
@@ -137,20 +136,10 @@ impl Port {
     }
 
     fn send(&mut self, to: u16, message: &[u8], now: Nanos) {
-        let (Some(dst), Some(first)) = (self.config.nodes.get(usize::from(to)), message.first()) else {
-            return;
-        };
-        let data = matches!(Kind::of(*first), Ok(Kind::Wreq | Kind::Rres));
-        let pcp = if data { PCP_DATA } else { PCP_CONTROL };
+        let Some(dst) = self.config.nodes.get(usize::from(to)) else { return };
         let src = self.config.nodes[usize::from(self.config.own)];
-        self.frame.clear();
-        self.frame.resize(Ethernet::BYTES + Vlan::BYTES, 0);
-        Ethernet { dst: *dst, src, ether_type: EtherType::VLAN }.emit(&mut self.frame);
-        Vlan { pcp, dei: false, vid: 0, ether_type: self.config.ether_type }
-            .emit(&mut self.frame[Ethernet::BYTES..]);
-        self.frame.extend_from_slice(message);
-        let length = self.frame.len().max(overhead::MIN_FRAME as usize);
-        self.frame.resize(length, 0);
+        edm::emit_frame(*dst, src, self.config.ether_type, message, &mut self.frame);
+        let length = self.frame.len();
         let start = self.free_at.max(now.saturating_sub(CATCH_UP));
         self.free_at = start.saturating_add(self.rate.time(overhead::wire_bytes(length as u64)));
         self.socket.send(&mut self.frame);
@@ -166,15 +155,4 @@ impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// The Ethernet header, and what follows the EtherType, with a tag or without.
-fn parse(frame: &[u8], ether_type: EtherType) -> Option<(Ethernet, &[u8])> {
-    let ethernet = Ethernet::parse(frame).ok()?;
-    let rest = &frame[Ethernet::BYTES..];
-    if ethernet.ether_type == ether_type {
-        return Some((ethernet, rest));
-    }
-    let tag = Vlan::parse(rest).ok().filter(|tag| tag.ether_type == ether_type);
-    tag.filter(|_| ethernet.ether_type == EtherType::VLAN).map(|_| (ethernet, &rest[Vlan::BYTES..]))
 }

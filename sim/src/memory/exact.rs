@@ -114,6 +114,7 @@ impl<'a> Exact<'a> {
     pub fn new(params: &'a Params, messages: &'a [Message]) -> Result<Exact<'a>, &'static str> {
         let nodes = usize::from(params.scheduler.ports);
         let block_ps = block_ps(params.rate_bps);
+        let lane = Lane::new(params.scheduler.framing == Framing::Ethernet);
         Ok(Exact {
             scheduler: Scheduler::new(Config { block_ps, ..params.scheduler.clone() })?,
             params,
@@ -123,8 +124,8 @@ impl<'a> Exact<'a> {
             agenda: Agenda::default(),
             schedule_at_ps: u64::MAX,
             peers: vec![Peer::default(); nodes * nodes],
-            up: vec![Lane::default(); nodes],
-            down: vec![Lane::default(); nodes],
+            up: vec![lane.clone(); nodes],
+            down: vec![lane; nodes],
             batches: Vec::new(),
             batched: Vec::with_capacity(messages.len()),
             chunks: Vec::new(),
@@ -167,8 +168,7 @@ impl<'a> Exact<'a> {
             }
             Event::Ask(nth) => {
                 let batch = &self.batches[nth as usize];
-                let blocks =
-                    if batch.operation == Operation::Read { Content::ReadRequest.blocks() } else { 1 };
+                let blocks = self.short_blocks(batch.operation == Operation::Read);
                 let left_ps = self.up[usize::from(batch.compute)].short(now_ps, blocks, self.block_ps);
                 if batch.operation == Operation::Read {
                     self.shown.times[self.batched[batch.first as usize] as usize].asked_ps = Some(now_ps);
@@ -192,7 +192,7 @@ impl<'a> Exact<'a> {
             Event::Grant(nth) => {
                 let (chunk, batch) = self.chunk(nth);
                 let request = chunk.first && batch.operation == Operation::Read;
-                let blocks = if request { Content::ReadRequest.blocks() } else { 1 };
+                let blocks = self.short_blocks(request);
                 let left_ps = self.down[usize::from(source(&batch))].short(now_ps, blocks, self.block_ps);
                 let in_ps = if request { modules.request_in_ps } else { modules.grant_in_ps };
                 if request {
@@ -240,6 +240,12 @@ impl<'a> Exact<'a> {
             }
             Event::Received(nth) => self.received(nth, now_ps),
         }
+    }
+
+    /// Blocks of a request, or of a notification or grant.
+    fn short_blocks(&self, request: bool) -> u64 {
+        let framing = self.params.scheduler.framing;
+        if request { framing.blocks(Content::ReadRequest) } else { framing.short_blocks() }
     }
 
     fn chunk(&self, nth: u32) -> (Chunk, Batch) {

@@ -4,9 +4,11 @@ use super::exact::{Params, paper};
 use super::latency::Modules;
 use super::message::{Message, Operation};
 use super::packets::{Packets, Scheme};
+use super::pipeline;
 use super::workload::{BYTES_MAX, Generator, parse_trace};
 use crate::experiment::{Check, ExperimentError, SizeSpec, is_kind, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
+use p4rack_codegen::scheme::edm::{Edm, Mode};
 use p4rack_fabric::edm::blocks::Framing;
 use p4rack_fabric::edm::scheduler::{Config, Policy};
 use serde::{Deserialize, Serialize};
@@ -44,9 +46,8 @@ pub struct MemorySpec {
     /// Links' rate.
     #[serde(default = "rate")]
     pub rate: String,
-    /// What takes time beside sending.
-    #[serde(default)]
-    pub latency: Latencies,
+    /// What takes time beside sending; `pipeline` for generated programs, otherwise `testbed`.
+    pub latency: Option<Latencies>,
     /// Parameters of EDM's scheduler and hosts.
     #[serde(default)]
     pub edm: EdmSpec,
@@ -67,6 +68,10 @@ pub enum MemoryScheme {
     /// EDM's exact scheduler.
     #[default]
     Edm,
+    /// The generated program with clocks of destinations.
+    EdmTimedDst,
+    /// The generated program with clocks of sources and destinations.
+    EdmTimed,
     /// EDM as the authors' simulator models it.
     EdmPublished,
     /// Idealised receiver-driven.
@@ -88,6 +93,8 @@ impl MemoryScheme {
     pub const fn name(self) -> &'static str {
         match self {
             MemoryScheme::Edm => "edm",
+            MemoryScheme::EdmTimedDst => "edm-timed-dst",
+            MemoryScheme::EdmTimed => "edm-timed",
             MemoryScheme::EdmPublished => "edm-published",
             MemoryScheme::Ird => "ird",
             MemoryScheme::Dctcp => "dctcp",
@@ -107,10 +114,22 @@ impl MemoryScheme {
         }
     }
 
+    /// The mode of the generated program, if it is one.
+    const fn mode(self) -> Option<Mode> {
+        match self {
+            MemoryScheme::EdmTimedDst => Some(Mode::TimedDst),
+            MemoryScheme::EdmTimed => Some(Mode::Timed),
+            _ => None,
+        }
+    }
+
     /// The scheme of packets, if it is one.
     const fn of_packets(self) -> Option<Scheme> {
         Some(match self {
-            MemoryScheme::Edm | MemoryScheme::EdmPublished => return None,
+            MemoryScheme::Edm
+            | MemoryScheme::EdmTimedDst
+            | MemoryScheme::EdmTimed
+            | MemoryScheme::EdmPublished => return None,
             MemoryScheme::Ird => Scheme::Ird,
             MemoryScheme::Dctcp => Scheme::Dctcp,
             MemoryScheme::Pfabric => Scheme::Pfabric,
@@ -130,6 +149,8 @@ pub enum Latencies {
     Testbed,
     /// Hops of 10 ns, as in the published simulator.
     Cable,
+    /// EDM's hosts, and the links and the switch of Table 1's raw Ethernet.
+    Pipeline,
 }
 
 /// `[edm]`
@@ -150,6 +171,10 @@ pub struct EdmSpec {
     pub room_for_short: bool,
     /// What takes time on a link.
     pub framing: FramingSpec,
+    /// Chunks that a generated program grants at once.
+    pub window: u32,
+    /// What its grants take of a clock beyond their frames' time, in percent.
+    pub headroom_percent: u32,
     /// Writes that share a notification while they wait, up to so many bytes; 0: none.
     pub mega_bytes: u32,
     /// Messages that wait in a node for one other.
@@ -159,6 +184,7 @@ pub struct EdmSpec {
 impl Default for EdmSpec {
     fn default() -> EdmSpec {
         let (config, params) = (Config::new(2, 1), paper(2, 1));
+        let edm = Edm::new(Mode::TimedDst, Vec::new());
         EdmSpec {
             chunk: config.chunk_bytes,
             x: config.active_per_pair,
@@ -167,6 +193,8 @@ impl Default for EdmSpec {
             lookahead_ps: config.lookahead_ps,
             room_for_short: config.room_for_short,
             framing: FramingSpec::Payload,
+            window: edm.window,
+            headroom_percent: edm.headroom_percent,
             mega_bytes: params.mega_bytes,
             pending_max: params.pending_max,
         }
@@ -191,6 +219,8 @@ pub enum FramingSpec {
     Blocks,
     /// Payload alone.
     Payload,
+    /// Frames of Ethernet, as generated programs have them.
+    Ethernet,
 }
 
 /// `[packets]`: schemes other than EDM. Sizes are bytes.
@@ -325,6 +355,10 @@ impl MemoryExperiment {
                 "edm-published models 100 Gb/s and traces; write that rate and workload.trace",
             );
         }
+        if spec.scheme.mode().is_some() && spec.latency == Some(Latencies::Testbed) {
+            let what = "testbed: its switch knows blocks, and no frames; write \"pipeline\" or \"cable\"";
+            check.problem("", 0, "latency", what);
+        }
         let packets = &spec.packets;
         let buffer = packets.buffer.unwrap_or(u64::MAX);
         let endless = [MemoryScheme::PfcDcqcn, MemoryScheme::Ird, MemoryScheme::Fastpass];
@@ -416,6 +450,26 @@ impl MemoryExperiment {
         })
     }
 
+    /// Parameters of a generated program's run with so many nodes, if it is one.
+    pub(super) fn pipeline(&self, nodes: u16) -> Option<pipeline::Params> {
+        let (mode, edm) = (self.spec.scheme.mode()?, &self.spec.edm);
+        Some(pipeline::Params {
+            mode,
+            nodes,
+            rate_bps: self.rate_bps,
+            modules: if self.spec.latency == Some(Latencies::Cable) {
+                Modules::CABLE_ONLY
+            } else {
+                Modules::PIPELINE
+            },
+            chunk_bytes: edm.chunk,
+            window: edm.window,
+            demands: edm.x.into(),
+            headroom_percent: edm.headroom_percent,
+            pending_max: edm.pending_max,
+        })
+    }
+
     /// Whether messages come from a trace.
     pub fn is_trace(&self) -> bool {
         self.spec.workload.trace.is_some()
@@ -431,13 +485,18 @@ fn params(spec: &MemorySpec, rate_bps: u64) -> Params {
         cycle_ps: edm.cycle_ps,
         lookahead_ps: edm.lookahead_ps,
         room_for_short: edm.room_for_short,
-        framing: if edm.framing == FramingSpec::Payload { Framing::Payload } else { Framing::Blocks },
+        framing: match edm.framing {
+            FramingSpec::Payload => Framing::Payload,
+            FramingSpec::Blocks => Framing::Blocks,
+            FramingSpec::Ethernet => Framing::Ethernet,
+        },
         ..Config::new(spec.nodes, rate_bps)
     };
     Params {
-        modules: match spec.latency {
+        modules: match spec.latency.unwrap_or_default() {
             Latencies::Testbed => Modules::testbed(edm.cycle_ps),
             Latencies::Cable => Modules::CABLE_ONLY,
+            Latencies::Pipeline => Modules::PIPELINE,
         },
         scheduler,
         rate_bps,
@@ -510,6 +569,14 @@ fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Gener
 /// What a run of one operation without any other takes, by operation and bytes.
 #[derive(Debug, Default)]
 pub struct Isolated(BTreeMap<(Operation, u32), u64>);
+
+impl FromIterator<(Message, Option<u64>)> for Isolated {
+    fn from_iter<I: IntoIterator<Item = (Message, Option<u64>)>>(times: I) -> Isolated {
+        let known =
+            |(message, time): (Message, Option<u64>)| Some(((message.operation, message.bytes), time?));
+        Isolated(times.into_iter().filter_map(known).collect())
+    }
+}
 
 impl Isolated {
     /// Time of a message like this one when it is alone; `measure` finds it out once for each size, from node 0 to 1.

@@ -1,4 +1,5 @@
-//! One direction of a link: blocks of short messages go between the blocks of a chunk, chunks go one after another.
+//! One direction of a link: blocks of short messages go between the blocks of a chunk, or, where chunks are frames, between
+//! frames; chunks go one after another.
 
 use std::collections::VecDeque;
 
@@ -14,6 +15,8 @@ struct Waiting {
 /// One direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
+    /// Whether a chunk that has begun is not interrupted.
+    whole: bool,
     /// When the last block of all short messages so far has left.
     short_until_ps: u64,
     /// The chunk under way, and when its last block will have left.
@@ -27,13 +30,18 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// An idle lane whose chunks are frames, which nothing interrupts, if `whole`.
+    pub fn new(whole: bool) -> Lane {
+        Lane { whole, ..Lane::default() }
+    }
+
     /// Sends a message of a few blocks, which waits for nothing but the block under way and others of its kind. Returns when
     /// its last block has left.
     pub fn short(&mut self, now_ps: u64, blocks: u64, block_ps: u64) -> u64 {
         self.blocks += blocks;
         let mut start_ps = now_ps.max(self.short_until_ps);
         if let Some((_, tail_ps)) = &mut self.current {
-            if *tail_ps > start_ps {
+            if *tail_ps > start_ps && !self.whole {
                 // At the end of the block that is on the lane.
                 start_ps += (*tail_ps - start_ps) % block_ps.max(1);
                 *tail_ps += blocks * block_ps;
@@ -116,6 +124,15 @@ pub struct Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_interrupts_a_frame() {
+        let mut lane = Lane::new(true);
+        assert_eq!(lane.chunk(0, 7, 8, 0, 640), Some(5_120));
+        assert_eq!(lane.short(1_000, 11, 640), 5_120 + 7_040);
+        assert_eq!(lane.chunk(2_000, 8, 4, 0, 640), None);
+        assert_eq!(lane.done(5_120, 640), Done { left: Some(7), again_ps: Some(12_160 + 2_560) });
+    }
 
     #[test]
     fn a_short_message_waits_for_a_block_and_holds_up_the_chunk_by_its_own() {

@@ -62,6 +62,22 @@ impl Modules {
         }
     }
 
+    /// Hosts like the testbed's on Ethernet: the links and the pipeline of Table 1's raw Ethernet. Notifications pass the
+    /// pipeline, and come back as grants.
+    pub const PIPELINE: Modules = Modules {
+        request_ps: 2 * CYCLE_PS,
+        grant_in_ps: 2 * CYCLE_PS,
+        grant_queue_ps: 4 * CYCLE_PS,
+        data_out_ps: 3 * CYCLE_PS,
+        request_in_ps: 3 * CYCLE_PS,
+        data_in_ps: 3 * CYCLE_PS,
+        identify_ps: 0,
+        schedule_more_ps: 0,
+        grant_out_ps: STACKS[2].forward_ps,
+        forward_ps: STACKS[2].forward_ps,
+        link_ps: 2 * 2 * MAC_PS + 2 * PMA_PS + PROPAGATION_PS,
+    };
+
     /// The published simulator's: hops of 10 ns, and nothing else takes time.
     pub const CABLE_ONLY: Modules = Modules {
         request_ps: 0,

@@ -5,7 +5,7 @@
 //! million chunks of a trace that are of interest only as intervals on links.
 //!
 //! ```text
-//! workload ─▶ messages ─▶ scheme: exact, published, … ─▶ times of each message ─▶ measures ─▶ outcome
+//! workload ─▶ messages ─▶ scheme: exact, pipeline, published, … ─▶ times of each message ─▶ measures ─▶ outcome
 //! ```
 
 mod agenda;
@@ -18,6 +18,7 @@ mod message;
 mod mux;
 mod outcome;
 mod packets;
+mod pipeline;
 mod published;
 mod sweep;
 mod table1;

@@ -5,9 +5,13 @@ use super::experiment::{Isolated, MemoryExperiment, MemoryScheme};
 use super::measure::{Mean, TimesNs, grows};
 use super::message::{Message, Operation, Shown};
 use super::packets::Run;
+use super::pipeline::Pipeline;
 use super::published::{Published, slowdown_of};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Time between messages that are alone, beside a hundred times their own.
+const ALONE_PS: u64 = 1_000_000_000;
 
 /// Results of a run. They contain three measures, which must not be compared with each other.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -76,15 +80,16 @@ pub struct OperationOutcome {
 pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
     let (messages, range) = experiment.messages();
     let spec = &experiment.spec;
-    let shown = match simulate(experiment, &messages, spec.nodes) {
-        Ok(shown) => shown,
+    let ran = simulate(experiment, &messages, spec.nodes)
+        .and_then(|shown| Ok((shown, isolated(experiment, &messages)?)));
+    let (shown, mut isolated) = match ran {
+        Ok(ran) => ran,
         Err(problem) => {
             let (name, scheme) = (spec.name.clone(), spec.scheme.name().to_owned());
             let problems = vec![problem];
             return MemoryOutcome { name, scheme, seed: spec.seed, problems, ..MemoryOutcome::default() };
         }
     };
-    let mut isolated = Isolated::default();
     let mut alone = |message: &Message| {
         let measure =
             |one: &[Message]| simulate(experiment, one, 2).ok()?.times.first()?.completion_ps(&one[0]);
@@ -179,10 +184,34 @@ fn simulate(experiment: &MemoryExperiment, messages: &[Message], nodes: u16) -> 
     if let Some(packets) = experiment.packets(nodes) {
         return Ok(Run::new(&packets, messages).run());
     }
+    if let Some(params) = experiment.pipeline(nodes) {
+        return Ok(Pipeline::new(&params, messages)?.run());
+    }
     match experiment.spec.scheme {
         MemoryScheme::EdmPublished => Ok(Published::new(nodes.into(), messages).run()),
         _ => Ok(Exact::new(&experiment.params(nodes), messages)?.run()),
     }
+}
+
+/// Times of messages alone, where one run after another would take too long: each would generate and translate a program.
+fn isolated(experiment: &MemoryExperiment, messages: &[Message]) -> Result<Isolated, String> {
+    if experiment.pipeline(2).is_none() {
+        return Ok(Isolated::default());
+    }
+    let kinds: BTreeSet<_> = messages.iter().map(|message| (message.operation, message.bytes)).collect();
+    let mut at_ps = 0;
+    let apart = |(operation, bytes): (Operation, u32)| {
+        let message = Message { at_ps, operation, compute: 0, memory: 1, bytes };
+        at_ps += ALONE_PS + 100 * 8_000_000_000_000 / experiment.rate_bps * u64::from(bytes);
+        message
+    };
+    let one: Vec<Message> = kinds.into_iter().map(apart).collect();
+    let shown = simulate(experiment, &one, 2)?;
+    Ok(one
+        .iter()
+        .zip(&shown.times)
+        .map(|(message, times)| (*message, times.completion_ps(message)))
+        .collect())
 }
 
 fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown) -> Result<f64, String> {

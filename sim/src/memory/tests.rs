@@ -171,3 +171,39 @@ fn mistakes_are_named_with_their_lines() {
     }
     assert_eq!(parse_trace("0,1,1,2,16,64,0", "t", 4).unwrap()[0].operation, Operation::Read);
 }
+
+/// The generated programs' added time, beside that of the exact scheduler with the same frames, links and latencies.
+#[test]
+fn a_generated_program_is_near_the_exact_scheduler() {
+    let added_ns = |scheme: &str, load: f64, reads: u32| {
+        let more = format!(
+            "scheme = \"{scheme}\"\nnodes = 36\nlatency = \"pipeline\"\n[edm]\nchunk = 1024\nframing = \"ethernet\"\n\
+             [workload]\nsize = 1024\nload = {load}\nmessages = 5000\nread_percent = {reads}\n"
+        );
+        let outcome = run_memory(&experiment(&more));
+        assert_eq!((&outcome.problems[..], outcome.again, outcome.dropped), (&[][..], 0, 0), "{scheme}");
+        assert_eq!(outcome.counters.get("uncovered"), None, "{scheme}");
+        (outcome.added_ns.mean.mean, outcome.added_ns.p99)
+    };
+    for (load, reads) in [(0.3, 0), (0.5, 100), (0.7, 0)] {
+        let exact = added_ns("edm", load, reads);
+        let [by_destination, by_both] = ["edm-timed-dst", "edm-timed"].map(|one| added_ns(one, load, reads));
+        assert!(by_destination.0 < 1.15 * exact.0, "{load}: {by_destination:?} {exact:?}");
+        assert!(by_destination.1 < exact.1, "{load}: {by_destination:?} {exact:?}");
+        assert!(by_both.0 < 2.1 * exact.0, "{load}: {by_both:?} {exact:?}");
+    }
+}
+
+/// Chunks behind the window are granted by those before them.
+#[test]
+fn messages_of_many_chunks_are_carried() {
+    for scheme in ["edm-timed-dst", "edm-timed"] {
+        let more = format!(
+            "scheme = \"{scheme}\"\nnodes = 8\n[edm]\nchunk = 1024\nwindow = 2\n\
+             [workload]\nsize = 20000\nload = 0.6\nmessages = 1000\nread_percent = 50\n"
+        );
+        let outcome = run_memory(&experiment(&more));
+        assert_eq!((&outcome.problems[..], outcome.dropped), (&[][..], 0), "{scheme}");
+        assert!(outcome.counters["grants_of_chunks"] > 0 && !outcome.grows, "{outcome:?}");
+    }
+}

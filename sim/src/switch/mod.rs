@@ -15,7 +15,7 @@ use crate::experiment::Experiment;
 use p4rack_switch::Stats;
 use p4rack_wire::Nanos;
 
-use p4::P4;
+pub(crate) use p4::P4;
 pub use p4::SwitchError;
 
 /// A model of the switch. Its behaviour depends only on what it was given, and when.

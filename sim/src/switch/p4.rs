@@ -6,7 +6,7 @@ mod tests;
 
 use super::{Counted, Model};
 use p4rack_codegen::rack::Rack;
-use p4rack_codegen::scheme::{l2, pl2};
+use p4rack_codegen::scheme::{edm, l2, pl2};
 use p4rack_codegen::{Arch, DropReason, GenerateError, Program as Generated, Scheme, program};
 use p4rack_entities::{Candidate, Outcomes, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
@@ -145,7 +145,11 @@ impl Model for P4 {
     fn counted(&self) -> Counted {
         Counted {
             drops: self.by_reason(l2::DROPS, &self.drop_reasons),
-            demoted: self.by_reason(pl2::DEMOTED_COUNTER, &pl2::DEMOTED),
+            demoted: [
+                self.by_reason(pl2::DEMOTED_COUNTER, &pl2::DEMOTED),
+                self.by_reason(edm::DEMOTED_COUNTER, &edm::DEMOTED),
+            ]
+            .concat(),
             refused: self.by_reason(pl2::REFUSED_COUNTER, &pl2::REFUSED),
         }
     }

@@ -306,7 +306,7 @@ impl<'a> Run<'a> {
         match self.params.framing {
             Framing::Payload => u64::from(bytes).div_ceil(8),
             // Headers of Ethernet, IP and a transport, FCS, preamble and gap; at least a frame of 64 bytes.
-            Framing::Blocks => (u64::from(bytes) + 14 + 40 + 4).max(64).div_ceil(8) + 3,
+            Framing::Blocks | Framing::Ethernet => (u64::from(bytes) + 14 + 40 + 4).max(64).div_ceil(8) + 3,
         }
     }
 
