@@ -320,14 +320,16 @@ impl Answering<'_> {
                 Ok(shown) => shown,
                 Err(error) => return Ok(Err(error)),
             };
-            if asked.value.is_some()
-                && let (Some(asked), Some(data)) = (&asked.data, &shown.data)
-                && ![0, data.action_id].contains(&asked.action_id)
+            let own = extras.next().unwrap_or_default();
+            if let (Some(wanted), Some(data)) = (&asked.data, &shown.data)
+                && ![0, data.action_id].contains(&wanted.action_id)
             {
-                return Ok(invalid("the entry has another action than the one that is asked for"));
+                if asked.value.is_some() {
+                    return Ok(invalid("the entry has another action than the one that is asked for"));
+                }
+                continue;
             }
             shown.is_default_entry &= !is_by_handle;
-            let own = extras.next().unwrap_or_default();
             if let Some(data) = &mut shown.data {
                 data.fields.extend(own);
             }

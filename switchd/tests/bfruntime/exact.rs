@@ -94,9 +94,14 @@ async fn an_entry_is_read_with_its_own_action() {
     let key = Match::Lpm(vec![0xff; 6], 8);
     let denies = Entry::of("routes").key("hdr.ethernet.dst", key).action("deny").build(&schema).unwrap();
     let asked = |entry: TableEntry| vec![entity::Entity::TableEntry(entry)];
-    assert_eq!(client.read(asked(sends)).await.unwrap().len(), 1);
-    let other = client.read(asked(denies)).await.unwrap_err();
+    assert_eq!(client.read(asked(sends.clone())).await.unwrap().len(), 1);
+    let other = client.read(asked(denies.clone())).await.unwrap_err();
     assert_eq!(errors(&other)[0].0, rpc::Code::InvalidArgument as i32, "{other:?}");
+    // Of all entries, those with the action.
+    let all =
+        |like: &TableEntry| vec![entity::Entity::TableEntry(TableEntry { value: None, ..like.clone() })];
+    assert_eq!(client.read(all(&sends)).await.unwrap().len(), 1);
+    assert_eq!(client.read(all(&denies)).await.unwrap().len(), 0);
 }
 
 #[tokio::test]
