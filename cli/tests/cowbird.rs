@@ -5,10 +5,11 @@
 mod common;
 
 use common::switch::Running;
-use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
+use common::{can_make_namespaces, have, one_at_a_time, p4rack, stderr, stdout};
 use p4rack_hosts::roce::star::Star;
 use p4rack_netdev::NetNs;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,12 @@ fn command(ns: &NetNs, words: &[&str], host: u8) -> Command {
     command
 }
 
-/// Starts a server at a host and waits until it can be reached.
+/// Starts a server at a host and waits until it can be reached. In plain text, unless it is told how to encrypt.
 fn server(star: &Star, host: u8, words: &[&str]) -> (Running, String) {
     let addr = format!("{}:{}", Star::setup_ip(host), 9_561 + u16::from(host));
     let mut command = command(star.host(host), words, host);
-    let mut running = Running::start(command.args(["--insecure", "--grpc-server-addr", &addr]));
+    let plain = if words.contains(&"--grpc-server-ssl") { None } else { Some("--insecure") };
+    let mut running = Running::start(command.args(plain).args(["--grpc-server-addr", &addr]));
     running.until("ready");
     (running, addr)
 }
@@ -188,5 +190,70 @@ fn a_hash_table_is_looked_up_in_each_way() {
             "{one}"
         );
         assert_eq!(one["engine_cpu_ns"].is_number(), one["scheme"] == "cowbird_spot");
+    }
+}
+
+/// A certificate and its key, signed by `ca` for the servers' addresses, or by itself.
+fn certificate(folder: &Path, name: &str, ca: Option<&str>) -> [String; 2] {
+    let file = |name: &str, end: &str| folder.join(format!("{name}.{end}")).display().to_string();
+    let (cert, key, subject) = (file(name, "pem"), file(name, "key"), format!("/CN={name}"));
+    let mut command = Command::new("openssl");
+    command.args([
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    ]);
+    command.args(["-subj", &subject, "-keyout", &key, "-out", &cert]);
+    if let Some(ca) = ca {
+        command.args([
+            "-CA",
+            &file(ca, "pem"),
+            "-CAkey",
+            &file(ca, "key"),
+            "-addext",
+            "basicConstraints=CA:FALSE",
+        ]);
+        command.args(["-addext", "subjectAltName=IP:192.168.9.1,IP:192.168.9.2"]);
+    }
+    let made = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    assert!(made.success(), "openssl made no certificate");
+    [cert, key]
+}
+
+#[test]
+fn both_set_ups_are_encrypted_if_asked_for_and_ask_for_certificates() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() || !have("openssl", "openssl") {
+        return;
+    }
+    let (star, folder) = (Star::create(3).unwrap(), tempfile::tempdir().unwrap());
+    let [ca, _] = certificate(folder.path(), "ca", None);
+    let [stranger, stranger_key] = certificate(folder.path(), "stranger", None);
+    let [cert, key] = certificate(folder.path(), "rack", Some("ca"));
+    let ours = ["--ssl", "--cacert", &ca, "--cert", &cert, "--private-key", &key];
+    let of_server = ["--grpc-server-ssl", "--grpc-server-cert", &cert, "--grpc-server-key", &key];
+    let of_server = [&of_server[..], &["--grpc-server-cacert", &ca]].concat();
+    let words = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB"];
+    let (_pool, _) = server(&star, 0, &[&words, &of_server[..]].concat());
+    let (_engine, addr) = engine(&star, 1, &[&ours, &of_server[..]].concat());
+    let run = |tls: &[&str]| {
+        verify(&star, 2, &[&addr], &[&["--operations", "500"], tls].concat()).output().unwrap()
+    };
+    let output = run(&ours);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for tls in [
+        &[][..],
+        &["--ssl", "--cacert", &ca],
+        &["--ssl", "--cacert", &stranger],
+        &["--ssl", "--cacert", &ca, "--cert", &stranger, "--private-key", &stranger_key],
+    ] {
+        let refused = run(tls);
+        assert!(!refused.status.success(), "{tls:?}: {}", stdout(&refused));
     }
 }
