@@ -236,7 +236,11 @@ fn a_benchmark_measures_memory_beside_udp() {
         (&figures["client"], &figures["server"], &figures["memory"]["bytes"]),
         (&"h2".into(), &"h1".into(), &100.into())
     );
-    let all = figures["memory"]["latencies"].as_array().unwrap().iter().chain([&figures["ping_pong"]]);
+    let all = figures["memory"]["latencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .chain(figures["ping_pongs"].as_array().unwrap());
     let names: Vec<_> = all
         .map(|one| {
             let number = |key: &str| one[key].as_f64().unwrap();
@@ -246,7 +250,7 @@ fn a_benchmark_measures_memory_beside_udp() {
             one["what"].as_str().unwrap().to_owned()
         })
         .collect();
-    assert_eq!(names, ["read", "write", "fetch-add", "UDP ping-pong"]);
+    assert_eq!(names, ["read", "write", "fetch-add", "UDP ping-pong", "UDP, forwarded"]);
     for rate in figures["memory"]["rates"].as_array().unwrap() {
         assert!(rate["per_s"].as_f64().unwrap() > 100.0 && rate["unknown"] == 0, "{rate}");
     }

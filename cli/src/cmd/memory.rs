@@ -39,8 +39,8 @@ enum Command {
     /// Measure remote memory: latency of one operation at a time, operations a second of several
     ///
     /// Without --name it builds the rack on this machine, serves memory on the first memory node, measures it from the first
-    /// other host, and measures a bare UDP ping-pong over one veth pair beside it. With --name it measures from the host on
-    /// which it runs, and overwrites bytes of the region.
+    /// other host, and measures bare UDP ping-pongs beside it: over one veth pair, and through a thread that only forwards.
+    /// With --name it measures from the host on which it runs, and overwrites bytes of the region.
     Bench(BenchArgs),
 }
 
@@ -417,7 +417,7 @@ fn bench(args: BenchArgs) -> Result<(), String> {
             .map_err(|error| there.failed("using", args.bytes as usize, &error))?;
         match args.json {
             true => println!("{}", json!(figures)),
-            false => print!("{}", table(&figures, None)),
+            false => print!("{}", table(&figures, &[])),
         }
         return Ok(());
     }
@@ -429,38 +429,44 @@ fn bench(args: BenchArgs) -> Result<(), String> {
         println!("{}", json!(done));
         return Ok(());
     }
-    let Benchmark { rack, scheme, client, server, rate_bps, memory, ping_pong } = &done;
+    let Benchmark { rack, scheme, client, server, rate_bps, memory, ping_pongs } = &done;
     println!(
         "{rack}, {scheme}: {client} uses the memory of {server} through the embedded switch, links of {}\n",
         text::rate(*rate_bps as f64)
     );
-    print!("{}", table(memory, Some(ping_pong)));
+    print!("{}", table(memory, ping_pongs));
     Ok(())
 }
 
-fn table(figures: &MemoryFigures, ping_pong: Option<&LatencyFigures>) -> String {
+/// Figures of memory, and ping-pongs with how many times as long memory takes.
+fn table(figures: &MemoryFigures, ping_pongs: &[LatencyFigures]) -> String {
     let mut out = format!(
-        "{:<16}{:>10}{:>12}{:>12}{:>12}{:>12}{:>9}{:>10}\n",
+        "{:<16}{:>10}{:>12}{:>12}{:>12}{:>12}{:>9}",
         format!("{} bytes", figures.bytes),
         "times",
         "min",
         "p50",
         "p99",
         "p99.9",
-        "unknown",
-        "× UDP"
+        "unknown"
     );
-    for one in figures.latencies.iter().chain(ping_pong) {
-        let ratio = ping_pong.filter(|udp| udp.p50_us > 0.0).map(|udp| one.p50_us / udp.p50_us);
-        let ratio = ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+    // Writing to a string cannot fail.
+    for ping_pong in ping_pongs {
+        let _ = write!(out, "  × {}", ping_pong.what);
+    }
+    for one in figures.latencies.iter().chain(ping_pongs) {
         let [min, p50, p99, p999] = [one.min_us, one.p50_us, one.p99_us, one.p999_us].map(text::micros);
-        // Writing to a string cannot fail.
-        let _ = writeln!(
+        let _ = write!(
             out,
-            "{:<16}{:>10}{min:>12}{p50:>12}{p99:>12}{p999:>12}{:>9}{ratio:>10}",
+            "\n{:<16}{:>10}{min:>12}{p50:>12}{p99:>12}{p999:>12}{:>9}",
             one.what, one.operations, one.unknown
         );
+        for ping_pong in ping_pongs {
+            let _ =
+                write!(out, "{:>width$.2}", one.p50_us / ping_pong.p50_us, width = ping_pong.what.len() + 4);
+        }
     }
+    out.push('\n');
     for rate in &figures.rates {
         let per_s = text::count(rate.per_s as u64);
         let _ = writeln!(

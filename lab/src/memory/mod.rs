@@ -1,4 +1,8 @@
-//! How fast remote memory is on this machine, beside a bare UDP ping-pong.
+//! How fast remote memory is on this machine, beside bare UDP ping-pongs.
+
+mod ping_pong;
+
+pub use ping_pong::{Way, ping_pong};
 
 use crate::edm::{self, REGION_KEY};
 use crate::error::LabError;
@@ -12,15 +16,9 @@ use crate::up::{create_network, rack_under};
 use hdrhistogram::Histogram;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_hosts::memory::{Client, Error, Operation, Remote};
-use p4rack_netdev::link::VethEnd;
-use p4rack_netdev::{Links, NetNs};
 use p4rack_wire::edm::Opcode;
 use serde::{Deserialize, Serialize};
-use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 /// Operations at the same time, to measure rates.
@@ -29,12 +27,6 @@ const BATCH: usize = 16;
 const REGION_BYTES: u64 = 1 << 20;
 /// How long processes may take beyond the measurement.
 const FINISH: Duration = Duration::from_secs(20);
-/// Ends of the ping-pong's link.
-const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
-const PING_PONG_PORT: u16 = 7_002;
-/// How long an end of the ping-pong waits for the other, and how often it tries again at first.
-const SILENCE: Duration = Duration::from_secs(1);
-const TRIES: usize = 5;
 
 /// Latencies of one kind of operation, one at a time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -159,78 +151,6 @@ fn figures_of(what: &str, latencies: &Histogram<u64>, unknown: u64) -> LatencyFi
     }
 }
 
-/// A bare UDP ping-pong over one veth pair between two namespaces, with blocking sockets: no switch, no agents.
-pub fn ping_pong(payload_bytes: usize, for_time: Duration) -> Result<LatencyFigures, LabError> {
-    let namespaces = [NetNs::create()?, NetNs::create()?];
-    let end = |name, ns| VethEnd { name, ns, mac: None };
-    Links::add_veth(end("left", &namespaces[0]), end("right", &namespaces[1]))?;
-    let mut sockets = Vec::new();
-    for (nth, name) in ["left", "right"].into_iter().enumerate() {
-        let open = || -> Result<UdpSocket, LabError> {
-            let mut links = Links::open()?;
-            links.set_up(name)?;
-            links.add_address(name, ENDS[nth], 30)?;
-            let socket = UdpSocket::bind((ENDS[nth], PING_PONG_PORT));
-            let set = socket.and_then(|socket| socket.set_read_timeout(Some(SILENCE)).map(|()| socket));
-            set.map_err(LabError::system("opening a UDP socket"))
-        };
-        sockets.push(namespaces[nth].run(open)??);
-    }
-    let echo = sockets.pop().ok_or_else(|| LabError::measurement("the UDP ping-pong", "no socket"))?;
-    let client = sockets.pop().ok_or_else(|| LabError::measurement("the UDP ping-pong", "no socket"))?;
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut buffer = [0; 2048];
-            while !over.load(Ordering::Relaxed) {
-                if let Ok((length, from)) = echo.recv_from(&mut buffer) {
-                    let _ = echo.send_to(&buffer[..length], from);
-                }
-            }
-        });
-        let asked = ask(&client, payload_bytes, for_time).map_err(LabError::system("the UDP ping-pong"));
-        over.store(true, Ordering::Relaxed);
-        asked
-    })
-}
-
-fn ask(client: &UdpSocket, payload_bytes: usize, for_time: Duration) -> io::Result<LatencyFigures> {
-    client.connect((ENDS[1], PING_PONG_PORT))?;
-    let (mut latencies, mut unknown) = (histogram(), 0);
-    let (payload, mut buffer) = (vec![0x5a; payload_bytes], [0; 2048]);
-    // The first one waits for ARP, and for the kernel to see that the link is up.
-    let mut tries = 0;
-    loop {
-        client.send(&payload)?;
-        match client.recv(&mut buffer) {
-            Ok(_) => break,
-            Err(error) if late(&error) && tries < TRIES => tries += 1,
-            Err(error) => return Err(error),
-        }
-    }
-    let end_ns = sys::monotonic_ns() + for_time.as_nanos() as u64;
-    loop {
-        let start_ns = sys::monotonic_ns();
-        if start_ns >= end_ns && latencies.is_empty() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        if start_ns >= end_ns {
-            return Ok(figures_of("UDP ping-pong", &latencies, unknown));
-        }
-        client.send(&payload)?;
-        match client.recv(&mut buffer) {
-            Ok(_) => latencies.saturating_record(sys::monotonic_ns() - start_ns),
-            Err(error) if late(&error) => unknown += 1,
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Whether a socket's time is over.
-fn late(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
 /// Figures of a whole benchmark.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Benchmark {
@@ -246,11 +166,11 @@ pub struct Benchmark {
     pub rate_bps: u64,
     /// Remote memory, through the embedded switch.
     pub memory: MemoryFigures,
-    /// The ping-pong beside it, with as many bytes.
-    pub ping_pong: LatencyFigures,
+    /// UDP ping-pongs beside it, with as many bytes: over one link, and through a process that only forwards.
+    pub ping_pongs: Vec<LatencyFigures>,
 }
 
-/// Builds the rack on this machine, measures the memory of its first memory node from its first other host, and a UDP ping-pong
+/// Builds the rack on this machine, measures the memory of its first memory node from its first other host, and UDP ping-pongs
 /// beside it.
 pub fn bench(
     rack: &Rack,
@@ -301,10 +221,10 @@ pub fn bench(
     serving.check_running()?;
     serving.kill();
     running.stop();
-    let ping_pong = progress.step(
-        "measuring a UDP ping-pong",
-        || ping_pong(bytes as usize, each),
-        |_| "measured a UDP ping-pong over one veth pair".to_owned(),
+    let ping_pongs = progress.step(
+        "measuring UDP ping-pongs",
+        || Way::ALL.iter().map(|way| ping_pong(*way, bytes as usize, each)).collect::<Result<Vec<_>, _>>(),
+        |_| "measured UDP ping-pongs".to_owned(),
     )?;
     Ok(Benchmark {
         rack: rack.name.clone(),
@@ -313,28 +233,6 @@ pub fn bench(
         server,
         rate_bps: client.rate_bps,
         memory,
-        ping_pong,
+        ping_pongs,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    #[test]
-    fn a_ping_pong_gives_latencies_in_order() {
-        if NetNs::create().is_err() {
-            // Past the harness, which hides what a passing test prints.
-            let _ = writeln!(
-                std::io::stderr(),
-                "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
-            );
-            return;
-        }
-        let figures = ping_pong(64, Duration::from_millis(200)).unwrap();
-        assert!(figures.operations > 10 && figures.unknown == 0, "{figures:?}");
-        let order = [figures.min_us, figures.p50_us, figures.p99_us, figures.p999_us];
-        assert!(order[0] > 0.0 && order.is_sorted(), "{figures:?}");
-    }
 }
