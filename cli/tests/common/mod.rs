@@ -27,9 +27,11 @@ pub fn repo(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace around the crate").join(path)
 }
 
-/// Says that a test cannot run here. Written past the test harness's capture, so that it is counted.
+/// Says that a test cannot run here. Written past the test harness's capture, so that it is counted, and in
+/// one write, so that other tests' lines don't fall into it.
 pub fn skip(needs: &str, get_it_by: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: needs {needs}, get it by: {get_it_by}");
+    let said = format!("skipped: needs {needs}, get it by: {get_it_by}\n");
+    let _ = std::io::stderr().write_all(said.as_bytes());
 }
 
 /// Whether network namespaces can be made here; says so when not.
