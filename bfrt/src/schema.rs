@@ -400,6 +400,7 @@ mod json {
                 ("uint16" | "int16", false) => Kind::Bits(16),
                 ("uint32" | "int32", false) => Kind::Bits(32),
                 ("uint64" | "int64", false) => Kind::Bits(64),
+                ("bytes", true) if self.width == 8 => Kind::Octets,
                 ("uint8" | "uint16" | "uint32" | "uint64" | "bytes", true) => Kind::Numbers,
                 ("bool", false) => Kind::Bool,
                 ("bool", true) => Kind::Bools,

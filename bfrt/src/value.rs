@@ -19,6 +19,8 @@ pub enum Kind {
     Text(Vec<String>),
     /// Several numbers of up to 32 bits.
     Numbers,
+    /// Several bytes.
+    Octets,
     /// Several truth values.
     Bools,
     /// Several texts.
@@ -163,7 +165,7 @@ impl Kind {
             Kind::Bool => "a truth value",
             Kind::Float => "a real number",
             Kind::Text(_) => "text",
-            Kind::Numbers => "several numbers",
+            Kind::Numbers | Kind::Octets => "several numbers",
             Kind::Bools => "several truth values",
             Kind::Texts => "several texts",
             Kind::Groups => "groups of fields",
@@ -182,7 +184,10 @@ impl Kind {
                 chosen(text, choices)?;
                 data_field::Value::StrVal(text.clone())
             }
-            (Kind::Numbers, Value::Numbers(val)) => {
+            (Kind::Octets, Value::Numbers(val)) if val.iter().any(|one| *one > 0xff) => {
+                return Err(ValueError::Kind { wanted: "bytes", found: "larger numbers" });
+            }
+            (Kind::Numbers | Kind::Octets, Value::Numbers(val)) => {
                 data_field::Value::IntArrVal(IntArray { val: val.clone() })
             }
             (Kind::Bools, Value::Bools(val)) => data_field::Value::BoolArrVal(BoolArray { val: val.clone() }),
@@ -205,7 +210,17 @@ impl Kind {
                 chosen(text, choices)?;
                 Value::Text(text.clone())
             }
-            (Kind::Numbers, data_field::Value::IntArrVal(array)) => Value::Numbers(array.val.clone()),
+            (Kind::Octets, data_field::Value::Stream(bytes)) => {
+                Value::Numbers(bytes.iter().map(|byte| u32::from(*byte)).collect())
+            }
+            (Kind::Octets, data_field::Value::IntArrVal(array))
+                if array.val.iter().any(|one| *one > 0xff) =>
+            {
+                return Err(ValueError::Kind { wanted: "bytes", found: "larger numbers" });
+            }
+            (Kind::Numbers | Kind::Octets, data_field::Value::IntArrVal(array)) => {
+                Value::Numbers(array.val.clone())
+            }
             (Kind::Bools, data_field::Value::BoolArrVal(array)) => Value::Bools(array.val.clone()),
             (Kind::Texts, data_field::Value::StrArrVal(array)) => Value::Texts(array.val.clone()),
             (wanted, found) => {

@@ -29,6 +29,9 @@ pub struct Config {
     /// Pipes with entries and cells of their own, 1 to 4, for architectures that have several. The switch has as many as
     /// the numbers of its ports need, if that is more.
     pub pipes: usize,
+    /// Pipes without front-panel ports, for architectures that have several: what leaves them comes in again at the same
+    /// port.
+    pub internal_pipes: Vec<usize>,
     /// Size of the buffer that all queues share, in bytes (frames with FCS).
     pub buffer_bytes: u64,
     /// Part of the buffer that frames with a priority below [`Config::scheduled_priority`] cannot use. If
@@ -75,6 +78,7 @@ impl Default for Config {
         Config {
             ports: Vec::new(),
             pipes: 1,
+            internal_pipes: Vec::new(),
             buffer_bytes: 256 * 1024,
             reserved_bytes: 0,
             scheduled_priority: 4,

@@ -50,13 +50,15 @@ pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
 pub use objects::{
     ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, IdleEntry, Indirect,
-    MeterConfig, Pick, Share, SizeOf, TableEntry,
+    MeterConfig, Pick, ReplicationSpread, Share, SizeOf, TableEntry,
 };
 pub use replicas::{Replica, Replicas};
 pub use smooth::SmootherConfig;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::{
-    GeneratorConfig, GeneratorStats, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp, PacketCounts,
-    PacketPort, PacketTrigger, Pipes, Switch, TraceEvent, TraceFilter, TraceState, Traced,
+    GeneratorConfig, GeneratorStats, Keep, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp,
+    PacketCounts, PacketPort, PacketTrigger, Pipes, REPLICATION_SET, ReplicationConfig, ReplicationGroup,
+    ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces, ReplicationPort, ReplicationState,
+    Switch, TraceEvent, TraceFilter, TraceState, Traced,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};

@@ -116,11 +116,13 @@ pub struct Share {
     pub weight: u32,
     /// The member gets no packets while this port is down.
     pub watch: Option<u16>,
+    /// Whether the member gets packets at all.
+    pub is_active: bool,
 }
 
 impl From<u32> for Share {
     fn from(weight: u32) -> Share {
-        Share { weight, watch: None }
+        Share { weight, watch: None, is_active: true }
     }
 }
 
@@ -137,8 +139,10 @@ impl std::fmt::Display for Indirect {
 /// The action of a table on a miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultEntry {
-    /// The action. `None` for a table that does nothing on a miss.
+    /// The action. `None` for a table that does nothing on a miss, or that refers to an action profile then.
     pub call: Option<ActionCall>,
+    /// What it refers to, in a table with an action profile.
+    pub indirect: Option<Indirect>,
     /// Whether it is the program's own.
     pub is_initial: bool,
 }
@@ -181,6 +185,21 @@ pub struct MeterConfig {
     pub pburst: u64,
 }
 
+/// What decides on the copies of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplicationSpread {
+    /// Nodes with this replication id are pruned.
+    pub rid: u16,
+    /// Members of groups that are excluded by this number.
+    pub exclusion: u16,
+    /// Names the ports that get no copies.
+    pub prune: u16,
+    /// Chooses a node of each set.
+    pub set_hash: u16,
+    /// Chooses a port of each link group.
+    pub lag_hash: u16,
+}
+
 /// A clone session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloneSession {
@@ -190,6 +209,14 @@ pub struct CloneSession {
     pub class_of_service: u8,
     /// Length to which copies are truncated, in bytes; 0 is not at all.
     pub packet_length_bytes: u16,
+    /// Groups of the replication engine that get copies too; 0 is none.
+    pub groups: [u16; 2],
+    /// What decides on these groups' copies.
+    pub spread: ReplicationSpread,
+    /// Whether the controller gets one too.
+    pub to_controller: bool,
+    /// Whether it makes none for ingress, and none for egress.
+    pub ignores: [bool; 2],
 }
 
 /// A digest that the program sent.

@@ -33,7 +33,7 @@ impl Group {
 }
 
 fn is_live(share: &Share, down: &BTreeSet<u16>) -> bool {
-    share.watch.is_none_or(|port| !down.contains(&port))
+    share.is_active && share.watch.is_none_or(|port| !down.contains(&port))
 }
 
 /// State of an action profile or selector.
@@ -54,13 +54,15 @@ impl Profile {
     pub fn find(&self, indirect: &Indirect, hash: impl FnOnce() -> u64) -> Option<&Member> {
         match indirect {
             Indirect::Member(member) => self.members.get(member),
-            Indirect::Group(group) => {
-                let slots = &self.groups.get(group)?.slots;
-                let at = hash().checked_rem(slots.len() as u64)?;
-                self.members.get(slots.get(at as usize)?)
-            }
+            Indirect::Group(group) => self.members.get(&self.selected(*group, hash())?),
             Indirect::Set(_) => None,
         }
+    }
+
+    /// The member of a group that a hash selects, if the group has one.
+    pub fn selected(&self, group: u32, hash: u64) -> Option<u32> {
+        let slots = &self.groups.get(&group)?.slots;
+        slots.get(hash.checked_rem(slots.len() as u64)? as usize).copied()
     }
 
     /// Whether what an entry refers to exists.
@@ -101,7 +103,8 @@ mod tests {
 
     #[test]
     fn weights_share_the_hashes() {
-        let set = [(call(0), Share::from(1)), (call(1), Share { weight: 3, watch: Some(4) })];
+        let set =
+            [(call(0), Share::from(1)), (call(1), Share { weight: 3, watch: Some(4), is_active: true })];
         let (up, down) = (BTreeSet::new(), BTreeSet::from([4]));
         let picked = |down| {
             (0..8).filter_map(|hash| pick(&set, down, hash)).map(|call| call.action).collect::<Vec<_>>()

@@ -27,6 +27,8 @@ pub enum DropReason {
     NoSuchPort,
     /// Multicast to a group without members.
     EmptyGroup,
+    /// Multicast makes no more copies of one packet.
+    CopyLimit,
     /// Clone to a session that is not configured.
     NoCloneSession,
     /// The shared buffer is full.
@@ -48,7 +50,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of declaration.
-    pub const ALL: [DropReason; 19] = [
+    pub const ALL: [DropReason; 20] = [
         DropReason::NoProgram,
         DropReason::UnknownIngressPort,
         DropReason::OverRate,
@@ -60,6 +62,7 @@ impl DropReason {
         DropReason::EgressDrop,
         DropReason::NoSuchPort,
         DropReason::EmptyGroup,
+        DropReason::CopyLimit,
         DropReason::NoCloneSession,
         DropReason::BufferFull,
         DropReason::BestEffortFull,
@@ -84,6 +87,7 @@ impl DropReason {
             DropReason::EgressDrop => "egress_drop",
             DropReason::NoSuchPort => "no_such_port",
             DropReason::EmptyGroup => "empty_group",
+            DropReason::CopyLimit => "copy_limit",
             DropReason::NoCloneSession => "no_clone_session",
             DropReason::BufferFull => "buffer_full",
             DropReason::BestEffortFull => "best_effort_full",

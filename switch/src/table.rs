@@ -18,7 +18,7 @@ pub use plain::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
 
 use crate::error::ControlError;
 use crate::meter::Meter;
-use crate::objects::{CounterData, TableEntry};
+use crate::objects::{CounterData, Indirect, TableEntry};
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
 use crate::smooth::Smoother;
 use entries::Extra;
@@ -101,6 +101,8 @@ struct RangeSpot {
 pub(crate) struct DefaultRow {
     pub call: ActionCall,
     pub args: Vec<u64>,
+    /// What it refers to instead, in a table with an action profile.
+    pub indirect: Option<Indirect>,
 }
 
 /// Entries of a table.
@@ -746,10 +748,28 @@ impl TableState {
             return Err(ControlError::Constant(format!("the default entry of {}", shape.name)));
         }
         self.default = match call.or_else(|| shape.default.clone()) {
-            Some(call) => Some(DefaultRow { args: shape.args(&call, true)?, call }),
+            Some(call) => Some(DefaultRow { args: shape.args(&call, true)?, call, indirect: None }),
             None => None,
         };
         self.default_is_initial = initial;
+        Ok(())
+    }
+
+    /// Lets the default entry refer to an action profile.
+    pub fn set_default_indirect(
+        &mut self,
+        shape: &TableShape,
+        indirect: Indirect,
+    ) -> Result<(), ControlError> {
+        if shape.default_is_const {
+            return Err(ControlError::Constant(format!("the default entry of {}", shape.name)));
+        }
+        if shape.implementation.is_none() {
+            return Err(ControlError::Invalid(format!("{} has no action profile", shape.name)));
+        }
+        let call = ActionCall { action: 0, args: Vec::new() };
+        self.default = Some(DefaultRow { call, args: Vec::new(), indirect: Some(indirect) });
+        self.default_is_initial = false;
         Ok(())
     }
 }

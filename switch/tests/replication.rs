@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use num_bigint::BigUint;
-use p4rack_switch::{CloneSession, Config, PortConfig, Replica, Replicas, Switch};
+use p4rack_switch::{CloneSession, Config, Keep, PortConfig, Replica, Replicas, Switch};
 use p4rack_wire::Nanos;
 
 fn replicas(list: &[(u16, u16)]) -> Vec<Replica> {
@@ -82,7 +82,7 @@ fn a_backup_stands_in_for_a_replica_while_its_port_is_down() {
     let mut other = Switch::new(bench.switch.config().clone());
     other.load(p4rack_switch::Pipeline::compile(&bench.program).expect("as before"));
     other.multicast_group_set(7, with_backups()).expect("valid");
-    bench.switch.adopt(other);
+    bench.switch.adopt(other, Keep::All);
     assert_eq!(bench.send(4, &eth(1, 7, &[])).iter().map(|(port, _)| *port).max(), Some(3));
 }
 

@@ -110,8 +110,7 @@ fn copies_and_passes_belong_to_the_frame_that_came_in() {
         let mut bench = busy();
         let session = CloneSession {
             replicas: Replicas::new(vec![vec![Replica { port: 4, instance: 0 }]]),
-            class_of_service: 0,
-            packet_length_bytes: 0,
+            ..CloneSession::default()
         };
         bench.switch.clone_session_set(9, session).unwrap();
         let filter = TraceFilter { ether_type: Some(kind), ..TraceFilter::default() };

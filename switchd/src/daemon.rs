@@ -44,6 +44,8 @@ pub struct DaemonConfig {
     pub drop_port: u16,
     /// Pipes with entries and cells of their own, for architectures that have several.
     pub pipes: usize,
+    /// Those of them whose ports are no front-panel ports: what leaves them comes in again.
+    pub internal_pipes: Vec<usize>,
     /// Nanoseconds per unit of the timestamps in `standard_metadata`.
     pub time_unit_ns: u64,
     /// P4Runtime device id.
@@ -224,6 +226,7 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
         cpu_port: config.cpu_port,
         drop_port: config.drop_port,
         pipes: config.pipes,
+        internal_pipes: config.internal_pipes.clone(),
         time_unit_ns: config.time_unit_ns,
         seed: clock::wall_ns(),
         ..Config::default()
@@ -267,6 +270,7 @@ mod tests {
             cpu_port: Some(510),
             drop_port: 511,
             pipes: 1,
+            internal_pipes: Vec::new(),
             time_unit_ns: 1,
             device_id: 1,
             grpc_addr: grpc_addr.parse().unwrap(),

@@ -17,22 +17,25 @@ mod info;
 mod profiles;
 mod tables;
 
+pub use tables::direct::Scratch;
+
 pub use info::info;
 
 use crate::schema::{Field, Schema, Table};
 use crate::value::{Kind, Value, fixed_width, received};
 use cells::{CounterPlan, MeterPlan, RegisterPlan};
 use p4rack_p4rt::bfrt_proto::{
-    DataField, KeyField, TableEntry, TableKey, data_field, key_field, table_entry,
+    DataField, KeyField, TableEntry, TableKey, data_field, key_field, table_entry, update,
 };
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{P4Info, Preamble};
-use p4rack_p4rt::p4::v1::{Entity, entity::Entity as Kinds};
+use p4rack_p4rt::p4::v1::{self, Entity, entity::Entity as Kinds};
 use profiles::{GroupPlan, MemberPlan};
 use std::collections::HashMap;
 use tables::TablePlan;
+use tables::direct::{self, Fields, Part};
 
 /// The largest rate of a meter, by generation, and the largest burst.
 const RATES_KBPS: [u64; 2] = [5_195_848_221, 4_087_999_890];
@@ -173,6 +176,43 @@ impl Translation {
             Object::Register(plan) => Kinds::RegisterEntry(plan.entity(entry)?),
         };
         Ok(Entity { entity: Some(kind) })
+    }
+
+    /// Appends, to a serialised `WriteRequest` of P4Runtime, the update that a serialised one of BFRuntime means, if it
+    /// only inserts or deletes an entry of a table that `may` accepts, for insertions (true) or deletions. Otherwise,
+    /// what was appended is worth nothing.
+    pub fn direct(
+        &self,
+        update: &[u8],
+        may: impl FnOnce(u32, bool) -> bool,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let (Some(kind), Some(entity)) = direct::pair(update)? else { return None };
+        let (p4_kind, inserts) = match update::Type::try_from(i32::try_from(kind.id()?).ok()?).ok()? {
+            update::Type::Insert => (v1::update::Type::Insert, true),
+            update::Type::Delete => (v1::update::Type::Delete, false),
+            _ => return None,
+        };
+        let (Some(entry), None) = direct::pair(entity.bytes()?)? else { return None };
+        let (mut table_id, mut key, mut data) = (None, None, None);
+        for field in Fields(entry.bytes()?) {
+            match field? {
+                (1, id) if table_id.is_none() => table_id = id.id(),
+                (2, Part::Bytes(bytes)) if key.is_none() => key = Some(bytes),
+                (3, Part::Bytes(bytes)) if data.is_none() => data = Some(bytes),
+                _ => return None,
+            }
+        }
+        let (table_id, key) = (table_id?, key?);
+        let plan = match self.objects.get(*self.by_table.get(&table_id)?) {
+            Some((_, _, Object::Table(plan))) => plan,
+            _ => return None,
+        };
+        if !may(table_id, inserts) || inserts && data.is_none() {
+            return None;
+        }
+        plan.direct(p4_kind as u64, key, data.filter(|_| inserts), scratch, out)
     }
 
     /// The entity to read from P4Runtime for an entry, or for all of its table if it has no key.
@@ -419,8 +459,8 @@ fn largest(field: &Field) -> u64 {
 /// What member and group 0 are in P4Runtime, where 0 means all.
 const NUMBER_0: u32 = u32::MAX;
 
-/// The number of a member or group in P4Runtime.
-fn to_number(name: &str, id: u32) -> Translated<u32> {
+/// The number of a member or group in P4Runtime. Errors, which name the table: it is none of a member or group.
+pub fn to_number(name: &str, id: u32) -> Translated<u32> {
     match id {
         0 => Ok(NUMBER_0),
         NUMBER_0 => {
@@ -431,7 +471,7 @@ fn to_number(name: &str, id: u32) -> Translated<u32> {
 }
 
 /// The reverse of [`to_number`].
-fn from_number(number: u32) -> u32 {
+pub fn from_number(number: u32) -> u32 {
     if number == NUMBER_0 { 0 } else { number }
 }
 

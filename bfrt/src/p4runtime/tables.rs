@@ -1,5 +1,7 @@
 //! Entries of match-action tables.
 
+pub(super) mod direct;
+
 use super::cells::{CounterPlan, MeterPlan};
 use super::{
     PRIORITIES, Translated, from_number, id_of, invalid, name_of, no_handles, number, number_field, refuse,
@@ -114,9 +116,8 @@ impl ActionPlan {
                 Some(data_field::Value::Stream(value)) => taken(of, &plan.name, value, plan.width)?,
                 Some(data_field::Value::BoolVal(truth)) if plan.width == 1 => vec![u8::from(*truth)],
                 Some(_) => return invalid(format!("{of}: parameter `{}` holds a number", plan.name)),
-                None => {
-                    return invalid(format!("{of}: action `{}` needs parameter `{}`", self.name, plan.name));
-                }
+                // As in the driver, where data begins with zeros.
+                None => vec![0],
             };
             params.push(action::Param { param_id: plan.p4_id, value });
         }
@@ -168,7 +169,10 @@ impl TablePlan {
                 priority = Some(key.id);
                 continue;
             }
-            let field = wanted.match_fields.iter().find(|field| field.name == key.name);
+            // Validity has another name in P4Info.
+            let valid = key.name.strip_suffix("$valid").map(|of| format!("{of}$valid$"));
+            let name = valid.as_ref().unwrap_or(&key.name);
+            let field = wanted.match_fields.iter().find(|field| field.name == *name);
             let Some(field) = field else {
                 return Err(format!("table `{}`: the program has no key `{}`", table.name, key.name));
             };

@@ -17,6 +17,7 @@ use p4rack_p4rt::p4::v1::{
 use p4rack_p4rt::schema::name_of;
 use p4rack_switch::{self as switch, ActionSet, Indirect, Pick, Share, SizeOf, Switch};
 use p4rack_wire::Nanos;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Width of a port number.
@@ -172,7 +173,10 @@ fn one_action(
     let Some(call) = &action.action else {
         return refuse(Code::InvalidArgument, format!("{name}: an action of the set is not set"));
     };
-    Ok((table.call(call, false)?, Share { weight: rules.weight(&name, action.weight)?, watch }))
+    Ok((
+        table.call(call, false)?,
+        Share { weight: rules.weight(&name, action.weight)?, watch, is_active: true },
+    ))
 }
 
 /// A port to watch; empty is none. The switch checks whether it exists.
@@ -246,7 +250,7 @@ impl Program {
 }
 
 fn exists(switch: &Switch, profile: InstanceId, member: u32) -> bool {
-    switch.members(profile).is_ok_and(|members| members.iter().any(|(number, _)| *number == member))
+    switch.has_member(profile, member).unwrap_or(false)
 }
 
 /// Checks the type of an update against what exists.
@@ -306,7 +310,7 @@ pub fn write_group(
     if kind == update::Type::Delete {
         let program = program.clone();
         return Ok(Box::new(move |switch, _| {
-            let exists = control(switch.groups(profile))?.contains_key(&number);
+            let exists = control(switch.group(profile, number))?.is_some();
             expect(kind, exists, &what)?;
             control(switch.group_remove(profile, number))?;
             program.group_limits().remove(&(profile, number));
@@ -319,20 +323,26 @@ pub fn write_group(
     }
     let rules = Rules::new(info);
     let mut weights = Vec::with_capacity(entry.members.len());
+    let mut seen = HashSet::with_capacity(entry.members.len());
     for member in &entry.members {
+        if !seen.insert(member.member_id) {
+            let message = format!("{what}: member {} occurs twice", member.member_id);
+            return refuse(Code::InvalidArgument, message);
+        }
         let watch = match &member.watch_kind {
             None => None,
             #[allow(deprecated)]
             Some(WatchKind::Watch(port)) => watched(&what, &port.to_be_bytes())?,
             Some(WatchKind::WatchPort(port)) => watched(&what, port)?,
         };
-        weights.push((member.member_id, Share { weight: rules.weight(&what, member.weight)?, watch }));
+        let share = Share { weight: rules.weight(&what, member.weight)?, watch, is_active: true };
+        weights.push((member.member_id, share));
     }
     let size = rules.size(weights.iter().map(|(_, share)| share));
     let max_size = entry.max_size;
     let program = program.clone();
     Ok(Box::new(move |switch, _| {
-        let exists = control(switch.groups(profile))?.contains_key(&number);
+        let exists = control(switch.group(profile, number))?.is_some();
         expect(kind, exists, &what)?;
         let mut limits = program.group_limits();
         let limit = limits.get(&(profile, number)).copied().unwrap_or(max_size);
@@ -365,8 +375,12 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Ch
     let query = |(id, profile): (u32, InstanceId)| {
         let program = program.clone();
         Box::new(move |switch: &Switch, _: Nanos| {
-            let mut members = control(switch.members(profile))?;
-            members.retain(|(number, _)| wanted == 0 || *number == wanted);
+            let members = match wanted {
+                0 => control(switch.members(profile))?,
+                _ => {
+                    control(switch.member(profile, wanted))?.map(|call| (wanted, call)).into_iter().collect()
+                }
+            };
             let messages: Messages = Box::new(move || {
                 let table = program.profile(id).and_then(|(_, info)| program.user(info));
                 let message = |(member_id, call): (u32, ActionCall)| ActionProfileMember {
@@ -383,6 +397,19 @@ pub fn read_members(program: &Arc<Program>, request: &ActionProfileMember) -> Ch
     Ok(selected(program, request.action_profile_id)?.into_iter().map(query).collect())
 }
 
+/// The members of a group as P4Runtime has them: each once, and only those that get packets.
+fn shown_members(shares: Vec<(u32, Share)>) -> Vec<(u32, Share)> {
+    let (mut places, mut shown) = (HashMap::new(), Vec::<(u32, Share)>::new());
+    for (member, share) in shares.into_iter().filter(|(_, share)| share.is_active) {
+        let place = *places.entry(member).or_insert(shown.len());
+        match shown.get_mut(place) {
+            Some((_, before)) => before.weight = before.weight.saturating_add(share.weight),
+            None => shown.push((member, share)),
+        }
+    }
+    shown
+}
+
 /// Reads groups: one, those of a selector, or all.
 pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Checked<Vec<Query>> {
     let wanted = request.group_id;
@@ -390,8 +417,13 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
     let query = |(id, profile): (u32, InstanceId)| {
         let program = program.clone();
         Box::new(move |switch: &Switch, _: Nanos| {
-            let mut groups = control(switch.groups(profile))?;
-            groups.retain(|number, _| wanted == 0 || *number == wanted);
+            let groups = match wanted {
+                0 => control(switch.groups(profile))?,
+                _ => control(switch.group(profile, wanted))?
+                    .map(|shares| (wanted, shares))
+                    .into_iter()
+                    .collect(),
+            };
             let limits = program.group_limits().clone();
             let rules = Rules::of(&program, profile);
             let messages: Messages = Box::new(move || {
@@ -403,7 +435,7 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
                 let message = |(group_id, weights): (u32, Vec<(u32, Share)>)| ActionProfileGroup {
                     action_profile_id: id,
                     group_id,
-                    members: weights.into_iter().map(member).collect(),
+                    members: shown_members(weights).into_iter().map(member).collect(),
                     max_size: limits.get(&(profile, group_id)).copied().unwrap_or(0),
                 };
                 let entity = |group| Entity { entity: Some(EntityKind::ActionProfileGroup(group)) };
@@ -420,11 +452,10 @@ pub fn snapshot_member(program: &Arc<Program>, entry: &ActionProfileMember) -> C
     let (profile, _) = program.profile(entry.action_profile_id)?;
     let number = entry.member_id;
     Ok(Box::new(move |switch| {
-        let members = switch.members(profile).unwrap_or_default();
-        let before = members.into_iter().find(|(found, _)| *found == number);
+        let before = switch.member(profile, number).ok().flatten();
         Box::new(move |switch| {
             let _ = match before {
-                Some((_, call)) => switch.member_set(profile, number, call),
+                Some(call) => switch.member_set(profile, number, call),
                 None => switch.member_remove(profile, number),
             };
         })
@@ -436,7 +467,7 @@ pub fn snapshot_group(program: &Arc<Program>, entry: &ActionProfileGroup) -> Che
     let (profile, _) = program.profile(entry.action_profile_id)?;
     let (program, number) = (program.clone(), entry.group_id);
     Ok(Box::new(move |switch| {
-        let before = switch.groups(profile).ok().and_then(|mut groups| groups.remove(&number));
+        let before = switch.group(profile, number).ok().flatten();
         let limit = program.group_limits().get(&(profile, number)).copied();
         Box::new(move |switch| {
             let _ = match before {

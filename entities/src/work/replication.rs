@@ -74,6 +74,17 @@ fn expect(kind: update::Type, exists: bool, what: &str, id: u32) -> Checked<()> 
     }
 }
 
+/// Refuses what another interface of the switch has made.
+fn check_own(kind: update::Type, is_foreign: bool, what: &str, id: u32) -> Checked<()> {
+    match kind == update::Type::Insert && is_foreign {
+        true => refuse(
+            Code::AlreadyExists,
+            format!("{what} {id} was made over another interface; delete it there first"),
+        ),
+        false => Ok(()),
+    }
+}
+
 /// Checks an update of the replication engine.
 pub fn write(
     program: &Arc<Program>,
@@ -97,7 +108,10 @@ fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupE
         if kind == update::Type::Delete { Replicas::default() } else { replicas(&entry.replicas)? };
     Ok(Box::new(move |switch, _| {
         let mut groups = program.groups();
-        expect(kind, groups.multicast.contains_key(&id), WHAT, id)?;
+        let exists = groups.multicast.contains_key(&id);
+        let is_foreign = u16::try_from(id).is_ok_and(|id| switch.replication_group(id).is_some());
+        expect(kind, exists, WHAT, id)?;
+        check_own(kind, !exists && is_foreign, WHAT, id)?;
         if kind == update::Type::Delete {
             control(switch.multicast_group_remove(id))?;
             groups.multicast.remove(&id);
@@ -133,10 +147,12 @@ fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionE
         return refuse(Code::InvalidArgument, message);
     };
     let replicas = replicas(&entry.replicas)?;
-    let config = CloneSession { replicas, class_of_service, packet_length_bytes };
+    let config = CloneSession { replicas, class_of_service, packet_length_bytes, ..CloneSession::default() };
     Ok(Box::new(move |switch, _| {
         let mut groups = program.groups();
-        expect(kind, groups.clone.contains_key(&id), WHAT, id)?;
+        let exists = groups.clone.contains_key(&id);
+        expect(kind, exists, WHAT, id)?;
+        check_own(kind, !exists && switch.clone_session_get(id).is_some(), WHAT, id)?;
         control(switch.clone_session_set(id, config))?;
         groups.clone.insert(id, entry);
         Ok(())

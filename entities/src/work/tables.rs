@@ -523,7 +523,7 @@ fn default_entry(switch: &Switch, table: TableId) -> Checked<Vec<switch::TableEn
     let default = control(switch.default_entry(table))?;
     // A table without a default action shows an entry without action: `u32::MAX` is no action.
     let call = default.call.unwrap_or(ActionCall { action: u32::MAX, args: Vec::new() });
-    Ok(vec![switch::TableEntry::new(Vec::new(), call)])
+    Ok(vec![switch::TableEntry { indirect: default.indirect, ..switch::TableEntry::new(Vec::new(), call) }])
 }
 
 fn message(table: &TableRef<'_>, table_id: u32, found: Found, shape: Shape) -> Entity {
@@ -600,8 +600,13 @@ pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Checked<S
             Which::Default => {
                 let before = switch.default_entry(id).ok();
                 Box::new(move |switch| {
-                    let call = before.and_then(|before| before.call.filter(|_| !before.is_initial));
-                    let _ = switch.set_default(id, call);
+                    let _ = match before {
+                        Some(switch::DefaultEntry { indirect: Some(indirect), .. }) => {
+                            switch.set_default_indirect(id, indirect)
+                        }
+                        Some(before) => switch.set_default(id, before.call.filter(|_| !before.is_initial)),
+                        None => Ok(()),
+                    };
                 })
             }
             Which::Keys(keys, priority) => {

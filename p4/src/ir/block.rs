@@ -166,11 +166,21 @@ pub enum Intrinsic {
     EgressParserError,
     /// What egress drops, like [`Intrinsic::DropControl`].
     EgressDropControl,
+    /// Copies of a multicast group with this replication id may be pruned.
+    CopyId,
+    /// Members of a multicast group with this number get no copy.
+    MemberExclusion,
+    /// Names a set of ports that get no copies.
+    PortExclusion,
+    /// Chooses among members of a multicast group.
+    MemberHash,
+    /// Chooses among ports of a link group.
+    PortHash,
 }
 
 impl Intrinsic {
     /// All fields, in the order of their numbers.
-    pub const ALL: [Intrinsic; 23] = [
+    pub const ALL: [Intrinsic; 28] = [
         Intrinsic::IngressPort,
         Intrinsic::Destination,
         Intrinsic::EgressPort,
@@ -194,6 +204,11 @@ impl Intrinsic {
         Intrinsic::ParserTime,
         Intrinsic::EgressParserError,
         Intrinsic::EgressDropControl,
+        Intrinsic::CopyId,
+        Intrinsic::MemberExclusion,
+        Intrinsic::PortExclusion,
+        Intrinsic::MemberHash,
+        Intrinsic::PortHash,
     ];
 
     /// Number of fields.

@@ -58,6 +58,11 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
             Intrinsic::DropControl,
             Intrinsic::MulticastGroup,
             Intrinsic::SecondGroup,
+            Intrinsic::CopyId,
+            Intrinsic::MemberExclusion,
+            Intrinsic::PortExclusion,
+            Intrinsic::MemberHash,
+            Intrinsic::PortHash,
             Intrinsic::CopyToController,
             Intrinsic::Priority,
             Intrinsic::ParserError,
@@ -97,7 +102,8 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
     }
 
     fn pipes(config: &Config) -> usize {
-        let needed = config.ports.iter().map(|port| usize::from(port.port >> LOCAL_BITS) + 1).max();
+        let needed = config.ports.iter().map(|port| usize::from(port.port >> LOCAL_BITS) + 1);
+        let needed = needed.chain(config.internal_pipes.iter().map(|pipe| pipe + 1)).max();
         needed.unwrap_or(1).max(config.pipes).clamp(1, MAX_PIPES)
     }
 

@@ -47,11 +47,15 @@ pub(crate) fn apply(
         }
         Some(action)
     };
-    let Some(row) = row else {
-        let default = table.default.as_ref()?;
-        return load(default.call.action, &mut default.args.iter().copied());
+    let reference = match (row, &table.default) {
+        (Some(row), _) => table.indirect(row)?,
+        (None, Some(default)) => match &default.indirect {
+            Some(reference) => reference,
+            None => return load(default.call.action, &mut default.args.iter().copied()),
+        },
+        (None, None) => return None,
     };
-    match table.indirect(row)? {
+    match reference {
         Indirect::Set(set) => {
             let number = match (set.pick, indirect.hasher.algorithm) {
                 (Pick::Random, _) => hash(&HashAlgorithm::Random.into()),

@@ -6,7 +6,9 @@
 use crate::code::plans::ValueType;
 use crate::compile::{InstanceShape, Pipeline};
 use crate::error::ControlError;
-use crate::objects::{CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, TableEntry};
+use crate::objects::{
+    CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, Indirect, TableEntry,
+};
 use crate::replicas::Replicas;
 use crate::shape::{Style, TableShape};
 use crate::state::{InstanceState, PipeState};
@@ -111,11 +113,21 @@ impl Switch {
         })
     }
 
+    /// Lets a table with an action profile refer to it on a miss.
+    pub fn set_default_indirect(&mut self, table: TableId, indirect: Indirect) -> Result<(), ControlError> {
+        self.check_indirect(self.table(table)?.0, Some(&indirect))?;
+        self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            state.set_default_indirect(shape, indirect.clone())
+        })
+    }
+
     /// The action on a miss.
     pub fn default_entry(&self, table: TableId) -> Result<DefaultEntry, ControlError> {
         let (_, state) = self.table(table)?;
-        let call = state.default.as_ref().map(|row| row.call.clone());
-        Ok(DefaultEntry { call, is_initial: state.default_is_initial })
+        let indirect = state.default.as_ref().and_then(|row| row.indirect.clone());
+        let call = state.default.as_ref().filter(|_| indirect.is_none()).map(|row| row.call.clone());
+        Ok(DefaultEntry { call, indirect, is_initial: state.default_is_initial })
     }
 
     /// Whether entries of a table have a priority.

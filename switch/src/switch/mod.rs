@@ -14,7 +14,11 @@ mod profiles;
 mod smoothers;
 mod tracer;
 
-pub use arch::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
+pub use arch::{
+    PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, REPLICATION_SET,
+    ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode,
+    ReplicationPlaces, ReplicationPort, ReplicationState,
+};
 pub use event::{Origin, TraceEvent};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use pipes::Pipes;
@@ -26,14 +30,15 @@ use crate::compile::{InstanceShape, Pipeline};
 use crate::config::Config;
 use crate::error::ControlError;
 use crate::exec::Requests;
-use crate::objects::CloneSession;
+use crate::objects::{CloneSession, CounterData};
 use crate::pool::{NONE, Packet, PacketId, Pool};
 use crate::replicas::Replicas;
 use crate::state::{InstanceState, RegisterState, State};
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
-use arch::PortData;
+use crate::words::limbs_of;
+use arch::{Engine, PortData};
 use generator::Generators;
 use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
@@ -42,6 +47,9 @@ use tracer::Tracer;
 
 /// Frames that come back in one call of [`Switch::poll_transmit`], so that arrivals get a turn.
 const RETURNS: u32 = 256;
+/// Ports of a pipe, and the bits of their numbers.
+const PIPE_PORTS: u16 = 72;
+const PIPE_SHIFT: u32 = 7;
 
 /// A loaded program with its state.
 pub(crate) struct Running {
@@ -49,31 +57,61 @@ pub(crate) struct Running {
     pub state: State,
 }
 
+/// Which cells keep their values when a program replaces another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// All.
+    All,
+    /// Those that nobody has written for the new program.
+    Unwritten,
+    /// None.
+    Nothing,
+}
+
 impl Running {
     /// Takes over the cells that both programs have in common.
-    fn keep_cells(&mut self, mut before: Running) {
+    fn keep_cells(&mut self, mut before: Running, keep: Keep) {
         for pipe in 0..self.state.pipes().min(before.state.pipes()) {
-            self.keep_cells_of(pipe, &mut before);
+            self.keep_cells_of(pipe, &mut before, keep == Keep::All);
         }
     }
 
-    fn keep_cells_of(&mut self, pipe: usize, before: &mut Running) {
+    fn keep_cells_of(&mut self, pipe: usize, before: &mut Running, all: bool) {
         let (own, old) = (self.state.of_mut(pipe), before.state.of_mut(pipe));
         for (shape, state) in self.pipeline.instances.iter().zip(&mut own.instances) {
             let same = |other: &InstanceShape| other.name == shape.name && alike(&other.kind, &shape.kind);
             let Some(at) = before.pipeline.instances.iter().position(same) else { continue };
             match (state, &mut old.instances[at]) {
-                (InstanceState::Counter(cells), InstanceState::Counter(old)) => std::mem::swap(cells, old),
+                (InstanceState::Counter(cells), InstanceState::Counter(old)) => {
+                    for (cell, old) in cells.iter_mut().zip(old) {
+                        if all || *cell == CounterData::default() {
+                            *cell = *old;
+                        }
+                    }
+                }
                 (InstanceState::Meter { cells, .. }, InstanceState::Meter { cells: old, .. }) => {
-                    std::mem::swap(cells, old);
+                    for (cell, old) in cells.iter_mut().zip(old) {
+                        if all || cell.config() == old.config() {
+                            *cell = *old;
+                        } else {
+                            cell.counts = old.counts;
+                        }
+                    }
                 }
                 (InstanceState::Register(new), InstanceState::Register(place)) => {
                     let words = |register: &RegisterState| {
                         register.first..register.first + register.size * register.words
                     };
+                    let initial = match &shape.kind {
+                        InstanceKind::Register { initial, .. } => limbs_of(initial, new.words),
+                        _ => Vec::new(),
+                    };
                     let from = old.registers.get(words(place));
-                    if let Some((to, from)) = own.registers.get_mut(words(new)).zip(from) {
-                        to.copy_from_slice(from);
+                    let Some((to, from)) = own.registers.get_mut(words(new)).zip(from) else { continue };
+                    for (to, from) in to.chunks_mut(new.words.max(1)).zip(from.chunks(new.words.max(1))) {
+                        if all || to == initial {
+                            to.copy_from_slice(from);
+                        }
                     }
                 }
                 _ => {}
@@ -142,6 +180,8 @@ pub struct Switch {
     pub(crate) manager: TrafficManager,
     pub(crate) groups: BTreeMap<u32, Replicas>,
     pub(crate) sessions: BTreeMap<u32, CloneSession>,
+    /// Groups of nodes.
+    pub(crate) engine: Engine,
     /// Ports that are down.
     pub(crate) down: BTreeSet<u16>,
     /// Frames for the controller, already deparsed.
@@ -191,6 +231,7 @@ impl Switch {
             pool: Pool::default(),
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            engine: Engine::default(),
             down: BTreeSet::new(),
             cpu_queue: VecDeque::with_capacity(config.cpu_queue_frames.min(64 * 1024)),
             cpu_out: Vec::new(),
@@ -247,21 +288,24 @@ impl Switch {
         state.down.clone_from(&self.down);
         self.groups.clear();
         self.sessions.clear();
+        self.engine = Engine::default();
         self.start(Running { pipeline, state });
     }
 
-    /// Takes over the program, tables, groups and so on of another switch. Counters, meters and registers
-    /// that both programs have in common keep the values they have here, and so do ports. Queued frames are
-    /// dropped.
-    pub fn adopt(&mut self, other: Switch) {
+    /// Takes over the program, tables, groups and so on of another switch. Of counters, meters and registers that both
+    /// programs have in common, `keep` says which keep the values they have here. Ports stay. Queued frames are dropped.
+    pub fn adopt(&mut self, other: Switch, keep: Keep) {
         let Some(mut running) = other.running else { return };
         running.state.down.clone_from(&self.down);
-        if let Some(before) = self.running.take() {
-            running.keep_cells(before);
+        if let Some(before) = self.running.take().filter(|_| keep != Keep::Nothing) {
+            running.keep_cells(before, keep);
         }
-        (self.groups, self.sessions) = (other.groups, other.sessions);
+        (self.groups, self.sessions, self.engine) = (other.groups, other.sessions, other.engine);
         self.route_copies();
         self.start(running);
+        self.port_data = other.port_data;
+        self.generators.apps = other.generators.apps;
+        self.generators.plan();
     }
 
     fn start(&mut self, running: Running) {
@@ -279,8 +323,17 @@ impl Switch {
         }
         let ports = self.config.ports.iter().map(|port| port.port);
         // A port of each pipe.
-        let pipes = (0..running.state.pipes() as u16).map(|pipe| pipe << 7);
-        let loops = running.pipeline.arch.loops(&mut ports.chain(self.config.cpu_port).chain(pipes));
+        let pipes = (0..running.state.pipes() as u16).map(|pipe| pipe << PIPE_SHIFT);
+        let mut loops = running.pipeline.arch.loops(&mut ports.chain(self.config.cpu_port).chain(pipes));
+        if !loops.is_empty() {
+            let internal = self.config.internal_pipes.iter().filter(|pipe| **pipe < running.state.pipes());
+            loops.extend(
+                internal
+                    .flat_map(|pipe| (0..PIPE_PORTS).map(move |port| (*pipe as u16) << PIPE_SHIFT | port)),
+            );
+            loops.sort_unstable();
+            loops.dedup();
+        }
         self.manager.set_loops(&loops, &self.config);
         self.running = Some(running);
     }

@@ -72,6 +72,16 @@ impl Switch {
         Ok(result)
     }
 
+    /// Whether a pipe is meant.
+    pub fn means(&self, pipe: usize) -> bool {
+        self.meant.has(pipe) && pipe < self.pipes()
+    }
+
+    /// Whether not all pipes are meant.
+    pub fn is_partial(&self) -> bool {
+        self.meant().count() < self.pipes()
+    }
+
     /// The pipes that are meant.
     pub(super) fn meant(&self) -> impl Iterator<Item = usize> + use<> {
         self.meant.below(self.pipes())
@@ -131,11 +141,27 @@ impl Switch {
         }
     }
 
+    /// Whether no pipe has members or groups of a profile.
+    fn is_empty_profile(&self, profile: InstanceId) -> bool {
+        let Some(Running { pipeline, state }) = &self.running else { return true };
+        let is_empty = |pipe| match instance_of(pipeline, state.of(pipe), profile) {
+            Ok((_, InstanceState::Profile(own))) => own.members.is_empty() && own.groups.is_empty(),
+            _ => true,
+        };
+        (0..state.pipes()).all(is_empty)
+    }
+
     /// Makes sure that a profile's pipes are alike, if several are meant.
     pub(super) fn agree_on_profile(&mut self, profile: InstanceId) -> Result<(), ControlError> {
         let (several, some) = (self.meant().nth(1).is_some(), self.meant().count() < self.pipes());
         let name = self.instance(profile)?.0.name.clone();
+        let is_empty = self.is_empty_profile(profile);
         match self.running_mut()?.state.profiles_apart.get_mut(profile.0 as usize) {
+            // Nothing is left that could differ.
+            Some(apart) if *apart && several && is_empty => {
+                *apart = false;
+                Ok(())
+            }
             Some(true) if several => Err(differ(&name)),
             Some(apart) => {
                 *apart |= some;

@@ -9,7 +9,7 @@ use crate::profile::{Group, Member, Profile};
 use crate::shape::TableShape;
 use crate::state::InstanceState;
 use p4rack_p4::ir::{ActionCall, InstanceId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Maximum groups of a selector.
 const MAX_GROUPS: usize = 65_536;
@@ -56,13 +56,23 @@ impl Switch {
         })
     }
 
+    /// Whether an action profile has a member.
+    pub fn has_member(&self, profile: InstanceId, member: u32) -> Result<bool, ControlError> {
+        Ok(self.profile(profile)?.members.contains_key(&member))
+    }
+
+    /// A member of an action profile.
+    pub fn member(&self, profile: InstanceId, member: u32) -> Result<Option<ActionCall>, ControlError> {
+        Ok(self.profile(profile)?.members.get(&member).map(|member| member.call.clone()))
+    }
+
     /// All members of an action profile, by number.
     pub fn members(&self, profile: InstanceId) -> Result<Vec<(u32, ActionCall)>, ControlError> {
         let members = &self.profile(profile)?.members;
         Ok(members.iter().map(|(&number, member)| (number, member.call.clone())).collect())
     }
 
-    /// Adds or replaces a group of an action selector, with members and weights.
+    /// Adds or replaces a group of an action selector, with members and weights. A member may occur several times.
     pub fn group_set(
         &mut self,
         profile: InstanceId,
@@ -84,15 +94,12 @@ impl Switch {
                 return Err(ControlError::ResourceExhausted { object: what.clone(), limit });
             }
             let shares = turn.share(&mut shares).unwrap_or_default();
-            let mut seen = BTreeSet::new();
             for (member, share) in &shares {
                 if !state.members.contains_key(member) {
                     return Err(ControlError::NotFound(format!("{what}: member {member}")));
                 }
-                if share.weight == 0 || !seen.insert(*member) {
-                    return Err(ControlError::Invalid(format!(
-                        "{what}: member {member} occurs twice or has weight 0"
-                    )));
+                if share.weight == 0 {
+                    return Err(ControlError::Invalid(format!("{what}: member {member} has weight 0")));
                 }
             }
             state.groups.insert(group, Group::new(shares, &down));
@@ -144,6 +151,42 @@ impl Switch {
         })
     }
 
+    /// The members and shares of a group, if there is one.
+    pub fn group(&self, profile: InstanceId, group: u32) -> Result<Option<Vec<(u32, Share)>>, ControlError> {
+        Ok(self.profile(profile)?.groups.get(&group).map(|group| group.shares.clone()))
+    }
+
+    /// The number of the next group of an action selector from a number on.
+    pub fn next_group(&self, profile: InstanceId, from: u32) -> Result<Option<u32>, ControlError> {
+        Ok(self.profile(profile)?.groups.range(from..).next().map(|(number, _)| *number))
+    }
+
+    /// Number of groups of an action selector.
+    pub fn group_count(&self, profile: InstanceId) -> Result<usize, ControlError> {
+        Ok(self.profile(profile)?.groups.len())
+    }
+
+    /// The member of a group that packets with this hash get, if any.
+    pub fn selected_member(
+        &self,
+        profile: InstanceId,
+        group: u32,
+        hash: u64,
+    ) -> Result<Option<u32>, ControlError> {
+        Ok(self.profile(profile)?.selected(group, hash))
+    }
+
+    /// Whether the pipes that are meant may have different members and groups.
+    pub fn profile_is_apart(&self, profile: InstanceId) -> bool {
+        let apart = |running: &Running| running.state.profiles_apart.get(profile.0 as usize).copied();
+        self.running.as_ref().and_then(apart).unwrap_or(false)
+    }
+
+    /// Whether an entry refers to a group.
+    pub fn uses_group(&self, profile: InstanceId, group: u32) -> Result<bool, ControlError> {
+        Ok(self.user(profile, &Indirect::Group(group))?.is_some())
+    }
+
     /// All groups of an action selector, by number, with members and shares.
     pub fn groups(&self, profile: InstanceId) -> Result<BTreeMap<u32, Vec<(u32, Share)>>, ControlError> {
         let groups = &self.profile(profile)?.groups;
@@ -183,18 +226,26 @@ impl Switch {
 
     /// Rejects the removal of something that an entry uses.
     fn unused(&self, profile: InstanceId, indirect: &Indirect, what: &str) -> Result<(), ControlError> {
+        match self.user(profile, indirect)? {
+            Some(table) => Err(ControlError::InUse(format!(
+                "{what} is used by an entry of {}: change that first",
+                table.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A table with an entry that uses a member or group.
+    fn user(&self, profile: InstanceId, indirect: &Indirect) -> Result<Option<&TableShape>, ControlError> {
         let Running { pipeline, state } = self.running()?;
         let users = self.meant().flat_map(|pipe| pipeline.tables.iter().zip(&state.of(pipe).tables));
-        for (shape, table) in users.filter(|(shape, _)| shape.implementation == Some(profile)) {
-            let mut entries = table.rows_from(0).filter_map(|row| table.indirect(row));
-            if entries.any(|found| found == indirect) {
-                return Err(ControlError::InUse(format!(
-                    "{what} is used by an entry of {}: change that first",
-                    shape.name
-                )));
-            }
-        }
-        Ok(())
+        let mut users = users.filter(|(shape, _)| shape.implementation == Some(profile));
+        let user = users.find(|(_, table)| {
+            let on_miss = table.default.as_ref().and_then(|row| row.indirect.as_ref());
+            let mut entries = table.rows_from(0).filter_map(|row| table.indirect(row)).chain(on_miss);
+            entries.any(|found| found == indirect)
+        });
+        Ok(user.map(|(shape, _)| shape))
     }
 
     fn profile(&self, profile: InstanceId) -> Result<&Profile, ControlError> {

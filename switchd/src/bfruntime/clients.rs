@@ -48,6 +48,10 @@ struct Bound {
 }
 
 impl Bound {
+    fn is_named(&self, name: &str) -> bool {
+        self.program.upgrade().is_some_and(|program| program.name == name)
+    }
+
     fn is_to(&self, program: &Arc<Program>) -> bool {
         std::ptr::eq(self.program.as_ptr(), Arc::as_ptr(program))
     }
@@ -136,13 +140,23 @@ impl Clients {
         Ok(())
     }
 
-    /// The stream of a client that is bound to the program that runs. Errors: it is not bound.
-    pub fn authorise(&self, id: u32, program: &Arc<Program>) -> Result<u64, Status> {
+    /// The stream of a client, if it has one.
+    pub fn stream_of(&self, id: u32) -> Option<u64> {
+        self.state().known(id).ok()
+    }
+
+    /// The stream of a client that is bound to a program; none of one that has no stream and names the program. Errors:
+    /// it is not bound.
+    pub fn authorise(&self, id: u32, program: &Arc<Program>, is_named: bool) -> Result<Option<u64>, Status> {
         let state = self.state();
-        let stream = state.known(id)?;
+        let stream = match state.known(id) {
+            Ok(stream) => stream,
+            Err(_) if is_named => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let is_bound = |bound: &Bound| bound.stream == stream && bound.is_to(program);
         if state.bound.as_ref().is_some_and(is_bound) {
-            return Ok(stream);
+            return Ok(Some(stream));
         }
         let message = format!(
             "client {id} is not bound to the program that runs; SetForwardingPipelineConfig with BIND first"
@@ -181,12 +195,24 @@ impl Clients {
         client.is_some_and(|client| client.outbox.offer(StreamMessageResponse { update: Some(update) }))
     }
 
-    /// A client is bound no longer: it installs another program.
-    pub fn release(&self, id: u32) {
+    /// A client is bound no longer: it installs a program with another name.
+    pub fn release(&self, id: u32, name: &str) {
         let mut state = self.state();
-        if state.bound.as_ref().is_some_and(|bound| bound.client == id) {
+        if state.bound.as_ref().is_some_and(|bound| bound.client == id && !bound.is_named(name)) {
             state.bound = None;
         }
+    }
+
+    /// Whether a stream ends if another program takes the place of the one that its client is bound to.
+    pub fn loses(&self, stream: u64, new: &Program) -> bool {
+        let state = self.state();
+        state.bound.as_ref().is_some_and(|bound| bound.stream == stream && !bound.is_named(&new.name))
+    }
+
+    /// Requests for one program mean another one from now on. The client that is bound to it stays so if both have the
+    /// same name; otherwise its stream ends.
+    pub fn moved(&self, old: &Arc<Program>, new: &Arc<Program>) {
+        self.state().moved(old, new);
     }
 }
 
@@ -195,6 +221,19 @@ impl State {
         let missing = || format!("there is no client {id}; open a stream and subscribe first");
         let client = self.clients.get(&id);
         client.map(|client| client.stream).ok_or_else(|| status(Code::FailedPrecondition, missing()))
+    }
+
+    fn moved(&mut self, old: &Arc<Program>, new: &Arc<Program>) {
+        if let Some(bound) = self.bound.as_mut().filter(|bound| bound.is_to(old) && old.name == new.name) {
+            bound.program = Arc::downgrade(new);
+            return;
+        }
+        let Some(bound) = self.bound.take_if(|bound| bound.is_to(old)) else { return };
+        if let Some(client) = self.clients.remove(&bound.client) {
+            client
+                .outbox
+                .send(Err(Status::cancelled("another program was installed; subscribe and bind anew")));
+        }
     }
 
     fn notify(&mut self, what: Progress) {
@@ -209,19 +248,16 @@ impl State {
 }
 
 impl Watch for Clients {
-    /// All are told of an installation, whoever asked for it, and who was bound to the old program has to come again.
-    fn replaced(&self, old: Option<&Arc<Program>>) {
+    /// All are told of an installation, whoever asked for it, and who was bound to a program with another name has to come
+    /// again.
+    fn replaced(&self, old: Option<&Arc<Program>>, new: &Arc<Program>) {
         let mut state = self.state();
         if !state.is_installing {
             state.notify(Progress::WarmInitStarted);
         }
         state.notify(Progress::WarmInitFinished);
-        let is_old = |bound: &mut Bound| old.is_some_and(|old| bound.is_to(old));
-        let Some(bound) = state.bound.take_if(is_old) else { return };
-        if let Some(client) = state.clients.remove(&bound.client) {
-            client
-                .outbox
-                .send(Err(Status::cancelled("another program was installed; subscribe and bind anew")));
+        if let Some(old) = old {
+            state.moved(old, new);
         }
     }
 }

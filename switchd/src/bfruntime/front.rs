@@ -1,8 +1,9 @@
 //! All calls, with what they take of memory charged before they come in. Requests stay serialised here: the service
 //! weighs them before it decodes them.
 
+use super::outcome::Options;
 use super::service::{Answers, Service};
-use crate::p4runtime::{Charge, Connection, Counted, READ_LIMIT, RECEIVE_LIMIT, STREAM_LIMIT};
+use crate::p4runtime::{Charge, Connection, Counted, RECEIVE_LIMIT, STREAM_LIMIT};
 use p4rack_p4rt::bfrt_proto::bf_runtime_server::BfRuntimeServer;
 use p4rack_p4rt::raw::RawCodec;
 use prost::bytes::Bytes;
@@ -19,9 +20,6 @@ use tonic::{Request, Response, Status};
 const ROOM: usize = 512;
 /// The same for the answers of a Read.
 const READ_ROOM: usize = 40 << 10;
-
-/// Metadata of a Write with which a client says that deletions of what is not there are fine.
-const IGNORE: &str = "ignore_not_found";
 
 /// The generated server behind the limits.
 #[derive(Clone, Debug)]
@@ -81,7 +79,7 @@ impl Tower<http::Request<Body>> for Front {
                 let reads = Reads { service, connection, charge };
                 Box::pin(async move {
                     let mut grpc = Grpc::new(RawCodec { room: READ_ROOM })
-                        .max_decoding_message_size(READ_LIMIT)
+                        .max_decoding_message_size(RECEIVE_LIMIT)
                         .max_encoding_message_size(usize::MAX);
                     Ok(grpc.server_streaming(reads, request).await)
                 })
@@ -125,10 +123,10 @@ impl Tower<Request<Bytes>> for Handler {
             (self.service.clone(), self.connection.clone(), self.charge.clone());
         let call = self.call;
         Box::pin(async move {
-            let ignores_missing = request.metadata().get(IGNORE).is_some_and(|value| value == "1");
+            let options = Options::of(&request);
             let request = request.into_inner();
             let answer = match call {
-                Call::Write => service.write_bytes(request, ignores_missing, &connection, charge).await?,
+                Call::Write => service.write_bytes(request, options, &connection, charge).await?,
                 Call::Set => service.set_bytes(request, charge).await?,
             };
             Ok(Response::new(answer))
@@ -149,7 +147,9 @@ impl Tower<Request<Bytes>> for Reads {
         let (service, connection, charge) =
             (self.service.clone(), self.connection.clone(), self.charge.clone());
         Box::pin(async move {
-            service.read_bytes(request.into_inner(), &connection, charge).await.map(Response::new)
+            let options = Options::of(&request);
+            let answers = service.read_bytes(request.into_inner(), options, &connection, charge).await?;
+            Ok(Response::new(answers))
         })
     }
 }

@@ -1,14 +1,19 @@
 //! A running program with its BFRuntime schema.
 
 use super::extras::Extras;
-use super::fixed::{Fixed, Ports, fixed_text, is_second};
+use super::fixed::{DeviceConfig, Fixed, Ports, fixed_text, is_second};
 use super::own::Own;
 use super::settings::Settings;
-use crate::p4runtime::status;
+use super::stage::Stage;
+use crate::core::{Gone, Isolation};
+use crate::p4runtime::{Device, Held, Job, status};
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::Translation;
-use p4rack_entities::Program;
+use p4rack_entities::{Outcomes, Program};
 use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::Switch;
+use p4rack_wire::Nanos;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use tonic::Status;
 
@@ -31,11 +36,22 @@ pub struct Loaded {
     pub settings: Settings,
     /// Pipes with entries of their own.
     pub pipes: u32,
+    /// Where it is prepared, if it does not run.
+    pub stage: Stage,
+}
+
+/// What outlives programs.
+#[derive(Clone, Debug, Default)]
+pub struct Lasting {
+    /// Ports as configured by clients.
+    pub ports: Ports,
+    /// Settings of the device.
+    pub config: DeviceConfig,
 }
 
 impl Loaded {
     /// Makes the schema of a program for Tofino's architecture.
-    pub fn new(program: Arc<Program>, ports: Ports, pipes: u32) -> Result<Loaded, Status> {
+    pub fn new(program: Arc<Program>, lasting: &Lasting, pipes: u32, stage: Stage) -> Result<Loaded, Status> {
         let Some(text) = &program.bf_rt else {
             let message = format!(
                 "the program is one for {}, and BFRuntime is for tna and t2na; use P4Runtime",
@@ -49,14 +65,74 @@ impl Loaded {
         let mut schema = Schema::parse(text.as_bytes()).map_err(|error| fault(error.to_string()))?;
         let mut translation = Translation::new(&schema, &program.info).map_err(fault)?;
         translation.set_device(is_second(&program.ir.arch));
-        let own = Arc::new(Own::new(schema.clone(), program.clone(), pipes));
+        let own = Arc::new(Own::new(schema.clone(), program.clone(), pipes, lasting.config.clone()));
         let extras = Arc::new(Extras::new(schema.clone(), program.clone()));
         let of_device = fixed_text(&program.ir.arch);
         schema.add(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?;
         let fixed = Arc::new(Fixed::new(
             Schema::parse(of_device.as_bytes()).map_err(|error| fault(error.to_string()))?,
-            ports,
+            &program.ir.arch,
+            lasting.ports.clone(),
+            lasting.config.clone(),
         ));
-        Ok(Loaded { program, schema, translation, fixed, own, extras, settings: Settings::default(), pipes })
+        let settings = Settings::default();
+        Ok(Loaded { program, schema, translation, fixed, own, extras, settings, pipes, stage })
+    }
+}
+
+impl Loaded {
+    /// Does work on its switch.
+    pub async fn call<R: Send + 'static>(
+        &self,
+        device: &Device,
+        work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,
+    ) -> Result<R, Gone> {
+        match self.stage.run(work) {
+            Ok(result) => Ok(result),
+            Err(work) => device.handle().call(work).await,
+        }
+    }
+
+    /// Does work on its switch, in turns on one that forwards packets.
+    pub async fn in_turns<R: Send + 'static>(
+        &self,
+        device: &Device,
+        isolation: Isolation,
+        mut work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
+    ) -> Result<R, Gone> {
+        let to_the_end = |switch: &mut Switch, now| {
+            loop {
+                if let ControlFlow::Break(result) = work(switch, now) {
+                    return result;
+                }
+            }
+        };
+        if let Ok(result) = self.stage.run(to_the_end) {
+            return Ok(result);
+        }
+        device.handle().in_turns(isolation, work).await
+    }
+
+    /// Makes a Write of few updates.
+    pub async fn make_small(
+        &self,
+        device: &Device,
+        job: Job,
+        isolation: Isolation,
+        updates: usize,
+    ) -> Result<Outcomes, Gone> {
+        match self.stage.has_any() {
+            true => self.in_turns(device, isolation, job).await,
+            false => device.make_small(job, isolation, updates).await,
+        }
+    }
+
+    /// While it is held, the program stays what it is: the one that runs, or one that is prepared.
+    pub async fn hold<'a>(&self, device: &'a Device) -> Result<Held<'a>, Status> {
+        let held = device.hold().await;
+        match self.stage.has_any() || held.runs(&self.program) {
+            true => Ok(held),
+            false => Err(status(Code::Aborted, "another program was installed meanwhile; try again")),
+        }
     }
 }

@@ -74,6 +74,9 @@ impl Target {
             return self.written_members(&loaded.settings.scopes(table_id));
         }
         let Some(pipe) = self.pipe() else { return Ok(None) };
+        if loaded.fixed.has_pipes(table_id) {
+            return Ok(Some(Pipes::of([pipe as usize])));
+        }
         if loaded.fixed.has(table_id) {
             return invalid(format!(
                 "the device's tables are of all pipes; name all, 0xffff, not pipe {pipe}"

@@ -6,13 +6,14 @@
 //!  front                                  limits of requests, shared with P4Runtime
 //!  service ─┬─ clients                      subscribed clients, and which one is bound to the program
 //!           ├─ programs ── loaded           installation; a program with its schema
-//!           ├─ write ─┬─ update               translates an update to changes of the switch
+//!           ├─ write ─┬─ update               translates an update to changes of the switch; ordinary ones need none of it
 //!           ├─ read ──┤
 //!           ├─ lookup ├─ fixed              tables that every device has: ports, multicast, mirror, the device
 //!           │         └─ own                tables of the program that P4Runtime does not have
 //!           │           └─ extras             fields of entries that it does not have
 //!           ├─ notices                      digests and idle entries, to the bound client
 //!           ├─ settings                     attributes of tables, handles of entries
+//!           ├─ stage                        a program that is prepared, with a switch of its own
 //!           ├─ outcome                      errors, one for each update
 //!           └─ weigh                        what a request takes, before it is decoded
 //! ```
@@ -30,6 +31,7 @@ mod programs;
 mod read;
 mod service;
 mod settings;
+mod stage;
 mod update;
 mod weigh;
 mod write;

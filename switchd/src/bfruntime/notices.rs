@@ -5,7 +5,7 @@ use super::loaded::Loaded;
 use super::service::{Seen, Service, Watched};
 use super::settings::{ALL_PIPES, Scope};
 use p4rack_bfrt::Kind;
-use p4rack_entities::idle_message;
+use p4rack_entities::{Program, idle_message};
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
     DataField, DigestList, IdleTimeoutNotification, TableData, TableEntry as Sent, TargetDevice, data_field,
@@ -15,6 +15,14 @@ use p4rack_p4rt::p4::v1;
 use p4rack_switch::{DigestMessage, IdleEntry, Pipes, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Digests that wait longer than this wait for others.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+/// The longest that a digest waits for others.
+const MOST_WAIT: Duration = Duration::from_secs(10);
+/// Maximum digests of a list.
+const DIGESTS: usize = 64;
 
 fn target(pipe_id: u32) -> Option<TargetDevice> {
     Some(TargetDevice { device_id: DEVICE, pipe_id, direction: 0xff, prsr_id: 0xff })
@@ -50,15 +58,49 @@ impl Loaded {
 }
 
 impl Service {
-    /// Sends a digest to the bound client. Returns whether it wants digests and has room.
+    /// Sends a digest to the bound client, with others if the device's configuration says that it may wait for them.
+    /// Returns whether the client wants digests and has room.
     pub async fn digest(&self, message: &DigestMessage) -> bool {
         if !self.clients.any_bound() {
             return false;
         }
         let Ok(loaded) = self.programs.loaded().await else { return false };
         let Some(list) = loaded.digest(message) else { return false };
-        let wants = |wanted: &Notifications| wanted.enable_learn_notifications;
-        self.clients.notice(&loaded.program, wants, Update::Digest(list))
+        let timeout = loaded.fixed.learn_timeout();
+        if timeout < LEAST_WAIT {
+            return self.send_digests(&loaded.program, list);
+        }
+        if !self.clients.wants(|wanted| wanted.enable_learn_notifications) {
+            return false;
+        }
+        let mut sent = true;
+        let mut waiting = self.waiting();
+        match &mut *waiting {
+            Some((_, all)) if all.digest_id == list.digest_id && all.target == list.target => {
+                all.data.extend(list.data);
+            }
+            _ => {
+                sent = waiting.take().is_none_or(|(program, before)| self.send_digests(&program, before));
+                *waiting = Some((loaded.program.clone(), list));
+                let service = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(timeout.min(MOST_WAIT)).await;
+                    let waited = service.waiting().take();
+                    waited.map(|(program, list)| service.send_digests(&program, list))
+                });
+            }
+        }
+        if waiting.as_ref().is_some_and(|(_, all)| all.data.len() >= DIGESTS)
+            && let Some((program, all)) = waiting.take()
+        {
+            sent &= self.send_digests(&program, all);
+        }
+        sent
+    }
+
+    /// Sends digests to the bound client. Returns whether it wants them and has room.
+    fn send_digests(&self, program: &Arc<Program>, list: DigestList) -> bool {
+        self.clients.notice(program, |wanted| wanted.enable_learn_notifications, Update::Digest(list))
     }
 
     /// Sends idle entries to the bound client, each once until it is hit again. Returns whether it wants them and has

@@ -1,16 +1,65 @@
 //! Errors of single updates and entities in BFRuntime. A Write or Read that fails in part ends with UNKNOWN, and
 //! `grpc-status-details-bin` holds one error for each part up to the last failed one.
 
+use crate::p4runtime::Charge;
 use p4rack_entities::{Checked, refuse};
-use p4rack_p4rt::bfrt_proto::Error;
+use p4rack_p4rt::bfrt_proto::{Error, WriteResponse};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc;
 use prost::Message;
+use prost::encoding;
 use prost_types::Any;
-use tonic::Status;
+use std::sync::{Arc, Mutex, PoisonError};
+use tonic::{Request, Status};
 
+/// `status` in a ReadResponse.
+const STATUS: u32 = 2;
+/// Maximum bytes of a message's key or length.
+const KEY_BYTES: usize = 10;
+/// Errors of a call that say why; later ones have only their code.
+const TEXTS: usize = 1 << 10;
+/// Bytes of statuses that are charged first.
+const FIRST_BYTES: usize = 4 << 10;
 /// Type URL of an error in an [`Any`].
 const TYPE_URL: &str = "type.googleapis.com/bfrt_proto.Error";
+
+/// Metadata with which a client says that deletions of what is not there are fine.
+const IGNORE: &str = "ignore_not_found";
+/// The same, that it wants errors in the answer, not in the call's status.
+const IN_ANSWER: &str = "error_in_resp";
+
+/// What a client asks for in a call's metadata.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// A deletion of what is not there counts as done.
+    pub ignores_missing: bool,
+    /// A Read succeeds, and its last answer has what each part came to; the answer of a Write that succeeds, too.
+    pub errors_in_answer: bool,
+}
+
+impl Options {
+    /// Those of a request.
+    pub fn of<T>(request: &Request<T>) -> Options {
+        let is_set = |name| request.metadata().get(name).is_some_and(|value| value == "1");
+        Options { ignores_missing: is_set(IGNORE), errors_in_answer: is_set(IN_ANSWER) }
+    }
+}
+
+/// Places of updates, collected as they are made.
+#[derive(Clone, Debug, Default)]
+pub struct Existing(Arc<Mutex<Vec<usize>>>);
+
+impl Existing {
+    /// Adds one.
+    pub fn add(&self, at: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(at);
+    }
+
+    /// All, in order.
+    pub fn list(&self) -> Vec<usize> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// An error of a request that makes no sense.
 pub fn invalid<T>(message: impl Into<String>) -> Checked<T> {
@@ -24,6 +73,60 @@ fn message(outcome: &Checked<()>) -> Error {
         Err(UpdateError { code, message }) => (*code, message.clone()),
     };
     Error { canonical_code: code as i32, message: text, ..Default::default() }
+}
+
+/// What each part of a call came to.
+pub enum Told {
+    /// For the call's status.
+    InStatus(Vec<Checked<()>>),
+    /// For the last message, serialised.
+    InAnswer { bytes: Vec<u8>, errors: usize },
+}
+
+impl Told {
+    /// Nothing yet.
+    pub fn new(in_answer: bool) -> Told {
+        match in_answer {
+            false => Told::InStatus(Vec::new()),
+            true => Told::InAnswer { bytes: Vec::new(), errors: 0 },
+        }
+    }
+
+    /// Adds an outcome, and charges what that takes.
+    pub fn tell(&mut self, outcome: Checked<()>, charge: &Charge) -> Result<(), Status> {
+        match self {
+            Told::InStatus(outcomes) => outcomes.push(outcome),
+            Told::InAnswer { bytes, errors } => {
+                *errors += usize::from(outcome.is_err());
+                let mut error = message(&outcome);
+                if *errors > TEXTS {
+                    error.message.clear();
+                }
+                let length = error.encoded_len() + 2 * KEY_BYTES;
+                if bytes.capacity() < bytes.len() + length {
+                    let more = bytes.capacity().max(FIRST_BYTES);
+                    // While it grows, it is there twice.
+                    charge.add(more + bytes.capacity())?;
+                    bytes.reserve_exact(more);
+                }
+                encoding::message::encode(STATUS, &error, bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What each of a Write's updates came to, all of which are done: the places of those that had nothing to delete, and of
+/// those that modified what they would have inserted.
+pub fn answer(updates: usize, missing: &[usize], existing: &[usize]) -> WriteResponse {
+    let has = |places: &[usize], at| places.binary_search(&at).is_ok();
+    let code = |at| match (has(missing, at), has(existing, at)) {
+        (true, _) => rpc::Code::NotFound,
+        (_, true) => rpc::Code::AlreadyExists,
+        _ => rpc::Code::Ok,
+    };
+    let one = |at| Error { code: code(at) as i32, ..Error::default() };
+    WriteResponse { status: (0..updates).map(one).collect() }
 }
 
 /// The status of a call, parts of which may have failed.

@@ -1,14 +1,16 @@
-//! Tables of a program that P4Runtime does not have: metadata of ports, filters, parameters of registers, members of value
-//! sets.
+//! Tables of a program that P4Runtime does not have, or not as clients expect them: metadata of ports, filters, parameters
+//! of registers, members of value sets, groups of selectors.
 
 mod filters;
+mod groups;
 mod members;
 mod ports;
 
 pub use filters::{config_of, fields_of};
 
-use super::fixed::Step;
+use super::fixed::{DeviceConfig, Step};
 use super::outcome::invalid;
+use groups::Selector;
 use num_bigint::BigUint;
 use p4rack_bfrt::{Entry, EntryError, Schema, Table, Value};
 use p4rack_entities::{Change, Checked, Program, Snapshot, control, refuse};
@@ -22,6 +24,8 @@ use ports::Ports;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// Ends the name of a table that says which member of a selector's group a hash selects.
+const GET_MEMBER: &str = "_get_member";
 /// Entries of a page of a read.
 const PAGE: u64 = 256;
 
@@ -29,9 +33,19 @@ const PAGE: u64 = 256;
 #[derive(Clone, Debug)]
 enum Kind {
     Ports,
-    Filters { instance: InstanceId, drops: bool, size: u64 },
-    Parameter { instance: InstanceId, initial: BigUint },
+    Filters {
+        instance: InstanceId,
+        drops: bool,
+        size: u64,
+    },
+    Parameter {
+        instance: InstanceId,
+        initial: BigUint,
+    },
     Members(ValueSetId),
+    Groups(Selector),
+    /// Which member of a selector's group a hash selects.
+    Selected(InstanceId),
 }
 
 /// The tables.
@@ -43,6 +57,7 @@ pub struct Own {
     pipes: u32,
     kinds: HashMap<u32, Kind>,
     ports: Ports,
+    config: DeviceConfig,
 }
 
 /// A part of a table, and the number of its next entry if there are more.
@@ -52,9 +67,9 @@ pub type Lookup = Box<dyn FnOnce(&Switch) -> Checked<Page> + Send>;
 
 impl Own {
     /// The tables of a program that are in its schema.
-    pub fn new(schema: Schema, program: Arc<Program>, pipes: u32) -> Own {
+    pub fn new(schema: Schema, program: Arc<Program>, pipes: u32, config: DeviceConfig) -> Own {
         let kinds = schema.tables().iter().filter_map(|table| Some((table.id, kind(table, &program)?)));
-        Own { kinds: kinds.collect(), program, schema, pipes, ports: Ports::default() }
+        Own { kinds: kinds.collect(), program, schema, pipes, ports: Ports::default(), config }
     }
 
     /// Whether this is one of them.
@@ -94,6 +109,8 @@ impl Own {
                 filters::step(kind, &entry, all, *instance, *drops, *size)
             }
             Kind::Members(set) => self.members_step(kind, &entry, all, *set),
+            Kind::Groups(selector) => self.groups_step(kind, &entry, all, *selector),
+            Kind::Selected(_) => invalid(format!("table `{}` can only be read", entry.table())),
         }
     }
 
@@ -127,6 +144,8 @@ impl Own {
                 }))
             }
             Kind::Members(set) => self.members_lookup(entry, all, set),
+            Kind::Groups(selector) => self.groups_lookup(&entry, all, from, selector),
+            Kind::Selected(instance) => self.selected_lookup(&entry, instance),
         }
     }
 
@@ -165,6 +184,19 @@ fn kind(table: &Table, program: &Program) -> Option<Kind> {
             }
             _ => None,
         },
+        "Selector" => match instance()? {
+            (instance, InstanceKind::ActionSelector { max_group_size, groups, .. }) => {
+                let most = u32::try_from(*max_group_size).ok().filter(|most| *most > 0).unwrap_or(u32::MAX);
+                Some(Kind::Groups(Selector { instance, most, groups: *groups }))
+            }
+            _ => None,
+        },
+        "SelectorGetMember" => {
+            let all = program.ir.instances.iter();
+            let mut named = all.map(|instance| format!("{}{}", instance.named.name, GET_MEMBER));
+            let at = named.position(|name| table.is_named(&name))?;
+            Some(Kind::Selected(InstanceId(at as u32)))
+        }
         "ParserValueSet" => {
             let at = program.ir.value_sets.iter().position(|set| table.is_named(&set.named.name))?;
             Some(Kind::Members(ValueSetId(at as u32)))

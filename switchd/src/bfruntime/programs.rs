@@ -2,18 +2,20 @@
 //!
 //! ```text
 //!  VERIFY                              checks the program
-//!  VERIFY_AND_WARM_INIT_BEGIN          checks and prepares it; until the end, requests are UNAVAILABLE
+//!  VERIFY_AND_WARM_INIT_BEGIN          checks and prepares it; until the end, requests mean it, packets don't
 //!  WARM_INIT_END                       starts what was prepared
 //!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  checks and starts it
 //! ```
 
 use super::DEVICE;
 use super::clients::Clients;
-use super::fixed::{Ports, fixed_text};
-use super::loaded::Loaded;
+use super::fixed::fixed_text;
+use super::loaded::{Lasting, Loaded};
+use super::stage::Stage;
 use crate::p4runtime::{Charge, Device, status};
 use p4rack_bfrt::Schema;
 use p4rack_entities::Candidate;
+use p4rack_netdev::clock;
 use p4rack_p4rt::bfrt_proto::forwarding_pipeline_config::Profile;
 use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::{Action, DevInitMode};
 use p4rack_p4rt::bfrt_proto::{
@@ -22,6 +24,7 @@ use p4rack_p4rt::bfrt_proto::{
     SetForwardingPipelineConfigResponseType as Progress,
 };
 use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::{Keep, Switch};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tonic::Status;
 
@@ -30,12 +33,22 @@ const DIFFERENCES: usize = 5;
 /// Number of pipes that a profile may name; all run the same program.
 const NAMEABLE_PIPES: u32 = 4;
 
+/// A program that is prepared: requests mean it, packets do not.
+#[derive(Debug)]
+struct Prepared {
+    client: u32,
+    /// The stream of the client that prepares it, if that ends with the preparation.
+    stream: Option<u64>,
+    loaded: Arc<Loaded>,
+    /// Which cells keep their values when it starts.
+    keep: Keep,
+}
+
 /// The running program, and one that is being installed.
 #[derive(Debug, Default)]
 struct State {
     loaded: Option<Arc<Loaded>>,
-    /// With the stream of the client that prepares it.
-    prepared: Option<(u64, Candidate)>,
+    prepared: Option<Prepared>,
 }
 
 /// The programs of the device.
@@ -43,7 +56,7 @@ struct State {
 pub struct Programs {
     device: Arc<Device>,
     clients: Clients,
-    ports: Ports,
+    lasting: Lasting,
     state: Arc<Mutex<State>>,
 }
 
@@ -54,12 +67,21 @@ fn invalid(message: impl Into<String>) -> Status {
 impl Programs {
     /// The programs of this device.
     pub fn new(device: Arc<Device>, clients: Clients) -> Programs {
-        Programs { device, clients, ports: Ports::default(), state: Arc::default() }
+        Programs { device, clients, lasting: Lasting::default(), state: Arc::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is a single assignment.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The program that requests mean: the one that is prepared, or else the one that runs.
+    pub async fn meant(&self) -> Result<Arc<Loaded>, Status> {
+        let prepared = self.state().prepared.as_ref().map(|prepared| prepared.loaded.clone());
+        match prepared {
+            Some(prepared) => Ok(prepared),
+            None => self.loaded().await,
+        }
     }
 
     /// The running program.
@@ -73,7 +95,7 @@ impl Programs {
         }
         let pipes = self.device.handle().call(|switch, _| switch.pipes()).await?;
         let pipes = u32::try_from(pipes).unwrap_or(1);
-        let loaded = Arc::new(Loaded::new(program, self.ports.clone(), pipes)?);
+        let loaded = Arc::new(Loaded::new(program, &self.lasting, pipes, Stage::default())?);
         let mut state = self.state();
         // Another call may have been faster. Keep its result, because its tables may be in use.
         match &state.loaded {
@@ -85,28 +107,39 @@ impl Programs {
         }
     }
 
-    /// Refuses requests while a program is being installed.
-    pub fn check_steady(&self) -> Result<(), Status> {
-        if self.state().prepared.is_none() {
-            return Ok(());
+    /// Refuses an installation while another client prepares one.
+    fn check_free(&self, client: u32) -> Result<(), Status> {
+        match &self.state().prepared {
+            Some(prepared) if prepared.client != client && prepared.stream.is_some() => {
+                Err(Status::unavailable(
+                    "another client is installing a program; try again after WARM_INIT_FINISHED",
+                ))
+            }
+            _ => Ok(()),
         }
-        Err(Status::unavailable("a program is being installed; try again after WARM_INIT_FINISHED"))
+    }
+
+    /// Forgets what was prepared. Its switch is gone, so requests that still mean it fail.
+    async fn forget(&self, prepared: Prepared) {
+        drop(prepared.loaded.stage.take());
+        if let Some(running) = self.device.running().await {
+            self.clients.moved(&prepared.loaded.program, &running);
+        }
     }
 
     /// A stream has ended; what its client prepared is forgotten.
-    pub fn leave(&self, stream: u64) {
-        let gone = self.state().prepared.take_if(|(own, _)| *own == stream);
-        if gone.is_some() {
+    pub async fn leave(&self, stream: u64) {
+        let gone = self.state().prepared.take_if(|prepared| prepared.stream == Some(stream));
+        if let Some(gone) = gone {
+            self.forget(gone).await;
             self.clients.notify(Progress::WarmInitFinished);
         }
     }
 
     /// The schemas of the program and of the device.
     pub async fn get(&self) -> Result<GetForwardingPipelineConfigResponse, Status> {
-        let loaded = match self.device.running().await {
-            Some(_) => Some(self.loaded().await?),
-            None => None,
-        };
+        let is_any = self.device.running().await.is_some() || self.state().prepared.is_some();
+        let loaded = if is_any { Some(self.meant().await?) } else { None };
         let arch = loaded.as_ref().map_or("tna", |loaded| &loaded.program.ir.arch);
         let non_p4_config = Some(NonP4Config { bfruntime_info: fixed_text(arch).into_bytes() });
         let config = loaded.iter().map(|loaded| {
@@ -134,12 +167,12 @@ impl Programs {
         }
         let action = Action::try_from(request.action).map_err(|_| invalid("there is no such action"))?;
         let client = request.client_id;
-        let stream = self.clients.known(client)?;
-        if request.dev_init_mode() == DevInitMode::Hitless && action != Action::Bind {
-            return Err(Status::unimplemented(
-                "HITLESS is not offered: a new program has empty tables; use FAST_RECONFIG",
-            ));
-        }
+        // Who only installs needs no stream.
+        let stream = self.clients.stream_of(client);
+        let keep = match request.dev_init_mode() {
+            DevInitMode::Hitless => Keep::Unwritten,
+            DevInitMode::FastReconfig => Keep::Nothing,
+        };
         let answer = |what: Progress| SetForwardingPipelineConfigResponse {
             set_forwarding_pipeline_config_response_type: what as i32,
         };
@@ -159,24 +192,19 @@ impl Programs {
                 Err(invalid("WARM_INIT_END takes what was prepared; leave config empty"))
             }
             (Action::WarmInitEnd, None) => {
-                let prepared = {
-                    let mut state = self.state();
-                    match state.prepared.take_if(|(own, _)| *own == stream) {
-                        Some((_, candidate)) => candidate,
-                        None => {
-                            let message =
-                                "this client has prepared nothing; VERIFY_AND_WARM_INIT_BEGIN first";
-                            return Err(status(Code::FailedPrecondition, message));
-                        }
-                    }
+                let is_own = |prepared: &mut Prepared| {
+                    prepared.client == client && (prepared.stream.is_none() || prepared.stream == stream)
                 };
-                self.install(client, prepared, charge).await?;
+                let Some(prepared) = self.state().prepared.take_if(is_own) else {
+                    let message = "this client has prepared nothing; VERIFY_AND_WARM_INIT_BEGIN first";
+                    return Err(status(Code::FailedPrecondition, message));
+                };
+                self.start(prepared, charge).await?;
                 Ok(answer(Progress::WarmInitFinished))
             }
             (_, None) => Err(invalid("config is empty; name one program")),
             (Action::Bind, Some(config)) => {
-                self.check_steady()?;
-                let loaded = self.loaded().await?;
+                let loaded = self.meant().await?;
                 if config.p4_name != loaded.program.name {
                     let (given, own) = (&config.p4_name, &loaded.program.name);
                     return Err(status(
@@ -188,7 +216,7 @@ impl Programs {
                 Ok(SetForwardingPipelineConfigResponse::default())
             }
             (action, Some(config)) => {
-                self.check_steady()?;
+                self.check_free(client)?;
                 let charged = charge.clone();
                 let verify = move || {
                     let verified = candidate(config);
@@ -197,27 +225,20 @@ impl Programs {
                 };
                 let candidate = self.device.compile(verify).await??;
                 // Much may have happened meanwhile.
-                if self.clients.known(client)? != stream {
+                if self.clients.stream_of(client) != stream {
                     return Err(Status::cancelled("the client that sent the request has left"));
                 }
-                self.check_steady()?;
+                self.check_free(client)?;
                 match action {
                     Action::VerifyAndWarmInitBegin => {
-                        {
-                            let mut state = self.state();
-                            if state.prepared.is_some() {
-                                return Err(Status::unavailable(
-                                    "another client is installing a program; try again",
-                                ));
-                            }
-                            state.prepared = Some((stream, candidate));
-                        }
-                        self.clients.notify(Progress::WarmInitStarted);
-                        // Its stream may have ended meanwhile.
-                        self.clients.known(client).inspect_err(|_| self.leave(stream))?;
+                        self.prepare(client, stream, candidate, keep).await?;
                         Ok(answer(Progress::WarmInitStarted))
                     }
                     Action::VerifyAndWarmInitBeginAndEnd => {
+                        let before = self.state().prepared.take();
+                        if let Some(before) = before {
+                            self.forget(before).await;
+                        }
                         self.install(client, candidate, charge).await?;
                         Ok(answer(Progress::WarmInitFinished))
                     }
@@ -227,11 +248,86 @@ impl Programs {
         }
     }
 
+    /// Prepares a program: from now on, requests mean it.
+    async fn prepare(
+        &self,
+        client: u32,
+        stream: Option<u64>,
+        candidate: Candidate,
+        keep: Keep,
+    ) -> Result<(), Status> {
+        let running = match self.device.running().await {
+            Some(_) => Some(self.loaded().await?),
+            None => None,
+        };
+        let config = self.device.handle().call(|switch, _| switch.config().clone()).await?;
+        let Candidate { program, pipeline } = candidate;
+        let make = move || {
+            let mut switch = Switch::new(config);
+            // Sets its time.
+            switch.poll_transmit(clock::now(), &mut Vec::new());
+            switch.load(pipeline);
+            switch
+        };
+        let switch = self.device.aside(make).await?;
+        let pipes = u32::try_from(switch.pipes()).unwrap_or(1);
+        let program = Arc::new(program);
+        let loaded = Arc::new(Loaded::new(program.clone(), &self.lasting, pipes, Stage::of(switch))?);
+        let before = {
+            let mut state = self.state();
+            match &state.prepared {
+                Some(other) if other.client != client && other.stream.is_some() => {
+                    return Err(Status::unavailable("another client is installing a program; try again"));
+                }
+                _ => {}
+            }
+            let meant = state.prepared.as_ref().map(|other| &other.loaded).or(running.as_ref()).cloned();
+            if let Some(meant) = meant.filter(|meant| meant.program.name == program.name) {
+                loaded.settings.take_over(&meant.settings);
+            }
+            // The stream of a client that was bound to another program ends now; the preparation does not.
+            let stream = stream.filter(|stream| !self.clients.loses(*stream, &program));
+            state.prepared.replace(Prepared { client, stream, loaded, keep })
+        };
+        self.clients.notify(Progress::WarmInitStarted);
+        if let Some(running) = &running {
+            self.clients.moved(&running.program, &program);
+        }
+        if let Some(before) = before {
+            drop(before.loaded.stage.take());
+            self.clients.moved(&before.loaded.program, &program);
+        }
+        // Its stream may have ended meanwhile.
+        if let Some(stream) = stream
+            && self.clients.stream_of(client) != Some(stream)
+        {
+            self.leave(stream).await;
+        }
+        Ok(())
+    }
+
+    /// Starts what was prepared, to its end even if the caller has gone.
+    async fn start(&self, prepared: Prepared, charge: Arc<Charge>) -> Result<(), Status> {
+        let programs = self.clone();
+        let work = tokio::spawn(async move {
+            let Prepared { loaded, keep, .. } = prepared;
+            let (program, taken) = (loaded.program.clone(), loaded.clone());
+            let started =
+                programs.device.take_over(program, move || taken.stage.take(), keep, charge).await?;
+            if !started {
+                return Err(status(Code::Aborted, "what was prepared is gone; begin again"));
+            }
+            programs.state().loaded = Some(loaded);
+            Ok(())
+        });
+        work.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
+    }
+
     /// Installs a program, to its end even if the caller has gone.
     async fn install(&self, client: u32, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
         let programs = self.clone();
         let work = tokio::spawn(async move {
-            programs.clients.release(client);
+            programs.clients.release(client, &candidate.program.name);
             programs.device.replace(candidate, charge).await
         });
         work.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))

@@ -1,23 +1,25 @@
 //! Reads: translates each requested entity to lookups in the switch, done in turns, and their results to entries.
 
+use super::fixed;
 use super::loaded::Loaded;
 use super::lookup::Target;
-use super::outcome::{invalid, overall};
+use super::outcome::{Options, Told, invalid, overall};
 use super::own::Page;
 use super::settings::{ALL_PIPES, Scope};
+use super::weigh::{CHUNK, CHUNK_BYTES, Entities, LARGE_ENTITY};
 use super::write::in_pipes;
 use crate::core::Isolation;
-use crate::p4runtime::{Device, Held, status};
+use crate::p4runtime::{Charge, Device, status};
 use num_bigint::BigUint;
 use p4rack_bfrt::Key;
-use p4rack_entities::{Checked, Found, Reading, control, query_keyed, refuse};
+use p4rack_entities::{Checked, Found, Query, Reading, control, query_keyed, refuse};
 use p4rack_p4rt::bfrt_proto::{
-    DataField, DynKeyMask, Entity, HandleId, KeyFieldMask, ReadRequest, ReadResponse, TableAttribute,
-    TableEntry, TableUsage, TargetDevice, entity, handle_id, table_attribute, table_entry,
+    DataField, DynKeyMask, Entity, HandleId, KeyFieldMask, ReadResponse, TableAttribute, TableEntry,
+    TableUsage, TargetDevice, entity, handle_id, table_attribute, table_entry,
 };
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
-use p4rack_switch::Switch;
+use p4rack_switch::{Pipes, Switch};
 use prost::Message;
 use prost::bytes::Bytes;
 use std::ops::ControlFlow;
@@ -36,6 +38,13 @@ const STALLED: Duration = Duration::from_secs(30);
 /// Messages of a Read.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
+/// What a Read asks for.
+pub struct Asked {
+    pub target: Option<TargetDevice>,
+    pub entities: Entities,
+    pub options: Options,
+}
+
 /// A Read under way.
 pub struct Answering<'a> {
     device: &'a Device,
@@ -45,24 +54,97 @@ pub struct Answering<'a> {
     bytes: usize,
 }
 
-/// Answers a Read: first what was found, then the errors.
+/// Answers a Read: first what was found, then the errors: in the last message, if the client asked for that, or in the
+/// call's status.
 pub async fn read(
     device: &Device,
     loaded: &Arc<Loaded>,
-    request: &ReadRequest,
+    request: Asked,
     answers: &Answers,
+    charge: &Charge,
 ) -> Result<(), Status> {
     let mut answering = Answering { device, loaded, answers, ready: ReadResponse::default(), bytes: 0 };
     let target = Target::of(request.target.as_ref(), loaded.pipes);
-    let mut outcomes: Vec<Checked<()>> = Vec::with_capacity(request.entities.len());
-    for entity in &request.entities {
-        outcomes.push(answering.entity(target, entity).await?);
+    let mut told = Told::new(request.options.errors_in_answer);
+    let mut entities = request.entities;
+    let mut next = entities.next();
+    while next.is_some() {
+        let (mut chunk, mut bytes) = (Vec::new(), 0);
+        while let Some(entity) = next.take_if(|_| chunk.len() < CHUNK && bytes < CHUNK_BYTES) {
+            let (entity, length) = entity?;
+            chunk.push(entity);
+            // A large one is a chunk of its own.
+            bytes += if length > LARGE_ENTITY { CHUNK_BYTES } else { length };
+            next = entities.next();
+        }
+        let mut found = answering.prefetch(target, &chunk).await?.into_iter();
+        for entity in &chunk {
+            let outcome = match (found.next().flatten(), &entity.entity) {
+                (Some(Ok(found)), _) if found.is_empty() => refuse(Code::NotFound, "there is no such entry"),
+                (Some(Ok(found)), Some(entity::Entity::TableEntry(entry))) => {
+                    let target = target.or(entry.entry_tgt.as_ref()).unwrap_or(target);
+                    let found = found.into_iter().take(1).collect();
+                    answering.give_found(target, entry, false, found).await?
+                }
+                (Some(Err(error)), _) => Err(error),
+                _ => answering.entity(target, entity).await?,
+            };
+            told.tell(outcome, charge)?;
+        }
     }
     answering.flush().await?;
-    overall(&outcomes)
+    match told {
+        Told::InStatus(outcomes) => overall(&outcomes),
+        Told::InAnswer { bytes, .. } if bytes.is_empty() => Ok(()),
+        Told::InAnswer { bytes, .. } => answering.send(bytes.into()).await,
+    }
 }
 
 impl Answering<'_> {
+    /// Looks up the entries with a key in a single call of the data plane, as far as that finds them.
+    async fn prefetch(
+        &self,
+        target: Target,
+        chunk: &[Entity],
+    ) -> Result<Vec<Option<Checked<Vec<v1::Entity>>>>, Status> {
+        if chunk.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let loaded = self.loaded;
+        let one = |entity: &Entity| {
+            let Some(entity::Entity::TableEntry(entry)) = &entity.entity else { return None };
+            let is_keyed = matches!(entry.value, Some(table_entry::Value::Key(_)))
+                && loaded.translation.has_keys(entry.table_id)
+                && !loaded.own.has(entry.table_id);
+            if !is_keyed {
+                return None;
+            }
+            let target = target.or(entry.entry_tgt.as_ref()).ok()?;
+            loaded.check_readable(target, entry, None).ok()?;
+            let queries = query_keyed(&loaded.program, &loaded.translation.request(entry).ok()?).ok()?;
+            Some((target.read(), queries))
+        };
+        let queries: Vec<_> = chunk.iter().map(one).collect();
+        if queries.iter().all(Option::is_none) {
+            return Ok(Vec::new());
+        }
+        let all = move |switch: &mut Switch, now| {
+            let mut one = |(pipes, queries): (Option<Pipes>, Vec<Query>)| {
+                in_pipes(switch, pipes, |switch| {
+                    let found =
+                        queries.into_iter().map(|query| query(switch, now).map(|answer| answer.found));
+                    found.collect::<Checked<Vec<Found>>>()
+                })
+                .flatten()
+            };
+            queries.into_iter().map(|queries| queries.map(&mut one)).collect::<Vec<_>>()
+        };
+        let _held = loaded.hold(self.device).await?;
+        let found = loaded.call(self.device, all).await?;
+        let messages = |found: Vec<Found>| found.into_iter().flat_map(Found::messages).collect();
+        Ok(found.into_iter().map(|found| found.map(|found| found.map(messages))).collect())
+    }
+
     /// Answers for one entity. The outer error ends the Read, the inner one concerns only this entity.
     async fn entity(&mut self, target: Target, entity: &Entity) -> Result<Checked<()>, Status> {
         let answer = match &entity.entity {
@@ -103,8 +185,8 @@ impl Answering<'_> {
         };
         let read =
             move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| control(switch.key_mask(id)));
-        let held = self.hold().await?;
-        let masks = self.device.handle().call(read).await?.and_then(|masks| masks);
+        let held = self.loaded.hold(self.device).await?;
+        let masks = self.loaded.call(self.device, read).await?.and_then(|masks| masks);
         drop(held);
         let masks = match masks {
             Ok(masks) => masks,
@@ -193,34 +275,22 @@ impl Answering<'_> {
             }
         };
         if loaded.fixed.has(entry.table_id) {
-            let mut from = None;
-            loop {
-                let (found, next) = match loaded.fixed.page(entry, from) {
-                    Ok(Some(page)) => page,
-                    Ok(None) => break,
+            let mut from = Some(0);
+            while let Some(at) = from {
+                let lookup = match loaded.fixed.lookup(entry, at) {
+                    Ok(lookup) => lookup,
+                    Err(error) => return Ok(Err(error)),
+                };
+                let found;
+                (found, from) = match self.fixed(target, entry.table_id, lookup).await? {
+                    Ok(page) => page,
                     Err(error) => return Ok(Err(error)),
                 };
                 for found in found {
                     self.give_entry(entry, found).await?;
                 }
-                from = next;
-                if from.is_none() {
-                    return Ok(Ok(()));
-                }
             }
-            let found = match loaded.fixed.lookup(&loaded.program.ir.arch, entry) {
-                Ok(lookup) => self.device.handle().call(move |switch, now| lookup(switch, now)).await?,
-                Err(error) => Err(error),
-            };
-            return match found {
-                Ok(found) => {
-                    for found in found {
-                        self.give_entry(entry, found).await?;
-                    }
-                    Ok(Ok(()))
-                }
-                Err(error) => Ok(Err(error)),
-            };
+            return Ok(Ok(()));
         }
         if loaded.own.has(entry.table_id) {
             let mut from = Some(0);
@@ -308,8 +378,8 @@ impl Answering<'_> {
                     places.iter().map(|place| one(switch, place).unwrap_or_default()).collect()
                 })
             };
-            let _held = self.hold().await?;
-            extras = match self.device.handle().call(all).await? {
+            let _held = self.loaded.hold(self.device).await?;
+            extras = match self.loaded.call(self.device, all).await? {
                 Ok(extras) => extras,
                 Err(error) => return Ok(Err(error)),
             };
@@ -338,16 +408,32 @@ impl Answering<'_> {
         Ok(Ok(()))
     }
 
+    /// A part of a table of the device.
+    async fn fixed(
+        &self,
+        target: Target,
+        table_id: u32,
+        lookup: fixed::Lookup,
+    ) -> Result<Checked<fixed::Page>, Status> {
+        if self.loaded.fixed.is_of_device(table_id) {
+            return Ok(self.device.handle().call(move |switch, now| lookup(switch, now)).await?);
+        }
+        let pipes = target.read().filter(|_| self.loaded.fixed.has_pipes(table_id));
+        let _held = self.loaded.hold(self.device).await?;
+        let one = move |switch: &mut Switch, now| in_pipes(switch, pipes, |switch| lookup(switch, now))?;
+        Ok(self.loaded.call(self.device, one).await?)
+    }
+
     /// A part of a table that P4Runtime does not have.
     async fn own(&self, target: Target, entry: &TableEntry, from: u64) -> Result<Checked<Page>, Status> {
         let lookup = match self.loaded.own.lookup(entry, from) {
             Ok(lookup) => lookup,
             Err(error) => return Ok(Err(error)),
         };
-        let _held = self.hold().await?;
+        let _held = self.loaded.hold(self.device).await?;
         let pipes = target.read();
         let one = move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| lookup(switch))?;
-        Ok(self.device.handle().call(one).await?)
+        Ok(self.loaded.call(self.device, one).await?)
     }
 
     /// Reads registers: cells with a value of each pipe.
@@ -435,22 +521,13 @@ impl Answering<'_> {
         Reading::new(self.loaded.program.clone(), request, Box::new(|_| Ok(())))
     }
 
-    /// While it is held, the program that is read runs.
-    async fn hold(&self) -> Result<Held<'_>, Status> {
-        let held = self.device.hold().await;
-        if !held.runs(&self.loaded.program) {
-            return Err(status(Code::Aborted, "another program was installed during the read; read again"));
-        }
-        Ok(held)
-    }
-
     /// The entry with a key, if there is one.
     async fn keyed(&self, target: Target, wanted: &v1::Entity) -> Result<Checked<Vec<v1::Entity>>, Status> {
         let queries = match query_keyed(&self.loaded.program, wanted) {
             Ok(queries) => queries,
             Err(error) => return Ok(Err(error)),
         };
-        let _held = self.hold().await?;
+        let _held = self.loaded.hold(self.device).await?;
         let pipes = target.read();
         let one = move |switch: &mut Switch, now| {
             in_pipes(switch, pipes, |switch| {
@@ -458,13 +535,13 @@ impl Answering<'_> {
                 found.collect::<Checked<Vec<Found>>>()
             })?
         };
-        let found = self.device.handle().call(one).await?;
+        let found = self.loaded.call(self.device, one).await?;
         Ok(found.map(|found| found.into_iter().flat_map(Found::messages).collect()))
     }
 
     async fn part(&self, target: Target, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
         let _permit = self.device.part().await;
-        let _held = self.hold().await?;
+        let _held = self.loaded.hold(self.device).await?;
         let (pipes, mut part) = (target.read(), reading.part(TURNS_A_PART));
         // The target's pipes have been checked.
         let turn = move |switch: &mut Switch, now| match pipes {
@@ -474,7 +551,7 @@ impl Answering<'_> {
                 turn.unwrap_or(ControlFlow::Continue(()))
             }
         };
-        Ok(self.device.handle().in_turns(Isolation::Whole, turn).await?)
+        Ok(self.loaded.in_turns(self.device, Isolation::Whole, turn).await?)
     }
 
     async fn give_entry(&mut self, asked: &TableEntry, mut found: TableEntry) -> Result<(), Status> {
@@ -504,6 +581,10 @@ impl Answering<'_> {
         }
         self.bytes = 0;
         let message = Bytes::from(std::mem::take(&mut self.ready).encode_to_vec());
+        self.send(message).await
+    }
+
+    async fn send(&self, message: Bytes) -> Result<(), Status> {
         match tokio::time::timeout(STALLED, self.answers.send(Ok(message))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(status(Code::Cancelled, "the client has left")),

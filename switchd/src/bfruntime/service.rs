@@ -3,19 +3,21 @@
 use super::DEVICE;
 use super::clients::Clients;
 use super::loaded::Loaded;
-use super::outcome::overall;
+use super::outcome::{Options, answer, overall};
 use super::programs::Programs;
-use super::weigh::Weighed;
+use super::read::Asked;
+use super::weigh::{Entities, Weighed};
+use super::write::Ready;
 use super::{read, write};
 use crate::p4runtime::{
     Charge, Connection, Device, LARGE_BYTES, Outbox, Refusals, Stored, connection_of, fitting, status,
 };
-use p4rack_entities::Program;
+use p4rack_entities::{Checked, Program};
 use p4rack_p4::ir::TableId;
 use p4rack_p4rt::bfrt_proto;
 use p4rack_p4rt::bfrt_proto::bf_runtime_server::BfRuntime;
 use p4rack_p4rt::bfrt_proto::{
-    Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
+    DigestList, Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
     ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
     StreamMessageRequest, StreamMessageResponse, Subscribe, WriteRequest, WriteResponse, entity,
     stream_message_request, stream_message_response,
@@ -48,7 +50,11 @@ pub struct Service {
     refusals: Refusals,
     /// Entries that were reported as idle.
     watched: Arc<Mutex<Vec<Watched>>>,
+    waiting: Arc<Mutex<Waiting>>,
 }
+
+/// Digests of a program that wait for others.
+pub(super) type Waiting = Option<(Arc<Program>, DigestList)>;
 
 impl Service {
     /// For a device.
@@ -63,7 +69,13 @@ impl Service {
             stopping,
             refusals: Refusals::default(),
             watched: Arc::default(),
+            waiting: Arc::default(),
         }
+    }
+
+    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // Every change is a single assignment or addition.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
@@ -73,8 +85,7 @@ impl Service {
 
     /// The program for which a request is meant.
     async fn program(&self, p4_name: &str) -> Result<Arc<Loaded>, Status> {
-        self.programs.check_steady()?;
-        let loaded = self.programs.loaded().await?;
+        let loaded = self.programs.meant().await?;
         let own = &loaded.program.name;
         if p4_name.is_empty() || p4_name == own {
             return Ok(loaded);
@@ -85,10 +96,10 @@ impl Service {
     async fn make(
         &self,
         request: Bytes,
-        ignores_missing: bool,
+        options: Options,
         connection: &Connection,
         charge: &Charge,
-    ) -> Result<(), Status> {
+    ) -> Result<Bytes, Status> {
         let is_large = request.len() >= LARGE_BYTES;
         let _place = if is_large { Some(connection.large_write().await) } else { None };
         let weighed = if is_large {
@@ -99,7 +110,8 @@ impl Service {
         };
         let loaded = self.program(&weighed.head.p4_name).await?;
         let client = weighed.head.client_id;
-        let binding = self.clients.authorise(client, &loaded.program)?;
+        let is_named = !weighed.head.p4_name.is_empty();
+        let binding = self.clients.authorise(client, &loaded.program, is_named)?;
         connection.check_count("updates", weighed.count)?;
         weighed.charge(charge)?;
         let updates = weighed.count;
@@ -110,85 +122,108 @@ impl Service {
             None
         };
         let prepared = {
-            let loaded = loaded.clone();
-            move || {
-                let request = decoded(request)?;
-                let deletes = if ignores_missing { write::deletions(&request) } else { Vec::new() };
-                write::ready(&loaded, &request).map(|(job, isolation)| (job, isolation, deletes))
+            let (loaded, head) = (loaded.clone(), weighed.head);
+            move || match write::direct(&loaded, &request, &head, options) {
+                Some(ready) => Ok(ready),
+                None => write::ready(&loaded, &decoded(request)?, options),
             }
         };
-        let (job, isolation, deletes) =
-            if is_large { self.device.aside(prepared).await?? } else { prepared()? };
+        let ready = if is_large { self.device.aside(prepared).await?? } else { prepared()? };
         // No program comes and nobody else is bound before the last change is made.
-        let held = self.device.hold().await;
-        if !held.runs(&loaded.program) {
-            return Err(status(Code::Aborted, "another program was installed meanwhile; bind anew"));
-        }
-        if self.clients.authorise(client, &loaded.program)? != binding {
+        let held = loaded.hold(&self.device).await?;
+        if self.clients.authorise(client, &loaded.program, is_named)? != binding {
             return Err(status(Code::Aborted, "the client that sent the request has left"));
         }
-        let mut outcomes = match is_large {
-            true => self.device.handle().in_turns(isolation, job).await?,
-            false => self.device.make_small(job, isolation, updates).await?,
+        let Ready { job, isolation, is_of_device, deletes, existing } = ready;
+        let mut outcomes = match (is_of_device, is_large) {
+            (true, true) => self.device.handle().in_turns(isolation, job).await?,
+            (true, false) => self.device.make_small(job, isolation, updates).await?,
+            (false, true) => loaded.in_turns(&self.device, isolation, job).await?,
+            (false, false) => loaded.make_small(&self.device, job, isolation, updates).await?,
         };
         drop(held);
-        for at in deletes {
-            if let Some(outcome @ Err(UpdateError { code: Code::NotFound, .. })) = outcomes.get_mut(at) {
+        let is_missing = |at: usize, outcome: &Checked<()>| {
+            let missing = matches!(outcome, Err(UpdateError { code: Code::NotFound, .. }));
+            options.ignores_missing && missing && deletes.binary_search(&at).is_ok()
+        };
+        let mut missing = Vec::new();
+        for (at, outcome) in outcomes.iter_mut().enumerate() {
+            if is_missing(at, outcome) {
                 *outcome = Ok(());
+                missing.push(at);
             }
         }
-        overall(&outcomes)
+        overall(&outcomes)?;
+        if !options.errors_in_answer && !options.ignores_missing {
+            // A `WriteResponse` without statuses has no bytes.
+            return Ok(Bytes::new());
+        }
+        let answer = answer(outcomes.len(), &missing, &existing.list());
+        connection.answer(answer.encoded_len())?;
+        Ok(answer.encode_to_vec().into())
     }
 
-    /// A Write, serialised. `charge` covers its memory. A deletion of what is not there may count as done.
+    /// A Write, serialised. `charge` covers its memory.
     pub async fn write_bytes(
         &self,
         request: Bytes,
-        ignores_missing: bool,
+        options: Options,
         connection: &Arc<Connection>,
         charge: Arc<Charge>,
     ) -> Result<Bytes, Status> {
         let made = if request.len() < LARGE_BYTES {
-            self.make(request, ignores_missing, connection, &charge).await
+            self.make(request, options, connection, &charge).await
         } else {
             // What it takes is charged to its end, even if its sender has gone.
             let (service, own) = (self.clone(), connection.clone());
-            let write =
-                tokio::spawn(async move { service.make(request, ignores_missing, &own, &charge).await });
+            let write = tokio::spawn(async move { service.make(request, options, &own, &charge).await });
             write.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
         };
         self.refusals.log("BFRuntime Write", made.as_ref().err());
-        // A `WriteResponse` without errors has no bytes.
-        made.map(|()| Bytes::new()).map_err(|error| fitting(error, connection))
+        made.map_err(|error| fitting(error, connection))
     }
 
     /// A Read, with request and answers serialised. `charge` covers its memory.
     pub async fn read_bytes(
         &self,
         request: Bytes,
+        options: Options,
         connection: &Arc<Connection>,
         charge: Arc<Charge>,
     ) -> Result<Answers, Status> {
         let begun = async {
             let weighed = Weighed::<ReadRequest>::read(&request)?;
-            self.clients.known(weighed.head.client_id)?;
-            connection.check_count("entities", weighed.count)?;
-            weighed.charge(&charge)?;
-            let request: ReadRequest = decoded(request)?;
-            let loaded = self.program(&request.p4_name).await?;
-            // Clients look at the device before they bind.
-            let of_device = |entity: &Entity| matches!(&entity.entity, Some(entity::Entity::TableEntry(entry)) if loaded.fixed.has(entry.table_id));
-            if !request.entities.iter().all(of_device) {
-                self.clients.authorise(request.client_id, &loaded.program)?;
+            let (client, is_named) = (weighed.head.client_id, !weighed.head.p4_name.is_empty());
+            if !is_named {
+                self.clients.known(client)?;
             }
-            Ok((request, loaded, connection.read()?))
+            // Errors in an answer are charged one by one.
+            if !options.errors_in_answer {
+                connection.check_count("entities", weighed.count)?;
+            }
+            weighed.charge_chunk(&charge)?;
+            let loaded = self.program(&weighed.head.p4_name).await?;
+            // Clients look at the device before they bind.
+            let of_device = |entity: Result<(Entity, usize), Status>| match entity {
+                Ok((Entity { entity: Some(entity::Entity::TableEntry(entry)) }, _)) => {
+                    loaded.fixed.has(entry.table_id)
+                }
+                _ => false,
+            };
+            let entities = || Entities::of(request.clone());
+            let is_bound = self.clients.authorise(client, &loaded.program, is_named);
+            if is_bound.is_err() && !entities().all(of_device) {
+                is_bound?;
+            }
+            let asked = Asked { target: weighed.head.target, entities: entities(), options };
+            Ok((asked, loaded, connection.read()?))
         };
         let (request, loaded, place) =
             begun.await.inspect_err(|error| self.refusals.log("BFRuntime Read", Some(error)))?;
         let (device, refusals, connection) = (self.device.clone(), self.refusals.clone(), connection.clone());
         let (sender, answers) = mpsc::channel(READ_AHEAD);
         tokio::spawn(async move {
-            let result = read::read(&device, &loaded, &request, &sender).await;
+            let result = read::read(&device, &loaded, request, &sender, &charge).await;
             if let Err(error) = result {
                 if error.code() != tonic::Code::Cancelled {
                     refusals.log("BFRuntime Read", Some(&error));
@@ -237,9 +272,7 @@ impl BfRuntime for Service {
     async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
         let (connection, charge) = (connection_of(&request)?, Arc::new(connection_of(&request)?.charge()));
         let request = request.into_inner().encode_to_vec().into();
-        self.write_bytes(request, false, &connection, charge)
-            .await
-            .map(|_| Response::new(WriteResponse::default()))
+        decoded(self.write_bytes(request, Options::default(), &connection, charge).await?).map(Response::new)
     }
 
     type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
@@ -247,7 +280,7 @@ impl BfRuntime for Service {
     async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         let (connection, charge) = (connection_of(&request)?, Arc::new(connection_of(&request)?.charge()));
         let request = request.into_inner().encode_to_vec().into();
-        let answers = self.read_bytes(request, &connection, charge).await?;
+        let answers = self.read_bytes(request, Options::default(), &connection, charge).await?;
         Ok(Response::new(Box::pin(answers.map(|bytes| decoded(bytes?)))))
     }
 
@@ -304,7 +337,7 @@ impl BfRuntime for Service {
                 alone = Some(service.device.alone().await);
             }
             drop(alone);
-            service.programs.leave(stream);
+            service.programs.leave(stream).await;
             if let Some(end) = end {
                 outbox.send(Err(end));
             }

@@ -147,6 +147,16 @@ impl Settings {
         self.state().scopes.insert(table_id, scopes);
     }
 
+    /// Takes over what stays while a program is replaced without a loss: scopes, and how idle entries are found.
+    pub fn take_over(&self, before: &Settings) {
+        let (scopes, idle) = {
+            let before = before.state();
+            (before.scopes.clone(), before.idle.clone())
+        };
+        let mut state = self.state();
+        (state.scopes, state.idle) = (scopes, idle);
+    }
+
     /// What the meters of a table add to the length of each packet in a pipe.
     pub fn adjustment(&self, table_id: u32, pipe: u32) -> i32 {
         self.state().adjustments.get(&(table_id, pipe)).copied().unwrap_or(0)

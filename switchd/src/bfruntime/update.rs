@@ -9,7 +9,7 @@
 use super::fixed::Step;
 use super::loaded::Loaded;
 use super::lookup::Target;
-use super::outcome::invalid;
+use super::outcome::{Existing, invalid};
 use super::settings::{Scope, Scopes};
 use num_bigint::BigUint;
 use p4rack_bfrt::Table;
@@ -25,7 +25,7 @@ use p4rack_p4rt::bfrt_proto::{
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
-use p4rack_switch::{Pipes, Switch};
+use p4rack_switch::{Indirect, Pipes, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
@@ -37,11 +37,13 @@ pub enum Prepared {
     Step(Step),
 }
 
-/// Checks an update; `target` is the request's.
+/// Checks an update; `target` is the request's, `at` its place in that.
 pub fn prepare(
     loaded: &Arc<Loaded>,
     target: Target,
     update: &bfrt::Update,
+    at: usize,
+    existing: &Existing,
 ) -> Checked<(Prepared, Option<Pipes>)> {
     let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else {
         return invalid("the update's entity is not set");
@@ -57,13 +59,14 @@ pub fn prepare(
                 return invalid("the update's type is not set");
             }
             if loaded.fixed.has(entry.table_id) {
-                return Ok((Prepared::Step(loaded.fixed.step(&loaded.program, kind, entry)?), None));
+                return Ok((Prepared::Step(loaded.fixed.step(kind, entry)?), pipes));
             }
             if loaded.own.has(entry.table_id) {
                 return Ok((Prepared::Step(loaded.own.step(kind, entry)?), pipes));
             }
-            let prepared = table_entry(loaded, kind, entry)?;
             let writes = !matches!(kind, update::Type::Delete | update::Type::Reset);
+            let prepared = table_entry(loaded, kind, entry, (at, existing))?;
+            let prepared = if writes { with_profile(loaded, entry, prepared)? } else { prepared };
             match writes && loaded.extras.has(entry.table_id) {
                 true => Ok((with_extras(loaded, entry, prepared)?, pipes)),
                 false => Ok((prepared, pipes)),
@@ -82,6 +85,52 @@ pub fn prepare(
             invalid("usage, object ids and handles can only be read")
         }
     }
+}
+
+/// Lets what an update refers to in an action profile count as clients expect: a default entry may refer to one, and a
+/// group must have a member to choose.
+fn with_profile(loaded: &Loaded, entry: &TableEntry, prepared: Prepared) -> Checked<Prepared> {
+    let Prepared::Plain(update) = &prepared else { return Ok(prepared) };
+    let Some(v1::entity::Entity::TableEntry(found)) =
+        update.entity.as_ref().and_then(|entity| entity.entity.as_ref())
+    else {
+        return Ok(prepared);
+    };
+    let indirect = match found.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        Some(v1::table_action::Type::ActionProfileMemberId(member)) => Indirect::Member(*member),
+        Some(v1::table_action::Type::ActionProfileGroupId(group)) => Indirect::Group(*group),
+        _ => return Ok(prepared),
+    };
+    let table = loaded.table(entry.table_id)?;
+    let all = &loaded.program.ir.tables;
+    let Some(at) = all.iter().position(|found| table.is_named(&found.named.name)) else {
+        return Ok(prepared);
+    };
+    let (id, profile) = (TableId(at as u32), all[at].implementation);
+    let is_default = entry.is_default_entry;
+    if !is_default && matches!(indirect, Indirect::Member(_)) {
+        return Ok(prepared);
+    }
+    let (saved, rest) = match is_default {
+        true => {
+            let wanted = loaded.translation.request(entry)?;
+            (snapshot(&loaded.program, &v1::Update { r#type: 0, entity: Some(wanted) })?, None)
+        }
+        false => (snapshot(&loaded.program, update)?, Some(change(&loaded.program, update)?)),
+    };
+    let change: Change = Box::new(move |switch, now| {
+        if let (Indirect::Group(group), Some(profile)) = (&indirect, profile) {
+            let shares = control(switch.group(profile, *group))?;
+            if shares.is_some_and(|shares| !shares.iter().any(|(_, share)| share.is_active)) {
+                return invalid(format!("group {group} has no active member"));
+            }
+        }
+        match rest {
+            Some(rest) => rest(switch, now),
+            None => control(switch.set_default_indirect(id, indirect)),
+        }
+    });
+    Ok(Prepared::Step(Step { snapshot: Some(saved), change }))
 }
 
 /// Adds what an update does to the fields that P4Runtime does not have.
@@ -110,7 +159,12 @@ fn with_extras(loaded: &Loaded, entry: &TableEntry, prepared: Prepared) -> Check
     Ok(Prepared::Step(Step { snapshot: Some(snapshot), change }))
 }
 
-fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> Checked<Prepared> {
+fn table_entry(
+    loaded: &Arc<Loaded>,
+    kind: update::Type,
+    entry: &TableEntry,
+    (at, existing): (usize, &Existing),
+) -> Checked<Prepared> {
     use update::Type;
     let translation = &loaded.translation;
     let wrap = |kind: v1::update::Type, entity| v1::Update { r#type: kind as i32, entity: Some(entity) };
@@ -171,8 +225,11 @@ fn table_entry(loaded: &Arc<Loaded>, kind: update::Type, entry: &TableEntry) -> 
             let inserted = wrap(v1::update::Type::Insert, translation.entity(entry)?);
             let (insert, saved) = (change(program, &inserted)?, snapshot(program, &inserted)?);
             let modify = merge(loaded, entry)?.change;
+            let existing = existing.clone();
             let change: Change = Box::new(move |switch, now| match insert(switch, now) {
-                Err(UpdateError { code: Code::AlreadyExists, .. }) => modify(switch, now),
+                Err(UpdateError { code: Code::AlreadyExists, .. }) => {
+                    modify(switch, now).inspect(|()| existing.add(at))
+                }
                 done => done,
             });
             Ok(Prepared::Step(Step { snapshot: Some(saved), change }))
@@ -290,6 +347,8 @@ fn merged(there: Option<TableData>, given: Option<TableData>) -> TableData {
     TableData { action_id, fields }
 }
 
+/// The attribute of tables that has settings of replication.
+const PRE_CONFIG: &str = "pre_device_config";
 /// Ids from this one on are fields of the table, not parameters of an action.
 const COMMON: u32 = 1 << 16;
 
@@ -501,6 +560,11 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
         Some(Attribute::PortStatusNotify(_)) => not_offered("notification of ports"),
         Some(Attribute::IntvlMs(interval)) if interval.intvl_val == 0 => Ok(nothing()),
         Some(Attribute::IntvlMs(_)) => not_offered("an interval: state is read when it is asked for"),
+        Some(Attribute::PreDeviceConfig(config))
+            if table.attributes.iter().any(|name| name == PRE_CONFIG) =>
+        {
+            loaded.fixed.replication_config(config)
+        }
         Some(Attribute::PreDeviceConfig(_)) => not_offered("a setting of the replication engine"),
         Some(Attribute::SelectorUpdateNotify(_)) => not_offered("notification of selectors"),
     }

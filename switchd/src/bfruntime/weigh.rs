@@ -2,8 +2,10 @@
 //! decoded, and the memory of all of them is charged.
 
 use crate::p4runtime::{Charge, SMALL_UPDATES, UPDATE_BYTES};
+use p4rack_p4rt::bfrt_proto::Entity;
 use p4rack_p4rt::google::rpc::Code;
 use prost::Message;
+use prost::bytes::{Buf, Bytes};
 use prost::encoding::{self, DecodeContext, WireType};
 use tonic::Status;
 
@@ -14,6 +16,16 @@ const BYTES: usize = 3 * UPDATE_BYTES;
 const PARTS: usize = 16;
 /// Memory of each further part.
 const PART_BYTES: usize = 128;
+/// `updates` in a `WriteRequest`.
+const UPDATES: u32 = 3;
+/// `entities` in a `ReadRequest`.
+const ENTITIES: u32 = 3;
+/// Entities that are decoded at a time.
+pub const CHUNK: usize = 64;
+/// Bytes of them.
+pub const CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of an entity that is decoded alone.
+pub const LARGE_ENTITY: usize = 1 << 10;
 /// Messages in messages; decoding refuses more.
 const DEPTH: usize = 100;
 
@@ -86,6 +98,55 @@ fn field<'a>(message: &mut &'a [u8]) -> Option<(u32, Option<&'a [u8]>)> {
     Some((number, None))
 }
 
+/// The updates of a `WriteRequest`, serialised; `None` where it is malformed.
+pub fn updates(request: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let mut rest = request;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            match field(&mut rest) {
+                Some((UPDATES, Some(bytes))) => return Some(Some(bytes)),
+                Some(_) => {}
+                None => {
+                    rest = &[];
+                    return Some(None);
+                }
+            }
+        }
+        None
+    })
+}
+
+/// The entities of a `ReadRequest`, decoded one by one, each with the length of its bytes.
+#[derive(Debug)]
+pub struct Entities(Bytes);
+
+impl Entities {
+    /// Those of a request.
+    pub fn of(request: Bytes) -> Entities {
+        Entities(request)
+    }
+}
+
+impl Iterator for Entities {
+    type Item = Result<(Entity, usize), Status>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut rest = &self.0[..];
+            let (number, bytes) = field(&mut rest)?;
+            let end = self.0.len() - rest.len();
+            let entity = bytes.filter(|_| number == ENTITIES).map(|bytes| {
+                let decoded = Entity::decode(bytes).map_err(|error| Status::internal(error.to_string()));
+                decoded.map(|entity| (entity, bytes.len()))
+            });
+            self.0.advance(end);
+            if entity.is_some() {
+                return entity;
+            }
+        }
+    }
+}
+
 /// A request before it is decoded.
 #[derive(Debug)]
 pub struct Weighed<M> {
@@ -94,34 +155,38 @@ pub struct Weighed<M> {
     /// How many of these there are.
     pub count: usize,
     parts: usize,
+    /// Parts of the update or entity with most.
+    most: usize,
 }
 
 impl<M: Message + Default> Weighed<M> {
     fn new(request: &[u8], repeated: u32, shape: Shape) -> Result<Weighed<M>, Status> {
-        let (mut head, mut count, mut parts, mut rest) = (Vec::new(), 0, 0, request);
+        let (mut head, mut count, mut parts, mut most, mut rest) = (Vec::new(), 0, 0, 0, request);
         while !rest.is_empty() {
             let from = rest;
             let malformed = || Status::internal("the request is malformed");
             match field(&mut rest).ok_or_else(malformed)? {
                 (number, Some(bytes)) if number == repeated => {
                     count += 1;
-                    parts += shape.parts(bytes, DEPTH);
+                    let own = shape.parts(bytes, DEPTH);
+                    parts += own;
+                    most = most.max(own);
                 }
                 _ => head.extend_from_slice(&from[..from.len() - rest.len()]),
             }
         }
         let head = M::decode(&head[..]).map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Weighed { head, count, parts })
+        Ok(Weighed { head, count, parts, most })
     }
 
     /// A `WriteRequest`.
     pub fn write(request: &[u8]) -> Result<Weighed<M>, Status> {
-        Weighed::new(request, 3, Shape::Update)
+        Weighed::new(request, UPDATES, Shape::Update)
     }
 
     /// A `ReadRequest`.
     pub fn read(request: &[u8]) -> Result<Weighed<M>, Status> {
-        Weighed::new(request, 3, Shape::Entity)
+        Weighed::new(request, ENTITIES, Shape::Entity)
     }
 
     /// A `SetForwardingPipelineConfigRequest`. Errors: it has parts that no program needs.
@@ -137,9 +202,20 @@ impl<M: Message + Default> Weighed<M> {
 
     /// Charges what decoding it takes.
     pub fn charge(&self, charge: &Charge) -> Result<(), Status> {
-        let few = PARTS * self.count.max(SMALL_UPDATES);
-        let many = if self.count > SMALL_UPDATES { BYTES * self.count } else { 0 };
-        match many + PART_BYTES * self.parts.saturating_sub(few) {
+        Self::charge_for(self.count, self.parts, charge)
+    }
+
+    /// Charges what decoding a chunk of entities at a time takes.
+    pub fn charge_chunk(&self, charge: &Charge) -> Result<(), Status> {
+        // A part has two bytes.
+        let parts = self.parts.min(CHUNK * LARGE_ENTITY / 2).max(self.most);
+        Self::charge_for(self.count.min(CHUNK), parts, charge)
+    }
+
+    fn charge_for(count: usize, parts: usize, charge: &Charge) -> Result<(), Status> {
+        let few = PARTS * count.max(SMALL_UPDATES);
+        let many = if count > SMALL_UPDATES { BYTES * count } else { 0 };
+        match many + PART_BYTES * parts.saturating_sub(few) {
             0 => Ok(()),
             bytes => charge.add(bytes),
         }

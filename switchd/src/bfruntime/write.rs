@@ -3,13 +3,16 @@
 use super::fixed::Step;
 use super::loaded::Loaded;
 use super::lookup::Target;
+use super::outcome::{Existing, Options};
 use super::update::{Prepared, prepare};
+use super::weigh::updates;
 use crate::core::Isolation;
 use crate::p4runtime::Job;
+use p4rack_bfrt::p4runtime::Scratch;
 use p4rack_entities::plain::Request;
 use p4rack_entities::{Checked, Outcomes, Program, UPDATES_A_TURN, change, each, refuse, snapshot};
 use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
-use p4rack_p4rt::bfrt_proto::{self as bfrt, WriteRequest};
+use p4rack_p4rt::bfrt_proto::{self as bfrt, WriteRequest, entity};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
@@ -19,11 +22,34 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tonic::Status;
 
-/// A checked update, and the pipes that it is for; all if there are none.
-type Ready = (Prepared, Option<Pipes>);
+/// Maximum updates of the device that are made together.
+const DEVICE_UPDATES: usize = 4096;
 
-/// Prepares a Write. Returns how many of its updates are not refused already.
-pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest) -> Result<(Job, Isolation), Status> {
+/// A checked update, and the pipes that it is for; all if there are none.
+type One = (Prepared, Option<Pipes>);
+
+/// A Write that is ready to be made.
+pub struct Ready {
+    pub job: Job,
+    pub isolation: Isolation,
+    /// Whether it changes the device, whichever program is prepared.
+    pub is_of_device: bool,
+    /// Places of the updates that delete an entry.
+    pub deletes: Vec<usize>,
+    /// Places of those that found an entry to modify instead of inserting one.
+    pub existing: Existing,
+}
+
+/// Whether an update is of a table of the device.
+fn is_of_device(loaded: &Loaded, update: &bfrt::Update) -> bool {
+    match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+        Some(entity::Entity::TableEntry(entry)) => loaded.fixed.is_of_device(entry.table_id),
+        _ => false,
+    }
+}
+
+/// Prepares a Write.
+pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> Result<Ready, Status> {
     let atomicity = match Atomicity::try_from(request.atomicity) {
         Ok(Atomicity::DataplaneAtomic) => {
             return Err(Status::unimplemented(
@@ -34,25 +60,72 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest) -> Result<(Job, Isola
         Err(_) => return Err(Status::invalid_argument("there is no such atomicity")),
     };
     let target = Target::of(request.target.as_ref(), loaded.pipes);
-    let one = |update| {
-        target.or(None)?;
-        prepare(loaded, target, update)
-    };
-    let prepared: Vec<Checked<Ready>> = request.updates.iter().map(one).collect();
-    if atomicity == Atomicity::RollbackOnError {
-        return Ok((all(&loaded.program, prepared), Isolation::Whole));
+    let of_device = request.updates.iter().filter(|update| is_of_device(loaded, update)).count();
+    if of_device > 0 && of_device < request.updates.len() && loaded.stage.has_any() {
+        return Err(Status::invalid_argument(
+            "the request changes the device and a program that is prepared; split it",
+        ));
     }
-    let is_plain = |prepared: &Checked<Ready>| matches!(prepared, Ok((Prepared::Plain(_), None)) | Err(_));
+    let is_of_device = of_device > 0;
+    let deletes = if options.ignores_missing { deletions(request) } else { Vec::new() };
+    let existing = Existing::default();
+    let one = |(at, update)| {
+        target.or(None)?;
+        prepare(loaded, target, update, at, &existing)
+    };
+    let prepared: Vec<Checked<One>> = request.updates.iter().enumerate().map(one).collect();
+    if atomicity == Atomicity::RollbackOnError {
+        if of_device > DEVICE_UPDATES {
+            return Err(Status::invalid_argument(format!(
+                "the request changes {of_device} entries of the device or none; the limit is {DEVICE_UPDATES}"
+            )));
+        }
+        let job = all(&loaded.program, prepared, deletes.clone());
+        return Ok(Ready { job, isolation: Isolation::Whole, is_of_device, deletes, existing });
+    }
+    let is_plain = |prepared: &Checked<One>| matches!(prepared, Ok((Prepared::Plain(_), None)) | Err(_));
     let job = if prepared.iter().all(is_plain) {
         plain(&loaded.program, prepared)
     } else {
         one_by_one(&loaded.program, prepared)
     };
-    Ok((job, Isolation::Open))
+    Ok(Ready { job, isolation: Isolation::Open, is_of_device, deletes, existing })
+}
+
+/// A Write of nothing but ordinary insertions and deletions of entries in all pipes, which needs no messages.
+pub fn direct(loaded: &Loaded, request: &[u8], head: &WriteRequest, options: Options) -> Option<Ready> {
+    let target = Target::of(head.target.as_ref(), loaded.pipes).or(None).ok()?;
+    let is_plain = head.atomicity == Atomicity::ContinueOnError as i32 && target.pipe().is_none();
+    if !is_plain || options.ignores_missing {
+        return None;
+    }
+    let (mut bytes, mut scratch) =
+        (Vec::with_capacity(request.len() + request.len() / 2), Scratch::default());
+    let mut known = None;
+    for update in updates(request) {
+        let may = |table: u32, inserts: bool| {
+            // Most updates are of the same table.
+            let (is_own, has_extras) = match known {
+                Some((last, is_own, has_extras)) if last == table => (is_own, has_extras),
+                _ => (loaded.own.has(table), loaded.extras.has(table)),
+            };
+            known = Some((table, is_own, has_extras));
+            !(is_own || inserts && has_extras)
+        };
+        loaded.translation.direct(update?, may, &mut scratch, &mut bytes)?;
+    }
+    let request = Request::decode(bytes.into(), &loaded.program.plans).ok()?;
+    Some(Ready {
+        job: Box::new(each(&loaded.program, request)),
+        isolation: Isolation::Open,
+        is_of_device: false,
+        deletes: Vec::new(),
+        existing: Existing::default(),
+    })
 }
 
 /// Carries out updates that P4Runtime can express, in the same way as P4Runtime's.
-fn plain(program: &Arc<Program>, prepared: Vec<Checked<Ready>>) -> Job {
+fn plain(program: &Arc<Program>, prepared: Vec<Checked<One>>) -> Job {
     let total = prepared.len();
     let mut refused: Vec<(usize, UpdateError)> = Vec::new();
     let mut updates = Vec::with_capacity(total);
@@ -90,7 +163,7 @@ fn plain(program: &Arc<Program>, prepared: Vec<Checked<Ready>>) -> Job {
 }
 
 /// Converts a prepared update to a step.
-fn step(program: &Arc<Program>, ready: Ready, undone: bool) -> Checked<(Step, Option<Pipes>)> {
+fn step(program: &Arc<Program>, ready: One, undone: bool) -> Checked<(Step, Option<Pipes>)> {
     let step = match ready.0 {
         Prepared::Step(step) => step,
         Prepared::Plain(update) => {
@@ -117,13 +190,13 @@ pub fn in_pipes<T>(
 }
 
 /// Places of the updates of a Write that delete one entry.
-pub fn deletions(request: &WriteRequest) -> Vec<usize> {
+fn deletions(request: &WriteRequest) -> Vec<usize> {
     let deletes = |(_, update): &(usize, &bfrt::Update)| update.r#type == bfrt::update::Type::Delete as i32;
     request.updates.iter().enumerate().filter(deletes).map(|(at, _)| at).collect()
 }
 
 /// Carries out all updates, even if some fail.
-fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<Ready>>) -> Job {
+fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<One>>) -> Job {
     let steps: Vec<Checked<(Step, Option<Pipes>)>> =
         prepared.into_iter().map(|one| one.and_then(|one| step(program, one, false))).collect();
     let mut outcomes = Outcomes::with_capacity(steps.len());
@@ -141,8 +214,9 @@ fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<Ready>>) -> Job {
     })
 }
 
-/// All updates or none: those before the first that fails are undone, in reverse order. Its error is the only one.
-fn all(program: &Arc<Program>, prepared: Vec<Checked<Ready>>) -> Job {
+/// All updates or none: those before the first that fails are undone, in reverse order. Its error is the only one, except
+/// for those of `deletes` that find nothing to delete.
+fn all(program: &Arc<Program>, prepared: Vec<Checked<One>>, deletes: Vec<usize>) -> Job {
     let total = prepared.len();
     let failed = move |at: usize, error| {
         let mut outcomes = vec![Ok(()); total];
@@ -161,19 +235,28 @@ fn all(program: &Arc<Program>, prepared: Vec<Checked<Ready>>) -> Job {
     }
     let mut steps = steps.into_iter().flatten();
     let mut undos = Vec::with_capacity(total);
+    let mut outcomes = Outcomes::with_capacity(total);
     Box::new(move |switch, now| {
         for _ in 0..UPDATES_A_TURN {
             let Some((step, pipes)) = steps.next() else {
-                return ControlFlow::Break(vec![Ok(()); total]);
+                return ControlFlow::Break(std::mem::take(&mut outcomes));
             };
             let done = in_pipes(switch, pipes, |switch| {
                 let undo = step.snapshot.map(|snapshot| snapshot(switch));
                 (step.change)(switch, now).map(|()| undo)
             });
             match done.flatten() {
-                Ok(undo) => undos.push((undo, pipes)),
+                Ok(undo) => {
+                    undos.push((undo, pipes));
+                    outcomes.push(Ok(()));
+                }
+                Err(error)
+                    if error.code == Code::NotFound && deletes.binary_search(&outcomes.len()).is_ok() =>
+                {
+                    outcomes.push(Err(error));
+                }
                 Err(error) => {
-                    let at = undos.len();
+                    let at = outcomes.len();
                     for (undo, pipes) in undos.drain(..).rev() {
                         let _ = in_pipes(switch, pipes, |switch| undo.map(|undo| undo(switch)));
                     }

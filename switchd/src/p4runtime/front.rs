@@ -23,7 +23,7 @@ use tonic::{Request, Response, Status};
 /// Maximum size of a request message.
 pub(crate) const RECEIVE_LIMIT: usize = 128 << 20;
 /// Maximum size of a Read request, which names objects but has no values.
-pub(crate) const READ_LIMIT: usize = 1 << 20;
+const READ_LIMIT: usize = 1 << 20;
 /// Maximum size of a stream message: a packet, or a role's configuration.
 pub(crate) const STREAM_LIMIT: usize = 1 << 20;
 /// How long a request may take to arrive.

@@ -245,6 +245,8 @@ impl Connection {
         if self.unsent.load(Ordering::Relaxed) == 0 {
             return;
         }
+        // Errors are headers, which HTTP/2 shortens to at least this part.
+        let bytes = bytes.saturating_mul(8) / 5;
         let less = |unsent: usize| Some(unsent.saturating_sub(bytes));
         if let Ok(before) = self.unsent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
             self.release(before.min(bytes));

@@ -16,7 +16,7 @@ use p4rack_p4rt::p4::v1::{
     MeterConfig, MeterCounterData, MeterEntry, MulticastGroupEntry, PacketReplicationEngineEntry,
     ReadRequest, TableEntry, Update, ValueSetEntry, update,
 };
-use p4rack_switch::{Config, Switch};
+use p4rack_switch::{Config, Keep, Switch};
 use std::sync::Arc;
 
 /// What to read, in an order in which it can be written: referenced entities come first. Counters and
@@ -143,7 +143,7 @@ pub async fn replace(
         |_| UpdateError::new(Code::Internal, "the new program could not be prepared; please report it");
     match built.map_err(failed).and_then(|built| built) {
         Ok((switch, program)) => {
-            handle.call(move |running, _| running.adopt(switch)).await?;
+            handle.call(move |running, _| running.adopt(switch, Keep::All)).await?;
             Ok(Ok(program))
         }
         Err(error) => Ok(Err(error)),

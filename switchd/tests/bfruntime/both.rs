@@ -101,7 +101,7 @@ async fn groups_of_the_other_server_are_left_alone() {
     for atomicity in [Atomicity::ContinueOnError, Atomicity::RollbackOnError] {
         for kind in [Type::Insert, Type::InsertOrModify] {
             let refused = client.write(atomicity, vec![update(kind, group.clone())]).await.unwrap_err();
-            assert_eq!(errors(&refused)[0].0, rpc::Code::AlreadyExists as i32);
+            assert_eq!(errors(&refused)[0].0, rpc::Code::AlreadyExists as i32, "{refused}");
             assert_eq!(primary.groups().await, 1);
         }
         let refused = client.write(atomicity, vec![update(Type::Delete, group.clone())]).await.unwrap_err();
@@ -158,7 +158,7 @@ async fn a_write_ends_before_another_client_is_bound() {
     let writes: Vec<Vec<Update>> = (0..3).map(|part| updates(part * 20_000)).collect();
     let sent = writes.into_iter().map(|updates| {
         let mut grpc = client.grpc.clone();
-        let request = WriteRequest { target: Some(ALL), updates, p4_name: NAME.into(), ..Default::default() };
+        let request = WriteRequest { target: Some(ALL), updates, ..Default::default() };
         tokio::spawn(async move { grpc.write(request).await.map(|_| ()) })
     });
     let sent: Vec<_> = sent.collect();

@@ -63,7 +63,7 @@ async fn requests_are_weighed_before_they_are_decoded() {
         assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     }
     let long = send(&rig, READ, [0x1a, 0].repeat(1 << 20)).await.unwrap_err();
-    assert_eq!(long.code(), Code::OutOfRange, "{long}");
+    assert_eq!(long.code(), Code::ResourceExhausted, "{long}");
     let grown = peak_mb() - before;
     assert!(grown < 256, "{grown} MB more");
 }
@@ -89,11 +89,11 @@ async fn what_is_stored_of_multicast_has_limits() {
     let unknown = client.one(Type::Insert, build(node(1, vec![1, 9]))).await.unwrap_err();
     assert!(unknown.1.contains("no port 9"), "{unknown:?}");
     let twice = client.one(Type::Insert, build(node(1, vec![2, 2]))).await.unwrap_err();
-    assert!(twice.1.contains("port 2 twice"), "{twice:?}");
+    assert!(twice.1.contains("port 2 is named twice"), "{twice:?}");
     client.one(Type::Insert, build(node(1, vec![1, 2]))).await.unwrap();
     client.one(Type::Insert, build(node(2, Vec::new()))).await.unwrap();
-    let twice = client.one(Type::Insert, build(group(1, vec![2; 4096]))).await.unwrap_err();
-    assert!(twice.1.contains("node 2 twice"), "{twice:?}");
+    let twice = client.one(Type::Insert, build(group(1, vec![2; 1024]))).await.unwrap_err();
+    assert!(twice.1.contains("2 is named twice"), "{twice:?}");
     // A change of a node changes all groups that have it, between two frames.
     let groups = (1..=65).map(|id| update(Type::Insert, build(group(id, vec![1])))).collect();
     let most = client.write(Atomicity::ContinueOnError, groups).await.unwrap_err();
@@ -124,5 +124,89 @@ async fn groups_of_members_have_a_limit() {
         group.build(&schema).unwrap()
     };
     let many = client.one(Type::Insert, group((1..100_000).collect())).await.unwrap_err();
-    assert!(many.1.contains("65536 are the limit"), "{many:?}");
+    assert!(many.1.contains("more than 65536"), "{many:?}");
+}
+
+#[tokio::test]
+async fn generators_take_no_more_than_the_device_has() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let build = |entry: Entry| entry.build(&schema).unwrap();
+    let buffer = |offset: u128, bytes: u128| {
+        let buffer = Entry::of("tf1.pktgen.pkt_buffer").exact("pkt_buffer_offset", offset);
+        let buffer = buffer.exact("pkt_buffer_size", bytes);
+        buffer.data("buffer", Value::Numbers(vec![1; bytes as usize]))
+    };
+    let app = |number: u128| {
+        let app = Entry::of("tf1.pktgen.app_cfg").exact("app_id", number).action("trigger_timer_one_shot");
+        app.data("timer_nanosec", 1u32).data("app_enable", true)
+    };
+    let port =
+        |port: u128| Entry::of("tf1.pktgen.port_cfg").exact("dev_port", port).data("pktgen_enable", true);
+    for wrong in [buffer((16 << 10) - 16, 32), buffer(u32::MAX.into(), 1), app(8), port(512), port(1 << 20)] {
+        let refused = client.one(Type::Modify, build(wrong.clone())).await;
+        assert!(refused.is_err(), "{wrong:?}");
+    }
+    for right in [buffer((16 << 10) - 32, 32), app(7), port(68)] {
+        let made = client.one(Type::Modify, build(right.clone())).await;
+        assert!(made.is_ok(), "{right:?}: {made:?}");
+    }
+    // What is undone together is saved together.
+    let speed = || Entry::of("$PORT").exact("$DEV_PORT", 1).data("$PORT_ENABLE", true);
+    let many = vec![update(Type::InsertOrModify, build(speed())); 4097];
+    let refused = client.write(Atomicity::RollbackOnError, many).await.unwrap_err();
+    assert!(refused.message().contains("4096"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_read_with_errors_in_its_answer_may_be_long() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    client.one(Type::Insert, to(1, 1).build(&schema).unwrap()).await.unwrap();
+    let one = |mac| {
+        let entry = TableEntry { data: None, ..to(mac, 1).build(&schema).unwrap() };
+        Entity { entity: Some(entity::Entity::TableEntry(entry)) }
+    };
+    let entities: Vec<_> = (0..70_000).map(one).collect();
+    let request = ReadRequest { target: Some(ALL), client_id: client.id, entities, p4_name: NAME.into() };
+    let refused = client.grpc.read(request.clone()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    let mut request = Request::new(request);
+    request.metadata_mut().insert("error_in_resp", "1".parse().unwrap());
+    let mut answers = client.grpc.read(request).await.unwrap().into_inner();
+    let (mut found, mut status) = (0, Vec::new());
+    while let Some(answer) = answers.message().await.unwrap() {
+        found += answer.entities.len();
+        status.extend(answer.status);
+    }
+    assert_eq!((found, status.len()), (1, 70_000));
+    let code = |at| if at == 1 { 0 } else { rpc::Code::NotFound as i32 };
+    assert!(status.iter().enumerate().all(|(at, one)| one.canonical_code == code(at)));
+    assert!(!status[0].message.is_empty() && status[69_999].message.is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_says_what_was_not_there_and_what_was() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let build = |entry: Entry| entry.build(&schema).unwrap();
+    let kinds = [(Type::Insert, 1), (Type::Delete, 9), (Type::InsertOrModify, 1), (Type::Delete, 1)];
+    for atomicity in [Atomicity::ContinueOnError, Atomicity::RollbackOnError] {
+        let request = WriteRequest {
+            target: Some(ALL),
+            client_id: client.id,
+            updates: kinds.iter().map(|(kind, mac)| update(*kind, build(to(*mac, 2)))).collect(),
+            atomicity: atomicity as i32,
+            p4_name: NAME.into(),
+        };
+        let mut request = Request::new(request);
+        for name in ["error_in_resp", "ignore_not_found"] {
+            request.metadata_mut().insert(name, "1".parse().unwrap());
+        }
+        let status = client.grpc.write(request).await.unwrap().into_inner().status;
+        assert_eq!(status.iter().map(|one| one.code).collect::<Vec<_>>(), [0, 5, 6, 0]);
+    }
 }

@@ -4,8 +4,12 @@
 mod tna;
 mod v1model;
 
-pub use tna::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
-pub(crate) use tna::{PacketApps, PortData};
+pub(crate) use tna::{Engine, PacketApps, PortData};
+pub use tna::{
+    PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, REPLICATION_SET,
+    ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode,
+    ReplicationPlaces, ReplicationPort, ReplicationState,
+};
 
 use crate::arch::Arch;
 use crate::pool::PacketId;

@@ -1,376 +1,499 @@
-//! Multicast nodes, groups of nodes and mirror sessions, and their translation to P4Runtime's multicast groups and clone
-//! sessions.
+//! Replication: multicast nodes, ECMP groups, groups of both, link aggregation groups, ports that are pruned, and what
+//! replication has to know of ports. The switch keeps all of it.
 
-use super::not_offered;
+use super::{Found, Step, Table, id, in_table, invalid, not_offered, page};
 use p4rack_bfrt::{Entry, Value};
-use p4rack_entities::{Checked, Program, change, refuse};
-use p4rack_p4rt::bfrt_proto::update;
+use p4rack_entities::{Change, Checked, Snapshot, refuse};
+use p4rack_p4rt::bfrt_proto::{PreDeviceConfig, update::Type};
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
-use p4rack_p4rt::p4::v1::{
-    self, CloneSessionEntry, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
+use p4rack_switch::{
+    REPLICATION_SET, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort,
+    Switch,
 };
-use p4rack_switch::Switch;
-use p4rack_wire::Nanos;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Maximum nodes, and maximum groups.
-const MOST: usize = 1 << 16;
-/// Maximum copies of one packet.
-const COPIES: usize = 1 << 12;
-/// Groups that have a node: a change of the node changes all of them, between two frames.
-const GROUPS_A_NODE: usize = 64;
-/// Ports of all nodes together, and nodes of all groups.
-const ALL: usize = 1 << 20;
-/// Entries that are read at once.
-const PAGE: usize = 64;
+/// Numbers that name sets of ports without copies.
+const PRUNES: u64 = 288;
+/// Numbers of link aggregation groups.
+const LAGS: u64 = 256;
 
-/// A node: copies with one replication id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
-    pub rid: u16,
-    pub ports: Vec<u32>,
-}
+const NODE: &str = "$MULTICAST_NODE_ID";
+const ECMP: &str = "$MULTICAST_ECMP_ID";
+const PORTS: &str = "$DEV_PORT";
+const LAG: &str = "$MULTICAST_LAG_ID";
+const RID: &str = "$MULTICAST_RID";
+const ABOVE: &str = "$MULTICAST_LAG_REMOTE_MSB_COUNT";
+const BELOW: &str = "$MULTICAST_LAG_REMOTE_LSB_COUNT";
+const BACKUP: &str = "$MULTICAST_BACKUP_PORT";
+const FORWARDS: &str = "$MULTICAST_FORWARD_STATE";
+const FAILOVER: &str = "$MULTICAST_CLEAR_FAST_FAILOVER";
+const COPIES: &str = "$COPY_TO_CPU_PORT_ENABLE";
+/// Lists of a group: numbers, and for each whether it has an exclusion id, and which.
+const NODES: [&str; 3] = [NODE, "$MULTICAST_NODE_L1_XID_VALID", "$MULTICAST_NODE_L1_XID"];
+const SETS: [&str; 3] = [ECMP, "$MULTICAST_ECMP_L1_XID_VALID", "$MULTICAST_ECMP_L1_XID"];
 
-/// A mirror session, as written and as needed by the switch; without a port it is disabled.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Session {
-    pub port: Option<u32>,
-    pub rid: u32,
-    pub class: u32,
-    pub most_bytes: i32,
-    pub entry: Entry,
-}
-
-/// The new value of the object with this id; `None` deletes it.
-#[derive(Clone, Debug)]
-pub enum Edit {
-    Node(u32, Option<Node>),
-    Group(u32, Option<Vec<u32>>),
-    Session(u32, Option<Session>),
-}
-
-/// All nodes, groups and sessions.
-#[derive(Debug, Default)]
-pub struct Replication {
-    nodes: BTreeMap<u32, Node>,
-    groups: BTreeMap<u32, Vec<u32>>,
-    /// Groups that contain a node.
-    users: BTreeMap<u32, BTreeSet<u32>>,
-    sessions: BTreeMap<u32, Session>,
-    /// Ports of all nodes, and nodes of all groups.
-    port_count: usize,
-    node_count: usize,
-}
-
-fn put<T>(all: &mut BTreeMap<u32, T>, id: u32, value: Option<T>) -> Option<T> {
-    match value {
-        Some(value) => all.insert(id, value),
-        None => all.remove(&id),
+/// The key field of a table.
+fn key_of(table: &str) -> &'static str {
+    match table {
+        "$pre.node" => NODE,
+        "$pre.ecmp" => ECMP,
+        "$pre.mgid" => "$MGID",
+        "$pre.lag" => LAG,
+        "$pre.prune" => "$MULTICAST_L2_XID",
+        _ => PORTS,
     }
 }
 
-/// Refuses what names something twice.
-fn each_once(what: &str, all: &[u32]) -> Checked<()> {
-    let mut seen = HashSet::with_capacity(all.len().min(COPIES));
-    match all.iter().find(|one| !seen.insert(**one)) {
-        Some(one) => refuse(Code::InvalidArgument, format!("the entry names {what} {one} twice")),
+fn list<'a>(entry: &'a Entry, field: &str) -> Option<&'a [u32]> {
+    match entry.get(field) {
+        Some(Value::Numbers(numbers)) => Some(numbers),
+        _ => None,
+    }
+}
+
+fn ports(entry: &Entry) -> Checked<Option<Vec<u16>>> {
+    let Some(ports) = list(entry, PORTS) else { return Ok(None) };
+    let all: Result<Vec<u16>, _> = ports.iter().map(|port| u16::try_from(*port)).collect();
+    all.map(Some).or_else(|_| invalid(entry, format!("{PORTS} has a number that no port has")))
+}
+
+fn small(entry: &Entry, field: &str) -> Option<u16> {
+    entry.get(field).and_then(Value::number).map(|number| number as u16)
+}
+
+fn truth(entry: &Entry, field: &str) -> Option<bool> {
+    match entry.get(field) {
+        Some(Value::Bool(truth)) => Some(*truth),
+        _ => None,
+    }
+}
+
+/// Members of a group as three lists of equal length; `None` if none of the lists is given.
+fn members(entry: &Entry, [ids, valid, exclusions]: [&str; 3]) -> Checked<Option<Vec<ReplicationMember>>> {
+    let flags = match entry.get(valid) {
+        Some(Value::Bools(flags)) => Some(&flags[..]),
+        _ => None,
+    };
+    let (given, numbers) = (list(entry, ids), list(entry, exclusions));
+    if given.is_none() && flags.is_none() && numbers.is_none() {
+        return Ok(None);
+    }
+    let given = given.unwrap_or(&[]);
+    let unequal = |length: Option<usize>| length.is_some_and(|length| length != given.len());
+    if unequal(flags.map(<[_]>::len)) || unequal(numbers.map(<[_]>::len)) {
+        return invalid(
+            entry,
+            format!(
+                "{} values of {ids}, but {} of {valid} and {} of {exclusions}; give one for each",
+                given.len(),
+                flags.map_or(0, <[_]>::len),
+                numbers.map_or(0, <[_]>::len)
+            ),
+        );
+    }
+    let one = |(at, id): (usize, &u32)| {
+        let number = numbers.map_or(0, |numbers| numbers[at]);
+        let Ok(number) = u16::try_from(number) else {
+            return invalid(entry, format!("{exclusions} {number} has more than 16 bits"));
+        };
+        let exclusion = flags.is_some_and(|flags| flags[at]).then_some(number);
+        Ok(ReplicationMember { id: *id, exclusion })
+    };
+    given.iter().enumerate().map(one).collect::<Checked<Vec<_>>>().map(Some)
+}
+
+/// Members after an update: replaced, or with MODIFY_INC more or fewer.
+fn changed(
+    before: Vec<ReplicationMember>,
+    given: Option<Vec<ReplicationMember>>,
+    adds: Option<bool>,
+) -> Vec<ReplicationMember> {
+    match (given, adds) {
+        (None, _) => before,
+        (Some(given), None) => given,
+        (Some(given), Some(true)) => before.into_iter().chain(given).collect(),
+        (Some(given), Some(false)) => {
+            before.into_iter().filter(|member| !given.iter().any(|gone| gone.id == member.id)).collect()
+        }
+    }
+}
+
+/// Refuses what does not fit to what is there.
+fn expect(kind: Type, exists: bool, table: &str, id: u32) -> Checked<()> {
+    match (kind, exists) {
+        (Type::Insert, true) => refuse(Code::AlreadyExists, format!("table `{table}`: {id} already exists")),
+        (Type::Modify | Type::ModifyInc | Type::Delete, false) => {
+            refuse(Code::NotFound, format!("table `{table}`: there is no {id}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks an update. With MODIFY_INC, `takes` says that it takes away.
+pub fn step(kind: Type, entry: Entry, all: bool, takes: bool) -> Checked<Step> {
+    if kind == Type::Reset {
+        return not_offered(&entry, "RESET");
+    }
+    if all {
+        return clear(&entry);
+    }
+    let number = id(&entry, key_of(entry.table()))?;
+    let adds = (kind == Type::ModifyInc).then_some(!takes);
+    match entry.table() {
+        "$pre.node" => node(kind, entry, number, adds),
+        "$pre.ecmp" => set(kind, entry, number, adds),
+        "$pre.mgid" => group(kind, entry, number, adds),
+        _ if adds.is_some() => not_offered(&entry, "MODIFY_INC"),
+        "$pre.lag" => lag(kind, entry, number),
+        "$pre.prune" => prune(kind, entry, number),
+        _ => port(kind, entry, number),
+    }
+}
+
+fn node(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
+    let (rid, ports) = (small(&entry, RID), ports(&entry)?);
+    let lags: Option<Result<Vec<u8>, _>> =
+        list(&entry, LAG).map(|lags| lags.iter().map(|lag| u8::try_from(*lag)).collect());
+    let Ok(lags) = lags.transpose() else { return invalid(&entry, format!("{LAG} is 0 to 255")) };
+    if kind == Type::Insert && rid.is_none() {
+        return invalid(&entry, format!("{RID} is not set"));
+    }
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let (before, places) = (switch.replication_node(id).cloned(), switch.replication_node_places(id));
+        Box::new(move |switch| {
+            let is_back = before.is_some() && switch.replication_node(id).is_none();
+            let _ = switch.replication_node_set(id, before);
+            if is_back {
+                switch.replication_node_restore(id, places);
+            }
+        })
+    });
+    let table = entry.table().to_owned();
+    let change: Change = Box::new(move |switch, _| {
+        let before = switch.replication_node(id).cloned();
+        expect(kind, before.is_some(), &table, id)?;
+        if kind == Type::Delete {
+            return in_table(&table, switch.replication_node_set(id, None));
+        }
+        let before = before.unwrap_or_default();
+        let node = ReplicationNode {
+            rid: rid.unwrap_or(before.rid),
+            ports: more(before.ports, ports, adds),
+            lags: more(before.lags, lags, adds),
+        };
+        in_table(&table, switch.replication_node_set(id, Some(node)))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// A list after an update.
+fn more<T: PartialEq>(before: Vec<T>, given: Option<Vec<T>>, adds: Option<bool>) -> Vec<T> {
+    match (given, adds) {
+        (None, _) => before,
+        (Some(given), None) => given,
+        (Some(given), Some(true)) => before.into_iter().chain(given).collect(),
+        (Some(given), Some(false)) => before.into_iter().filter(|one| !given.contains(one)).collect(),
+    }
+}
+
+fn set(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
+    let nodes = list(&entry, NODE).map(<[u32]>::to_vec);
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before = switch.replication_set(id).copied();
+        let places = switch.replication_set_places(id);
+        Box::new(move |switch| {
+            let is_back = before.is_some() && switch.replication_set(id).is_none();
+            let _ = switch.replication_set_set(id, before);
+            if is_back {
+                switch.replication_set_restore(id, places);
+            }
+        })
+    });
+    let table = entry.table().to_owned();
+    let change: Change = Box::new(move |switch, _| {
+        let before = switch.replication_set(id).copied();
+        expect(kind, before.is_some(), &table, id)?;
+        if kind == Type::Delete {
+            return in_table(&table, switch.replication_set_set(id, None));
+        }
+        let mut places = [None; REPLICATION_SET];
+        if let (Some(before), true) = (&before, nodes.is_none() || adds.is_some()) {
+            places.copy_from_slice(before);
+        }
+        for node in nodes.into_iter().flatten() {
+            if adds == Some(false) {
+                places.iter_mut().filter(|place| **place == Some(node)).for_each(|place| *place = None);
+                continue;
+            }
+            match places.iter_mut().find(|place| place.is_none()) {
+                Some(place) => *place = Some(node),
+                None => {
+                    let message =
+                        format!("table `{table}`: {REPLICATION_SET} nodes are the limit of a group");
+                    return refuse(Code::ResourceExhausted, message);
+                }
+            }
+        }
+        in_table(&table, switch.replication_set_set(id, Some(places)))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+fn group(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
+    let Ok(number) = u16::try_from(id) else { return invalid(&entry, format!("{id} has more than 16 bits")) };
+    let (nodes, sets) = (members(&entry, NODES)?, members(&entry, SETS)?);
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before = switch.replication_group(number).cloned();
+        Box::new(move |switch| {
+            let _ = switch.replication_group_set(number, before);
+        })
+    });
+    let table = entry.table().to_owned();
+    let change: Change = Box::new(move |switch, _| {
+        let before = switch.replication_group(number).cloned();
+        if before.is_none() && kind != Type::Delete && switch.multicast_group_get(id).is_some() {
+            let message = format!("multicast group {id} was made over P4Runtime; delete it there first");
+            return refuse(Code::AlreadyExists, message);
+        }
+        expect(kind, before.is_some(), &table, id)?;
+        if kind == Type::Delete {
+            return in_table(&table, switch.replication_group_set(number, None));
+        }
+        let before = before.unwrap_or_default();
+        let group = ReplicationGroup {
+            nodes: changed(before.nodes, nodes, adds),
+            sets: changed(before.sets, sets, adds),
+        };
+        in_table(&table, switch.replication_group_set(number, Some(group)))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// A link aggregation group, which is always there.
+fn lag(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
+    let Ok(number) = u8::try_from(id) else { return invalid(&entry, format!("{LAG} is 0 to 255")) };
+    let ports = ports(&entry)?;
+    let count = |field: &str| entry.get(field).and_then(Value::number).and_then(|n| u32::try_from(n).ok());
+    let (above, below, table) = (count(ABOVE), count(BELOW), entry.table().to_owned());
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before = switch.replication_lag(number);
+        Box::new(move |switch| {
+            let _ = switch.replication_lag_set(number, before);
+        })
+    });
+    let change: Change = Box::new(move |switch, _| {
+        let before =
+            if kind == Type::Delete { ReplicationLag::default() } else { switch.replication_lag(number) };
+        let ports = ports.filter(|_| kind != Type::Delete);
+        let lag = ReplicationLag {
+            ports: ports.unwrap_or(before.ports),
+            remote_above: above.unwrap_or(before.remote_above),
+            remote_below: below.unwrap_or(before.remote_below),
+        };
+        in_table(&table, switch.replication_lag_set(number, lag))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// Ports without copies, by a number that is always there.
+fn prune(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
+    let Some(number) = u16::try_from(id).ok().filter(|number| u64::from(*number) < PRUNES) else {
+        return invalid(&entry, format!("{} is 0 to {}", key_of(entry.table()), PRUNES - 1));
+    };
+    let ports = if kind == Type::Delete { Some(Vec::new()) } else { ports(&entry)? };
+    let table = entry.table().to_owned();
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before = switch.replication_pruned(number);
+        Box::new(move |switch| {
+            let _ = switch.replication_prune(number, &before);
+        })
+    });
+    let change: Change = Box::new(move |switch, _| match ports {
+        Some(ports) => in_table(&table, switch.replication_prune(number, &ports)),
         None => Ok(()),
-    }
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
 }
 
-/// Refuses what would be too many of all entries together.
-fn room(what: &str, count: usize) -> Checked<()> {
-    if count <= ALL {
-        return Ok(());
-    }
-    refuse(Code::ResourceExhausted, format!("there would be {count} {what}, and {ALL} are the limit"))
-}
-
-impl Session {
-    /// The session that an entry says.
-    pub fn of(entry: Entry) -> Checked<Session> {
-        let number = |field: &str| entry.get(field).and_then(Value::number);
-        let is = |field: &str| entry.get(field) == Some(&Value::Bool(true));
-        if entry.action_name() != Some("$normal") {
-            return not_offered(&entry, "an action other than $normal");
-        }
-        if let Some(group) = ["$mcast_grp_a_valid", "$mcast_grp_b_valid"].into_iter().find(|field| is(field))
+/// What replication knows of a port, which is always there.
+fn port(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
+    let Ok(number) = u16::try_from(id) else { return invalid(&entry, format!("there is no port {id}")) };
+    let backup = small(&entry, BACKUP);
+    let (forwards, copies) = (truth(&entry, FORWARDS), truth(&entry, COPIES));
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let (port, config) = (switch.replication_port(number), switch.replication_config());
+        Box::new(move |switch| {
+            let _ = switch.replication_port_set(number, port);
+            let _ = switch.replication_config_set(config);
+        })
+    });
+    let table = entry.table().to_owned();
+    let change: Change = Box::new(move |switch, _| {
+        if !switch.config().ports.iter().any(|own| own.port == number)
+            && switch.config().cpu_port != Some(number)
         {
-            return not_offered(&entry, group);
+            return refuse(
+                Code::InvalidArgument,
+                format!("table `{table}`: the switch has no port {number}"),
+            );
         }
-        let to =
-            number("$ucast_egress_port").filter(|_| is("$session_enable") && is("$ucast_egress_port_valid"));
-        let port = to.map(|port| u32::try_from(port).unwrap_or(u32::MAX));
-        let class = number("$ingress_cos").unwrap_or(0) as u32;
-        let (rid, most) = (number("$mcast_rid").unwrap_or(0) as u32, number("$max_pkt_len").unwrap_or(0));
-        Ok(Session { port, rid, class, most_bytes: i32::try_from(most).unwrap_or(i32::MAX), entry })
+        let mut port = switch.replication_port(number);
+        let mut config = switch.replication_config();
+        if kind == Type::Delete {
+            port = ReplicationPort::default();
+        }
+        if let Some(backup) = backup {
+            // A port is its own backup at first.
+            port.backup = Some(backup).filter(|backup| *backup != number);
+        }
+        port.forwards = forwards.unwrap_or(port.forwards);
+        let is_copy_port = config.copy_port == Some(number);
+        match copies {
+            Some(true) => config.copy_port = Some(number),
+            Some(false) if is_copy_port => config.copy_port = None,
+            None if is_copy_port && kind == Type::Delete => config.copy_port = None,
+            _ => {}
+        }
+        in_table(&table, switch.replication_port_set(number, port))?;
+        in_table(&table, switch.replication_config_set(config))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// Removes all entries of a table.
+fn clear(entry: &Entry) -> Checked<Step> {
+    let table: Arc<str> = entry.table().into();
+    let change: Change = match &*table {
+        "$pre.mgid" => Box::new(move |switch, _| {
+            let ids: Vec<u16> = switch.replication_groups(0).map(|(id, _)| id).collect();
+            ids.into_iter().try_for_each(|id| in_table(&table, switch.replication_group_set(id, None)))
+        }),
+        "$pre.ecmp" => Box::new(move |switch, _| {
+            let ids: Vec<u32> = switch.replication_sets(0).map(|(id, _)| id).collect();
+            ids.into_iter().try_for_each(|id| in_table(&table, switch.replication_set_set(id, None)))
+        }),
+        "$pre.node" => Box::new(move |switch, _| {
+            let ids: Vec<u32> = switch.replication_nodes(0).map(|(id, _)| id).collect();
+            ids.into_iter().try_for_each(|id| in_table(&table, switch.replication_node_set(id, None)))
+        }),
+        "$pre.lag" => Box::new(move |switch, _| {
+            let lag = ReplicationLag::default;
+            (0..=u8::MAX).try_for_each(|id| in_table(&table, switch.replication_lag_set(id, lag())))
+        }),
+        "$pre.prune" => Box::new(move |switch, _| {
+            (0..PRUNES as u16).try_for_each(|id| in_table(&table, switch.replication_prune(id, &[])))
+        }),
+        _ => Box::new(move |switch, _| {
+            let ports: Vec<u16> = switch.config().ports.iter().map(|port| port.port).collect();
+            let port = ReplicationPort::default();
+            ports.into_iter().try_for_each(|id| in_table(&table, switch.replication_port_set(id, port)))
+        }),
+    };
+    let snapshot: Snapshot = Box::new(|switch| {
+        let before = switch.replication_saved();
+        Box::new(move |switch| switch.replication_restore(before))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
+}
+
+/// Checks a read of one entry, or of all from a number on.
+pub fn lookup(entry: &Entry, all: bool, from: u64) -> Checked<Table> {
+    let table = entry.table().to_owned();
+    let only = if all { None } else { Some(u64::from(id(entry, key_of(&table))?)) };
+    let first = only.unwrap_or(from);
+    Ok(Box::new(move |_, switch, _| Ok(found(&table, switch, first, only))))
+}
+
+/// The numbers to read of a table whose entries are always there.
+fn numbers(first: u64, only: Option<u64>, end: u64) -> impl Iterator<Item = (u64, ())> {
+    let end = only.map_or(end, |only| (only + 1).min(end));
+    (first..end).map(|id| (id, ()))
+}
+
+fn found(table: &str, switch: &Switch, first: u64, only: Option<u64>) -> Found {
+    let is_wanted = |id: u64| only.is_none_or(|only| only == id);
+    let from = u32::try_from(first).unwrap_or(u32::MAX);
+    let keyed = |id: u64| Entry::of(table).exact(key_of(table), id.into());
+    match table {
+        "$pre.node" => {
+            let nodes = switch.replication_nodes(from).map(|(id, node)| (u64::from(id), node));
+            page(nodes.take_while(|(id, _)| is_wanted(*id)), |id, node| {
+                keyed(id)
+                    .data(RID, node.rid)
+                    .data(LAG, Value::Numbers(node.lags.iter().map(|lag| u32::from(*lag)).collect()))
+                    .data(PORTS, wide(&node.ports))
+            })
+        }
+        "$pre.ecmp" => {
+            let sets = switch.replication_sets(from).map(|(id, set)| (u64::from(id), set));
+            page(sets.take_while(|(id, _)| is_wanted(*id)), |id, set| {
+                keyed(id).data(NODE, Value::Numbers(set.iter().flatten().copied().collect()))
+            })
+        }
+        "$pre.mgid" => {
+            let from = u16::try_from(first).ok();
+            let groups = from.into_iter().flat_map(|from| switch.replication_groups(from));
+            let groups = groups.map(|(id, group)| (u64::from(id), group));
+            page(groups.take_while(|(id, _)| is_wanted(*id)), |id, group| {
+                listed(listed(keyed(id), NODES, &group.nodes), SETS, &group.sets)
+            })
+        }
+        "$pre.lag" => page(numbers(first, only, LAGS), |id, ()| {
+            let lag = switch.replication_lag(id as u8);
+            keyed(id)
+                .data(PORTS, wide(&lag.ports))
+                .data(ABOVE, lag.remote_above)
+                .data(BELOW, lag.remote_below)
+        }),
+        "$pre.prune" => page(numbers(first, only, PRUNES), |id, ()| {
+            keyed(id).data(PORTS, wide(&switch.replication_pruned(id as u16)))
+        }),
+        _ => {
+            let mut own: Vec<u64> = switch.config().ports.iter().map(|port| port.port.into()).collect();
+            own.sort_unstable();
+            let wanted = own.into_iter().filter(|id| *id >= first && is_wanted(*id));
+            page(wanted.map(|id| (id, ())), |id, ()| {
+                let port = switch.replication_port(id as u16);
+                keyed(id)
+                    .data(BACKUP, u32::from(port.backup.unwrap_or(id as u16)))
+                    .data(FORWARDS, port.forwards)
+                    .data(FAILOVER, false)
+                    .data(COPIES, switch.replication_config().copy_port == Some(id as u16))
+            })
+        }
     }
 }
 
-impl Replication {
-    /// The current object with the id of an edit.
-    pub fn there(&self, edit: &Edit) -> Edit {
-        match edit {
-            Edit::Node(id, _) => Edit::Node(*id, self.nodes.get(id).cloned()),
-            Edit::Group(id, _) => Edit::Group(*id, self.groups.get(id).cloned()),
-            Edit::Session(id, _) => Edit::Session(*id, self.sessions.get(id).cloned()),
-        }
-    }
-
-    /// What an update makes of what is there.
-    pub fn merged(&self, kind: update::Type, edit: Edit) -> Checked<Edit> {
-        let keeps = matches!(kind, update::Type::Modify | update::Type::InsertOrModify);
-        match edit {
-            Edit::Session(id, Some(given)) if keeps && let Some(there) = self.sessions.get(&id) => {
-                let entry = there.entry.clone().updated(&given.entry);
-                Ok(Edit::Session(id, Some(Session::of(entry)?)))
-            }
-            edit => Ok(edit),
-        }
-    }
-
-    /// Checks the type of an update against what is there, and what it says against the rest.
-    pub fn expect(&self, kind: update::Type, edit: &Edit, switch: &Switch) -> Checked<()> {
-        let (what, id, exists, full) = match edit {
-            Edit::Node(id, _) => {
-                ("multicast node", id, self.nodes.contains_key(id), self.nodes.len() >= MOST)
-            }
-            Edit::Group(id, _) => {
-                ("multicast group", id, self.groups.contains_key(id), self.groups.len() >= MOST)
-            }
-            Edit::Session(id, _) => ("mirror session", id, self.sessions.contains_key(id), false),
-        };
-        let is_foreign = !exists
-            && match edit {
-                Edit::Node(..) => false,
-                Edit::Group(id, _) => switch.multicast_group_get(*id).is_some(),
-                Edit::Session(id, _) => switch.clone_session_get(*id).is_some(),
-            };
-        match (kind, exists) {
-            (update::Type::Insert | update::Type::InsertOrModify, _) if is_foreign => {
-                let message = format!("{what} {id} was made over P4Runtime; delete it there first");
-                refuse(Code::AlreadyExists, message)?
-            }
-            (update::Type::Insert, true) => {
-                refuse(Code::AlreadyExists, format!("{what} {id} already exists"))?
-            }
-            (update::Type::Modify | update::Type::Delete, false) => {
-                refuse(Code::NotFound, format!("there is no {what} {id}"))?;
-            }
-            (update::Type::Insert | update::Type::InsertOrModify, false) if full => {
-                refuse(Code::ResourceExhausted, format!("{MOST} of them are the limit"))?;
-            }
-            (
-                update::Type::Insert
-                | update::Type::Modify
-                | update::Type::InsertOrModify
-                | update::Type::Delete,
-                _,
-            ) => {}
-            _ => {
-                let message = format!("{} of a {what} is not offered by this switch", kind.as_str_name());
-                refuse(Code::Unimplemented, message)?;
-            }
-        }
-        match edit {
-            Edit::Node(id, None) if self.users.contains_key(id) => {
-                let group = self.users.get(id).and_then(|users| users.first()).copied().unwrap_or(0);
-                let message =
-                    format!("multicast group {group} has node {id}; take it out of the group first");
-                refuse(Code::FailedPrecondition, message)
-            }
-            Edit::Node(id, Some(node)) => {
-                each_once("port", &node.ports)?;
-                let config = switch.config();
-                let has = |port: &u32| {
-                    config
-                        .ports
-                        .iter()
-                        .map(|own| own.port)
-                        .chain(config.cpu_port)
-                        .any(|own| u32::from(own) == *port)
-                };
-                if let Some(port) = node.ports.iter().find(|port| !has(port)) {
-                    return refuse(Code::InvalidArgument, format!("the switch has no port {port}"));
-                }
-                let before = self.nodes.get(id).map_or(0, |node| node.ports.len());
-                room("ports of multicast nodes", self.port_count - before + node.ports.len())
-            }
-            Edit::Group(id, Some(nodes)) => {
-                each_once("multicast node", nodes)?;
-                for node in nodes {
-                    if !self.nodes.contains_key(node) {
-                        let message = format!("there is no multicast node {node}; add it first");
-                        return refuse(Code::NotFound, message);
-                    }
-                    let users = self.users.get(node);
-                    if users.is_some_and(|users| users.len() >= GROUPS_A_NODE && !users.contains(id)) {
-                        let message =
-                            format!("multicast node {node} is in {GROUPS_A_NODE} groups, which is the limit");
-                        return refuse(Code::ResourceExhausted, message);
-                    }
-                }
-                let before = self.groups.get(id).map_or(0, Vec::len);
-                room("nodes of multicast groups", self.node_count - before + nodes.len())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Applies an edit, also to the switch. Errors: the switch refuses it; then nothing has changed.
-    pub fn apply(
-        &mut self,
-        program: &Arc<Program>,
-        switch: &mut Switch,
-        now: Nanos,
-        edit: Edit,
-    ) -> Checked<()> {
-        let before = self.there(&edit);
-        let touched = self.set(edit);
-        let done = self.push(program, switch, now, &touched);
-        if done.is_err() {
-            let touched = self.set(before);
-            let _ = self.push(program, switch, now, &touched);
-        }
-        done
-    }
-
-    /// Applies an edit. Returns which of the switch's objects it affects.
-    fn set(&mut self, edit: Edit) -> Vec<(bool, u32)> {
-        match edit {
-            Edit::Node(id, node) => {
-                let ports = |node: Option<&Node>| node.map_or(0, |node| node.ports.len());
-                self.port_count += ports(node.as_ref());
-                self.port_count -= ports(put(&mut self.nodes, id, node).as_ref());
-                self.users.get(&id).into_iter().flatten().map(|group| (true, *group)).collect()
-            }
-            Edit::Group(id, nodes) => {
-                let added = nodes.clone().unwrap_or_default();
-                let removed = put(&mut self.groups, id, nodes).unwrap_or_default();
-                self.node_count = self.node_count + added.len() - removed.len();
-                for node in removed {
-                    if let Some(users) = self.users.get_mut(&node) {
-                        users.remove(&id);
-                        if users.is_empty() {
-                            self.users.remove(&node);
-                        }
-                    }
-                }
-                for node in added {
-                    self.users.entry(node).or_default().insert(id);
-                }
-                vec![(true, id)]
-            }
-            Edit::Session(id, session) => {
-                put(&mut self.sessions, id, session);
-                vec![(false, id)]
-            }
-        }
-    }
-
-    /// Writes groups and sessions to the switch.
-    fn push(
-        &self,
-        program: &Arc<Program>,
-        switch: &mut Switch,
-        now: Nanos,
-        touched: &[(bool, u32)],
-    ) -> Checked<()> {
-        for (is_group, id) in touched {
-            let (exists, wanted) = match is_group {
-                true => (switch.multicast_group_get(*id).is_some(), self.group(*id)?),
-                false => (switch.clone_session_get(*id).is_some(), self.session(*id)),
-            };
-            let kind = match (&wanted, exists) {
-                (Some(_), true) => v1::update::Type::Modify,
-                (Some(_), false) => v1::update::Type::Insert,
-                (None, true) => v1::update::Type::Delete,
-                (None, false) => continue,
-            };
-            let keyed = || match is_group {
-                true => Type::MulticastGroupEntry(MulticastGroupEntry {
-                    multicast_group_id: *id,
-                    ..Default::default()
-                }),
-                false => Type::CloneSessionEntry(CloneSessionEntry { session_id: *id, ..Default::default() }),
-            };
-            let entry = PacketReplicationEngineEntry { r#type: Some(wanted.unwrap_or_else(keyed)) };
-            let entity = v1::Entity { entity: Some(entity::Entity::PacketReplicationEngineEntry(entry)) };
-            let update = v1::Update { r#type: kind as i32, entity: Some(entity) };
-            change(program, &update)?(switch, now)?;
-        }
-        Ok(())
-    }
-
-    fn group(&self, id: u32) -> Checked<Option<Type>> {
-        let Some(nodes) = self.groups.get(&id) else { return Ok(None) };
-        let many = nodes.len();
-        let nodes = || nodes.iter().filter_map(|node| self.nodes.get(node));
-        let count = nodes().map(|node| node.ports.len()).sum::<usize>().max(many);
-        if count > COPIES {
-            let message =
-                format!("multicast group {id} would make {count} copies, and {COPIES} are the limit");
-            return refuse(Code::ResourceExhausted, message);
-        }
-        let copies =
-            nodes().flat_map(|node| node.ports.iter().map(|port| replica_of(*port, node.rid.into())));
-        let replicas = copies.collect();
-        let group = MulticastGroupEntry { multicast_group_id: id, replicas, ..Default::default() };
-        Ok(Some(Type::MulticastGroupEntry(group)))
-    }
-
-    fn session(&self, id: u32) -> Option<Type> {
-        let session = self.sessions.get(&id)?;
-        Some(Type::CloneSessionEntry(CloneSessionEntry {
-            session_id: id,
-            replicas: vec![replica_of(session.port?, session.rid)],
-            class_of_service: session.class,
-            packet_length_bytes: session.most_bytes,
-        }))
-    }
-
-    /// The next nodes as entries.
-    pub fn nodes(&self, wanted: RangeInclusive<u32>) -> Vec<(u32, Entry)> {
-        let one = |(id, node): (&u32, &Node)| {
-            let entry = Entry::of("$pre.node")
-                .exact("$MULTICAST_NODE_ID", (*id).into())
-                .data("$MULTICAST_RID", node.rid)
-                .data("$MULTICAST_LAG_ID", Value::Numbers(Vec::new()))
-                .data("$DEV_PORT", Value::Numbers(node.ports.clone()));
-            (*id, entry)
-        };
-        self.nodes.range(wanted).take(PAGE).map(one).collect()
-    }
-
-    /// The next groups as entries.
-    pub fn groups(&self, wanted: RangeInclusive<u32>) -> Vec<(u32, Entry)> {
-        let one = |(id, nodes): (&u32, &Vec<u32>)| {
-            let empty = || Value::Numbers(Vec::new());
-            let entry = Entry::of("$pre.mgid")
-                .exact("$MGID", (*id).into())
-                .data("$MULTICAST_NODE_ID", Value::Numbers(nodes.clone()))
-                .data("$MULTICAST_NODE_L1_XID_VALID", Value::Bools(vec![false; nodes.len()]))
-                .data("$MULTICAST_NODE_L1_XID", Value::Numbers(vec![0; nodes.len()]))
-                .data("$MULTICAST_ECMP_ID", empty())
-                .data("$MULTICAST_ECMP_L1_XID_VALID", Value::Bools(Vec::new()))
-                .data("$MULTICAST_ECMP_L1_XID", empty());
-            (*id, entry)
-        };
-        self.groups.range(wanted).take(PAGE).map(one).collect()
-    }
-
-    /// The next sessions as entries.
-    pub fn sessions(&self, wanted: RangeInclusive<u32>) -> Vec<(u32, Entry)> {
-        let next = self.sessions.range(wanted).take(PAGE);
-        next.map(|(id, session)| (*id, session.entry.clone())).collect()
-    }
+fn wide(ports: &[u16]) -> Value {
+    Value::Numbers(ports.iter().map(|port| u32::from(*port)).collect())
 }
 
-#[allow(deprecated)]
-fn replica_of(port: u32, instance: u32) -> Replica {
-    let port_kind = Some(replica::PortKind::EgressPort(port));
-    Replica { port_kind, instance, ..Default::default() }
+fn listed(entry: Entry, [ids, valid, exclusions]: [&str; 3], members: &[ReplicationMember]) -> Entry {
+    let exclusion = |member: &ReplicationMember| member.exclusion.map_or(0, u32::from);
+    entry
+        .data(ids, Value::Numbers(members.iter().map(|member| member.id).collect()))
+        .data(valid, Value::Bools(members.iter().map(|member| member.exclusion.is_some()).collect()))
+        .data(exclusions, Value::Numbers(members.iter().map(exclusion).collect()))
+}
+
+/// Checks a change of the engine's settings. Limits of the driver's own work are of no use here.
+pub fn configure(given: &PreDeviceConfig) -> Checked<Step> {
+    let rid = given.pre_global_rid.as_ref().map(|rid| u16::try_from(rid.global_rid));
+    let Ok(rid) = rid.transpose() else {
+        return refuse(Code::InvalidArgument, "the global replication id has more than 16 bits");
+    };
+    let protects = given.pre_port_protection.as_ref().map(|protection| protection.enable);
+    let snapshot: Snapshot = Box::new(|switch| {
+        let before = switch.replication_config();
+        Box::new(move |switch| {
+            let _ = switch.replication_config_set(before);
+        })
+    });
+    let change: Change = Box::new(move |switch, _| {
+        let mut config = switch.replication_config();
+        config.global_rid = rid.unwrap_or(config.global_rid);
+        config.protects_ports = protects.unwrap_or(config.protects_ports);
+        p4rack_entities::control(switch.replication_config_set(config))
+    });
+    Ok(Step { snapshot: Some(snapshot), change })
 }

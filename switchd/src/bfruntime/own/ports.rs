@@ -25,9 +25,12 @@ impl Ports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces them all.
-    fn restore(&self, switch: &mut Switch, before: BTreeMap<u16, Vec<u8>>) {
+    /// Replaces those that a table has.
+    fn restore(&self, switch: &mut Switch, before: BTreeMap<u16, Vec<u8>>, has: impl Fn(u16) -> bool) {
         let mut ports = self.lock();
+        let others = ports.clone().into_iter().filter(|(port, _)| !has(*port));
+        let before: BTreeMap<u16, Vec<u8>> =
+            before.into_iter().filter(|(port, _)| has(*port)).chain(others).collect();
         for port in ports.keys() {
             let _ = switch.port_metadata_set(*port, &[]);
         }
@@ -90,10 +93,23 @@ impl Own {
         Ok((table, key))
     }
 
+    /// Whether a table is that of a port's pipe: each pipeline of the program has its own, and pipes have them in turn.
+    fn has_port(&self, table: &str, port: u16) -> bool {
+        let all = &self.program.ir.pipelines;
+        let number =
+            all.iter().position(|own| table.strip_prefix(own).is_some_and(|rest| rest.starts_with('.')));
+        all.len() < 2 || number == Some(usize::from(port) / OF_A_PIPE as usize % all.len())
+    }
+
     /// The port in an entry's key.
     fn port(&self, entry: &Entry, key: &str) -> Checked<u16> {
         match entry.exact_number(key).and_then(|port| u16::try_from(port).ok()) {
-            Some(port) if u32::from(port) < self.pipes * OF_A_PIPE => Ok(port),
+            Some(port) if u32::from(port) < self.pipes * OF_A_PIPE && self.has_port(entry.table(), port) => {
+                Ok(port)
+            }
+            Some(port) if u32::from(port) < self.pipes * OF_A_PIPE => {
+                invalid(format!("table `{}`: port {port} is in a pipe with another pipeline", entry.table()))
+            }
             Some(port) => {
                 let pipes = self.pipes;
                 invalid(format!("table `{}`: no pipe of {pipes} has a port {port}", entry.table()))
@@ -110,11 +126,12 @@ impl Own {
         let (saved, changed) = (self.clone(), self.clone());
         let snapshot: Snapshot = Box::new(move |_| {
             let before = saved.ports.lock().clone();
-            Box::new(move |switch| saved.ports.restore(switch, before))
+            Box::new(move |switch| saved.ports.restore(switch, before, |_| true))
         });
         let change: Change = Box::new(move |switch, _| {
             let Some(port) = port else {
-                changed.ports.restore(switch, BTreeMap::new());
+                let has = |port| changed.has_port(&table.name, port);
+                changed.ports.restore(switch, BTreeMap::new(), has);
                 return Ok(());
             };
             let mut ports = changed.ports.lock();
@@ -148,7 +165,9 @@ impl Own {
         Ok(Box::new(move |_| {
             let (table, key) = own.ports_table(&entry)?;
             let ports = own.ports.lock();
-            let wanted = ports.iter().filter(|(at, _)| port.is_none_or(|port| port == **at));
+            let wanted = ports
+                .iter()
+                .filter(|(at, _)| own.has_port(&table.name, **at) && port.is_none_or(|port| port == **at));
             let found = wanted.map(|(port, bytes)| own.build(&entry_of(table, key, *port, bytes)));
             let found = found.collect::<Checked<Vec<_>>>()?;
             match port {

@@ -13,8 +13,8 @@ use tonic::Status;
 
 /// Who is told of programs, while nothing is written or read.
 pub(crate) trait Watch: std::fmt::Debug + Send + Sync {
-    /// Another program runs than `old`.
-    fn replaced(&self, old: Option<&Arc<Program>>);
+    /// Another program runs than `old`: `new`.
+    fn replaced(&self, old: Option<&Arc<Program>>, new: &Arc<Program>);
 }
 
 /// The running program, and the one saved for COMMIT.
@@ -38,10 +38,10 @@ impl Programs {
     }
 
     /// The switch has another program.
-    fn runs(&mut self, program: Arc<Program>) {
-        let old = self.running.replace(program);
+    pub(super) fn runs(&mut self, program: Arc<Program>) {
+        let old = self.running.replace(program.clone());
         if let Some(watch) = &self.watch {
-            watch.replaced(old.as_ref());
+            watch.replaced(old.as_ref(), &program);
         }
     }
 

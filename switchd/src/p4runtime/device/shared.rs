@@ -5,6 +5,7 @@ use super::{Device, Watch, beside};
 use crate::core::Handle;
 use crate::p4runtime::limits::Charge;
 use p4rack_entities::{Candidate, Program};
+use p4rack_switch::{Keep, Switch};
 use std::sync::Arc;
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard, SemaphorePermit};
 use tonic::Status;
@@ -65,6 +66,27 @@ impl Device {
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, Status> {
         beside(&self.aside, work).await
+    }
+
+    /// Lets the switch take over another one, which runs this program and was prepared elsewhere; `take` gives it up.
+    /// Returns whether there was one. A saved program is forgotten.
+    pub(crate) async fn take_over(
+        &self,
+        program: Arc<Program>,
+        take: impl FnOnce() -> Option<Switch> + Send,
+        keep: Keep,
+        charge: Arc<Charge>,
+    ) -> Result<bool, Status> {
+        let mut programs = self.programs.clone().write_owned().await;
+        let Some(other) = take() else { return Ok(false) };
+        let handle = self.handle.clone();
+        let work = async move {
+            programs.saved = None;
+            handle.call(move |switch, _| switch.adopt(other, keep)).await?;
+            programs.runs(program);
+            Ok(())
+        };
+        to_its_end(charge, work).await.map(|()| true)
     }
 
     /// Loads a program; `charge` is held to the end. A saved one is forgotten.

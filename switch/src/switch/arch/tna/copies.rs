@@ -3,6 +3,8 @@
 use super::pass::Verdict;
 use super::prefix;
 use crate::arch::tna::origin;
+use crate::objects::CloneSession;
+use crate::objects::ReplicationSpread;
 use crate::pool::{Meta, PacketId, Stage};
 use crate::stats::DropReason;
 use crate::switch::Switch;
@@ -13,7 +15,7 @@ pub(super) fn send<const SECOND: bool>(switch: &mut Switch, meta: Meta, verdict:
     let stored = if meta.stage == Stage::Sent { 0 } else { prefix::egress_bytes(SECOND) };
     let id = switch.pool.adopt_frame(&mut switch.middle, meta);
     if verdict.to_controller {
-        match switch.config.cpu_port {
+        match switch.engine.config.copy_port.or(switch.config.cpu_port) {
             Some(port) => {
                 let copy = switch.pool.copy(id);
                 enqueue(switch, copy, port.into(), stored, now);
@@ -26,7 +28,11 @@ pub(super) fn send<const SECOND: bool>(switch: &mut Switch, meta: Meta, verdict:
     }
     let grouped = verdict.groups != [0, 0];
     for group in verdict.groups.into_iter().filter(|group| *group != 0) {
-        replicate(switch, id, group, stored, now);
+        if switch.engine.has_group(group) {
+            spread::<SECOND>(switch, id, group, &verdict.spread, stored, now);
+        } else {
+            replicate(switch, id, group, stored, now);
+        }
     }
     let is_sent = verdict.is_unicast() && verdict.destination != u64::from(switch.config.drop_port);
     if is_sent {
@@ -46,6 +52,35 @@ fn enqueue(switch: &mut Switch, id: PacketId, port: u64, stored: usize, now: Nan
             switch.enqueue_at(id, len, at, now);
         }
         None => switch.end(id, DropReason::NoSuchPort, None),
+    }
+}
+
+/// Sends the copies that the replication engine makes for a group.
+fn spread<const SECOND: bool>(
+    switch: &mut Switch,
+    id: PacketId,
+    group: u64,
+    by: &ReplicationSpread,
+    stored: usize,
+    now: Nanos,
+) {
+    // Queues know nothing of either.
+    let (engine, down) = (std::mem::take(&mut switch.engine), std::mem::take(&mut switch.down));
+    let mut is_first = true;
+    let all = engine.copies(group, by, SECOND, &down, |port, rid| {
+        let copy = switch.pool.copy(id);
+        let meta = &mut switch.pool.get_mut(copy).meta;
+        (meta.origin, meta.rid, meta.is_first) = (origin::REPLICATED, rid, is_first);
+        is_first = false;
+        switch.passes.replicas += 1;
+        enqueue(switch, copy, port.into(), stored, now);
+    });
+    (switch.engine, switch.down) = (engine, down);
+    if is_first {
+        switch.drop_frame(DropReason::EmptyGroup, None);
+    }
+    if !all {
+        switch.drop_frame(DropReason::CopyLimit, None);
     }
 }
 
@@ -84,8 +119,12 @@ pub(super) fn ingress_clone<const SECOND: bool>(
 /// Sends a clone, with the header that the program asked for in front, to all replicas of a session.
 fn clone<const SECOND: bool>(switch: &mut Switch, id: PacketId, session: u64, now: Nanos) {
     let key = u32::try_from(session).unwrap_or(u32::MAX);
-    let Some(session) = switch.sessions.get(&key).filter(|session| !session.replicas.live().is_empty())
-    else {
+    let of_egress = switch.pool.get(id).meta.origin == origin::EGRESS_CLONE;
+    let is_for = |session: &&CloneSession| {
+        let goes = !session.replicas.live().is_empty() || session.groups != [0, 0] || session.to_controller;
+        goes && !session.ignores[usize::from(of_egress)]
+    };
+    let Some(session) = switch.sessions.get(&key).filter(is_for) else {
         return switch.end(id, DropReason::NoCloneSession, None);
     };
     let Some(running) = &switch.running else { return switch.pool.release(id) };
@@ -97,14 +136,26 @@ fn clone<const SECOND: bool>(switch: &mut Switch, id: PacketId, session: u64, no
     if session.packet_length_bytes != 0 {
         packet.cut(stored + usize::from(session.packet_length_bytes));
     }
+    let (groups, by, to_controller) = (session.groups, session.spread, session.to_controller);
     let count = session.replicas.live().len();
+    let to_one = count > 0 && groups == [0, 0] && !to_controller;
     for index in 0..count {
         let replica = switch.sessions.get(&key).and_then(|session| session.replicas.live().get(index));
         let Some(&replica) = replica else { break };
-        let copy = if index + 1 == count { id } else { switch.pool.copy(id) };
+        let copy = if to_one && index + 1 == count { id } else { switch.pool.copy(id) };
         switch.pool.get_mut(copy).meta.rid = replica.instance;
         switch.passes.clones += 1;
         enqueue(switch, copy, replica.port.into(), stored, now);
+    }
+    if to_one {
+        return;
+    }
+    for group in groups.into_iter().filter(|group| *group != 0) {
+        spread::<SECOND>(switch, id, group.into(), &by, stored, now);
+    }
+    match switch.engine.config.copy_port.or(switch.config.cpu_port).filter(|_| to_controller) {
+        Some(port) => enqueue(switch, id, port.into(), stored, now),
+        None => switch.pool.release(id),
     }
 }
 

@@ -19,9 +19,15 @@ mod pass;
 mod port_data;
 mod prefix;
 mod queued;
+mod replication;
 
 pub(super) use arrival::{arrive, ingress};
 pub(crate) use packet_apps::PacketApps;
 pub use packet_apps::{PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger};
 pub(crate) use port_data::PortData;
 pub(super) use queued::egress;
+pub(crate) use replication::Engine;
+pub use replication::{
+    REPLICATION_SET, ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode,
+    ReplicationPlaces, ReplicationPort, ReplicationState,
+};

@@ -5,6 +5,7 @@ use crate::code::ops::Vars;
 use crate::code::plans::{Code, Intrinsics};
 use crate::compile::Pipeline;
 use crate::exec::{Cx, Exit};
+use crate::objects::ReplicationSpread;
 use crate::state::State;
 use crate::stats::DropReason;
 use crate::switch::packets::clear;
@@ -24,6 +25,8 @@ pub(super) struct Verdict {
     pub bypass: bool,
     pub dropped: bool,
     pub groups: [u64; 2],
+    /// What decides on the groups' copies.
+    pub spread: ReplicationSpread,
     pub to_controller: bool,
     /// Whether clones are dropped.
     pub no_clones: bool,
@@ -121,15 +124,28 @@ impl<'a> Pass<'a> {
         self.begin(cx, prefix, Intrinsic::ParserTime);
         let exit = self.run(cx, INGRESS);
         let drops = self.field(Intrinsic::DropControl);
+        let groups = [self.field(Intrinsic::MulticastGroup), self.field(Intrinsic::SecondGroup)];
+        let spread = if groups == [0, 0] { ReplicationSpread::default() } else { self.spread() };
         Verdict {
             exit,
             destination: self.field(Intrinsic::Destination),
             bypass: self.field(Intrinsic::BypassEgress) != 0,
             dropped: drops & 1 != 0,
-            groups: [self.field(Intrinsic::MulticastGroup), self.field(Intrinsic::SecondGroup)],
+            groups,
+            spread,
             to_controller: self.field(Intrinsic::CopyToController) != 0 && drops & 2 == 0,
             no_clones: drops & 4 != 0,
             priority: self.field(Intrinsic::Priority).min(7) as u8,
+        }
+    }
+
+    fn spread(&self) -> ReplicationSpread {
+        ReplicationSpread {
+            rid: self.field(Intrinsic::CopyId) as u16,
+            exclusion: self.field(Intrinsic::MemberExclusion) as u16,
+            prune: self.field(Intrinsic::PortExclusion) as u16,
+            set_hash: self.field(Intrinsic::MemberHash) as u16,
+            lag_hash: self.field(Intrinsic::PortHash) as u16,
         }
     }
 

@@ -45,6 +45,11 @@ impl Switch {
         Ok((0..count).map(|at| own.get(at).copied().unwrap_or(0)).collect())
     }
 
+    /// Whether what is sent by a port comes back.
+    pub fn comes_back(&self, port: u16) -> bool {
+        self.manager.find(port.into()).is_some_and(|at| self.manager.is_loop(at))
+    }
+
     fn port_metadata_bytes(&self) -> Result<usize, ControlError> {
         match self.arch() {
             Some(Arch::Tna) => Ok(BYTES / 2),

@@ -36,6 +36,7 @@ mod field {
     pub const PORT_METADATA_PORT: u32 = 65574;
     pub const PORT_METADATA_DEFAULT: u32 = 65575;
     pub const MAX_GROUP_SIZE: u32 = 65565;
+    pub const HASH_VALUE: u32 = 65576;
     /// The first of a direct register's fields.
     pub const ELEMENT: u32 = 66_000;
 }
@@ -51,6 +52,7 @@ mod prefix {
     pub const LPF: u32 = 0x89;
     pub const REGISTER: u32 = 0x8b;
     pub const REGISTER_PARAM: u32 = 0x8d;
+    pub const SELECTED: u32 = 0x9a;
     pub const DIGEST: u32 = 0x8e;
     pub const PORT_METADATA: u32 = 0x90;
     pub const VALUE_SET: u32 = 0xfe;
@@ -240,8 +242,17 @@ impl Schema<'_> {
             singleton(status, false),
             singleton(common(field::MAX_GROUP_SIZE, "$MAX_GROUP_SIZE", largest, false), false),
         ]);
+        let mut selected = self.object(&profile.preamble, prefix::SELECTED, "SelectorGetMember", 1);
+        selected["name"] = json!(format!("{}_get_member", self.name(&profile.preamble)));
+        selected["depends_on"] = json!([groups["id"]]);
+        selected["key"] = json!([
+            key(field::SELECTOR_GROUP_ID, "$SELECTOR_GROUP_ID", true, "Exact", number("uint64")),
+            key(field::HASH_VALUE, "hash_value", true, "Exact", number("uint64")),
+        ]);
+        let chosen = common(field::ACTION_MEMBER_ID, "$ACTION_MEMBER_ID", number("uint64"), false);
+        selected["data"] = json!([singleton(chosen, false)]);
         // Members of a profile that is an object of its own stand there.
-        if own { vec![members, groups] } else { vec![groups] }
+        if own { vec![members, groups, selected] } else { vec![groups, selected] }
     }
 
     /// The profile of a selector, where that is an object of its own, and the number of its groups.
@@ -565,7 +576,10 @@ fn match_name(field: &pb::MatchField) -> &'static str {
 }
 
 fn match_field(field: &pb::MatchField) -> Value {
-    let mut key = key(field.id, &field.name, false, match_name(field), bytes(field.bitwidth));
+    // Validity has another name here than in P4Info.
+    let name = field.name.strip_suffix("$valid$").map(|of| format!("{of}$valid"));
+    let name = name.as_deref().unwrap_or(&field.name);
+    let mut key = key(field.id, name, false, match_name(field), bytes(field.bitwidth));
     key["annotations"] = annotations(&field.annotations);
     key
 }

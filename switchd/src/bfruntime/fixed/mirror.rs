@@ -1,0 +1,161 @@
+//! Mirror sessions: the switch's clone sessions.
+
+use super::{Fixed, Step, Table, id, invalid, not_offered, page};
+use p4rack_bfrt::{Entry, Value};
+use p4rack_entities::{Change, Checked, Snapshot, control, refuse};
+use p4rack_p4rt::bfrt_proto::update::Type;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_switch::{CloneSession, Replica, ReplicationSpread, Switch};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const SESSION: &str = "$sid";
+/// Maximum sessions.
+const MOST: usize = 1024;
+
+/// Sessions as clients wrote them.
+#[derive(Debug, Default)]
+pub struct Sessions(Mutex<BTreeMap<u32, Entry>>);
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+        // Every change is a single insertion or removal.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session that an entry says; `None` if it is disabled.
+fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
+    let number = |field: &str| entry.get(field).and_then(Value::number).unwrap_or(0);
+    let small = |field: &str| number(field) as u16;
+    let is = |field: &str| entry.get(field) == Some(&Value::Bool(true));
+    if entry.action_name() != Some("$normal") {
+        return not_offered(entry, "an action other than $normal");
+    }
+    if !is("$session_enable") {
+        return Ok(None);
+    }
+    let port = match u16::try_from(number("$ucast_egress_port")) {
+        Ok(port) => port,
+        Err(_) => return invalid(entry, format!("there is no port {}", number("$ucast_egress_port"))),
+    };
+    let to_port = is("$ucast_egress_port_valid").then_some(Replica { port, instance: small("$mcast_rid") });
+    let group = |field: &str| if is(&format!("{field}_valid")) { small(field) } else { 0 };
+    let class = number("$ingress_cos");
+    if class > 7 {
+        return invalid(entry, format!("$ingress_cos {class} is not 0 to 7"));
+    }
+    let ignores = match entry.get("$direction") {
+        Some(Value::Text(direction)) if direction == "INGRESS" => [false, true],
+        Some(Value::Text(direction)) if direction == "EGRESS" => [true, false],
+        _ => [false, false],
+    };
+    Ok(Some(CloneSession {
+        replicas: to_port.into_iter().collect::<Vec<_>>().into(),
+        class_of_service: class as u8,
+        packet_length_bytes: small("$max_pkt_len"),
+        groups: [group("$mcast_grp_a"), group("$mcast_grp_b")],
+        spread: ReplicationSpread {
+            rid: small("$mcast_rid"),
+            exclusion: small("$mcast_l1_xid"),
+            prune: small("$mcast_l2_xid"),
+            set_hash: small("$level1_mcast_hash"),
+            lag_hash: small("$level2_mcast_hash"),
+        },
+        to_controller: is("$copy_to_cpu"),
+        ignores,
+    }))
+}
+
+/// Gives the switch a session, or takes it away.
+fn put(switch: &mut Switch, id: u32, session: Option<CloneSession>) -> Checked<()> {
+    match session {
+        Some(session) => control(switch.clone_session_set(id, session)),
+        None if switch.clone_session_get(id).is_some() => control(switch.clone_session_remove(id)),
+        None => Ok(()),
+    }
+}
+
+impl Fixed {
+    pub(super) fn session_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
+        if matches!(kind, Type::ModifyInc | Type::Reset) {
+            return not_offered(&entry, kind.as_str_name());
+        }
+        let only = if all { None } else { Some(id(&entry, SESSION)?) };
+        if kind == Type::Insert {
+            session(&entry)?;
+        }
+        let saving = self.clone();
+        let snapshot: Snapshot = Box::new(move |switch| {
+            let before: Vec<(u32, Option<Entry>, Option<CloneSession>)> = {
+                let sessions = saving.sessions.lock();
+                let ids = only.map_or_else(|| sessions.keys().copied().collect(), |id| vec![id]);
+                let saved = |id| (id, sessions.get(&id).cloned(), switch.clone_session_get(id).cloned());
+                ids.into_iter().map(saved).collect()
+            };
+            Box::new(move |switch| {
+                for (id, entry, session) in before {
+                    let _ = put(switch, id, session);
+                    match entry {
+                        Some(entry) => saving.sessions.lock().insert(id, entry),
+                        None => saving.sessions.lock().remove(&id),
+                    };
+                }
+            })
+        });
+        let fixed = self.clone();
+        let change: Change = Box::new(move |switch, _| {
+            let mut sessions = fixed.sessions.lock();
+            let Some(id) = only else {
+                for id in std::mem::take(&mut *sessions).into_keys() {
+                    put(switch, id, None)?;
+                }
+                return Ok(());
+            };
+            let before = sessions.get(&id);
+            let is_foreign = before.is_none() && switch.clone_session_get(id).is_some();
+            match (kind, before) {
+                (Type::Insert | Type::InsertOrModify, _) if is_foreign => {
+                    let message =
+                        format!("mirror session {id} was made over P4Runtime; delete it there first");
+                    return refuse(Code::AlreadyExists, message);
+                }
+                (Type::Insert, Some(_)) => {
+                    return refuse(Code::AlreadyExists, format!("mirror session {id} already exists"));
+                }
+                (Type::Modify | Type::Delete, None) => {
+                    return refuse(Code::NotFound, format!("there is no mirror session {id}"));
+                }
+                (Type::Delete, _) => {
+                    put(switch, id, None)?;
+                    sessions.remove(&id);
+                    return Ok(());
+                }
+                (_, None) if sessions.len() >= MOST => {
+                    return refuse(Code::ResourceExhausted, format!("{MOST} mirror sessions are the limit"));
+                }
+                _ => {}
+            }
+            let merged = before.map_or_else(|| entry.clone(), |before| before.clone().updated(&entry));
+            put(switch, id, session(&merged)?)?;
+            sessions.insert(id, merged);
+            Ok(())
+        });
+        Ok(Step { snapshot: Some(snapshot), change })
+    }
+
+    pub(super) fn session_lookup(&self, entry: &Entry, all: bool, from: u64) -> Checked<Table> {
+        let from = u32::try_from(from).unwrap_or(u32::MAX);
+        let range = if all {
+            from..=u32::MAX
+        } else {
+            let id = id(entry, SESSION)?;
+            id..=id
+        };
+        Ok(Box::new(move |fixed, _, _| {
+            let sessions = fixed.sessions.lock();
+            let found = sessions.range(range).map(|(id, entry)| (u64::from(*id), entry.clone()));
+            Ok(page(found, |_, entry| entry))
+        }))
+    }
+}
