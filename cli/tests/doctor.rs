@@ -30,6 +30,68 @@ fn the_doctor_lists_what_is_there_and_how_to_get_the_rest() {
     );
 }
 
+/// Fields of the rack, of the SDE and of the board that are wrong, one after the other, until everything fits.
+#[test]
+fn the_doctor_says_what_a_rack_lacks_on_tofino() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("p4rack-sde-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("sde/pkgsrc/bf-drivers")).unwrap();
+    std::fs::create_dir_all(folder.join("install/bin")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    let rack = |cpu_port: u16, rate: &str| {
+        let text = format!(
+            "name = \"r\"\n[switch]\ncpu_port = {cpu_port}\nport_rate = \"{rate}\"\n[[host]]\nname = \"a\"\nport = 132\n\
+             mac = \"02:00:00:00:00:01\"\nip = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\nport = 140\n\
+             mac = \"02:00:00:00:00:02\"\nip = \"10.0.0.2/24\"\n"
+        );
+        write("rack.toml", &text);
+    };
+    let line = |port: u16| format!("1/0 |23/0|{port:3}|1/ 4|100G   | NONE|DIS|UP |\n");
+    let found = |name: &str, sde: Option<&str>, arch: &str| -> (bool, String) {
+        let mut doctor = p4rack();
+        doctor.args(["doctor", "--json", "--arch", arch, "--rack"]).arg(folder.join("rack.toml"));
+        doctor.arg("--board").arg(folder.join("board.txt")).env_remove("SDE").env_remove("SDE_INSTALL");
+        if let Some(sde) = sde {
+            doctor.env("SDE", folder.join(sde)).env("SDE_INSTALL", folder.join("install"));
+        }
+        let done = doctor.output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let of_name = |one: &&serde_json::Value| one["name"] == name;
+        let finding = report["findings"].as_array().unwrap().iter().find(of_name).unwrap().clone();
+        assert!(done.status.success() || finding["ok"] == true || finding["get_it_by"].is_string());
+        (done.status.success(), finding["found"].as_str().unwrap().to_owned())
+    };
+    rack(510, "1 Gb/s");
+    write("board.txt", "no port\n");
+    assert_eq!(found("SDE", None, "tna"), (false, "not set".to_owned()));
+    assert_eq!(found("SDE_INSTALL", None, "tna"), (false, "not set".to_owned()));
+    assert!(found("SDE", Some("elsewhere"), "tna").1.ends_with("no such folder"));
+    assert!(found("SDE", Some("sde"), "tna").1.contains("no version"));
+    assert!(found("SDE_INSTALL", Some("sde"), "tna").1.ends_with("bin/bf_switchd: no such file"));
+    write("sde/pkgsrc/bf-drivers/VERSION", "9.7.4\n");
+    assert_eq!(found("SDE", Some("sde"), "tna").1, "version 9.7.4, expected 9.13");
+    assert_eq!(found("CPU port", Some("sde"), "tna").1, "510 is described, the chip's is 64");
+    assert_eq!(found("port rates", Some("sde"), "tna").1, "port 132: no port has 1000000000 b/s");
+    assert!(found("architecture", Some("sde"), "v1model").1.contains("described for v1model"));
+    assert!(found("board", Some("sde"), "tna").1.contains("no lines such as"));
+    write("board.txt", &line(132));
+    assert!(found("board", Some("sde"), "tna").1.ends_with("port 140 of host b is not on this board"));
+
+    write("sde/bf-sde-9.13.2.manifest", "");
+    write("install/bin/bf_switchd", "");
+    write("board.txt", &(line(132) + &line(140)));
+    rack(64, "100 Gb/s");
+    assert_eq!(found("SDE", Some("sde"), "tna"), (true, "9.13.2".to_owned()));
+    assert_eq!(found("board", Some("sde"), "tna"), (true, "2 ports".to_owned()));
+    assert_eq!(
+        found("CPU port", Some("sde"), "t2na"),
+        (false, "64 is described, the chip's is 2".to_owned())
+    );
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_topology_becomes_a_description_that_checks() {
     let folder = std::env::temp_dir().join(format!("p4rack-import-{}", std::process::id()));

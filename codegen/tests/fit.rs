@@ -1,4 +1,4 @@
-//! Generated programs for chips that fit into them. PL2's don't yet (docs/tna.md).
+//! Generated programs for chips fit into them.
 #![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::rack::Rack;

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// Architectures with a folder of templates, where their declarations are, and the rooms of templates that they serve.
 const ARCHITECTURES: &[(&str, &[&str], &[&str])] = &[
-    ("v1model", &["v1model.p4"], &["shared", "l2", "pl2", "pl2/registers", "edm", "edm/registers"]),
+    (
+        "v1model",
+        &["v1model.p4"],
+        &["shared", "l2", "pl2", "pl2/registers", "edm", "edm/registers", "cowbird", "cowbird/registers"],
+    ),
     (
         "tna",
         &["tna/tofino1_base.p4", "tna/tofino_metadata.p4", "tna/tofino_externs.p4"],
@@ -19,6 +23,7 @@ const ARCHITECTURES: &[(&str, &[&str], &[&str])] = &[
 ];
 /// Words of their include files that are not one's alone: the language's, those of our own headers, and plain ones.
 const COMMON: &[&str] = &[
+    "_",
     "apply",
     "const",
     "control",
@@ -26,6 +31,7 @@ const COMMON: &[&str] = &[
     "inout",
     "name",
     "typedef",
+    "checksum",
     "color",
     "data",
     "index",

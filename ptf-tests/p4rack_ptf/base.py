@@ -33,7 +33,8 @@ class RackTest(BaseTest):
         name = f"{type(self).__module__}.{type(self).__name__}"
         if reason := params["cannot"].get(name):
             # As pytest names its own, for whoever counts.
-            print(f"SKIPPED [1] {name}: {reason}", flush=True)
+            # On a line of its own: the runner has written the test's name and stays there.
+            print(f"\nSKIPPED [1] {name}: {reason}", flush=True)
             self.skipTest(reason)
         self.artefacts = Artefacts(params["artefacts"])
         self.constants, self.hosts = self.artefacts.constants, self.artefacts.hosts
@@ -45,11 +46,16 @@ class RackTest(BaseTest):
         self.session = Session(params["grpc_addr"], params["device_id"], params["election_id"])
         self.addCleanup(self.session.close)
         self.addCleanup(self.take_back)
+        self.write(self.artefacts.rate_updates())
         for part in self.wants:
             updates = self.artefacts.group_updates() if part == "group" else self.artefacts.table_updates(part)
             self.write(updates)
         self.drops_before = self.drops()
         self.demoted_before = self.demoted() if self.pl2 else {}
+
+    def counted(self, frame):
+        """Its bytes as the program's counters and meters see them."""
+        return len(frame) + self.constants.get("counted_fcs_bytes", 0)
 
     # What is written, and its undoing.
 
@@ -88,6 +94,8 @@ class RackTest(BaseTest):
                 for target in self.pl2["targets"]:
                     self.manage("PL2_MGMT_RESET", target, host["port"])
         for table in self.artefacts.info.tables:
+            if table.is_const_table:
+                continue
             entity = p4runtime_pb2.Entity()
             entity.table_entry.table_id = table.preamble.id
             left = self.session.read(entity)

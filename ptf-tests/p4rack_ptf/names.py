@@ -15,12 +15,12 @@ class Artefacts:
 
     def __init__(self, folder):
         folder = pathlib.Path(folder)
-        self.constants = json.loads(only(folder, "*.json").read_text())
+        self.program = only(folder, "*.p4")
+        self.constants = json.loads(self.program.with_suffix(".json").read_text())
         self.info = text_format.Parse(only(folder, "*.p4info.txtpb").read_text(), p4info_pb2.P4Info())
         self.entries = text_format.Parse(
             only(folder, "*.entries.txtpb").read_text(), p4runtime_pb2.WriteRequest()
         )
-        self.program = only(folder, "*.p4")
         self.hosts = self.constants["hosts"]
         self.pl2 = self.constants.get("pl2")
         self.layers = load(only(folder, "*_layers.py")) if self.pl2 else None
@@ -46,6 +46,12 @@ class Artefacts:
         """The rack's entries of a table of NAME.json's `tables`, as updates."""
         number = self.id("tables", self.constants["tables"][table])
         return [u for u in self.entries.updates if u.entity.table_entry.table_id == number]
+
+    def rate_updates(self):
+        """The rack's entries of all other tables: what a program looks up of rates, whichever hosts there are."""
+        known = {self.id("tables", name) for name in self.constants["tables"].values()}
+        entries = [u for u in self.entries.updates if u.entity.HasField("table_entry")]
+        return [u for u in entries if u.entity.table_entry.table_id not in known]
 
     def group_updates(self):
         """The rack's multicast group."""

@@ -14,7 +14,7 @@ class CountersCountPacketsAndBytes(RackTest):
         self.expect_drops(unknown_destination=3)
         after = self.counter(name, index)[index]
         assert after[0] - before[0] == 3
-        assert after[1] - before[1] == sum(len(frame) for frame in frames)
+        assert after[1] - before[1] == sum(self.counted(frame) for frame in frames)
 
     def index(self, reason):
         return self.constants["drop_reasons"].index(reason)
@@ -40,7 +40,7 @@ class AWrittenCellCountsOnFromThere(RackTest):
             self.set(name, index, (1000, 1_000_000))
             self.send(0, frame)
             self.expect_nothing()
-            assert self.counter(name, index)[index] == (1001, 1_000_000 + len(frame))
+            assert self.counter(name, index)[index] == (1001, 1_000_000 + self.counted(frame))
         finally:
             self.set(name, index, before)
         self.expect_drops()

@@ -30,7 +30,7 @@ class EveryReasonIsCountedAsItself(RackTest):
         self.send(0, self.frame(0, 0))
 
     def best_effort_meter(self):
-        self.exhaust("best_effort", self.frame(0, 1), len(self.frame(0, 1)))
+        self.exhaust("best_effort", self.frame(0, 1), self.counted(self.frame(0, 1)))
 
     def control_meter(self):
         self.exhaust("control", self.rsv(0, 1), 1)

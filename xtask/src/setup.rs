@@ -62,10 +62,12 @@ pub fn python(report: &mut Report) {
             "Python clients",
             &mut pytest(&python, &["--ignore=with_finsy", "--ignore=of_the_standard", "."]),
         );
-        for platform in ["embedded", "bmv2", "tofino-model"] {
+        let runs =
+            [("embedded", "v1model"), ("embedded", "tna"), ("bmv2", "v1model"), ("tofino-model", "tna")];
+        for (platform, arch) in runs {
             let mut suite = Command::new(&python);
-            suite.arg(root().join("ptf-tests/run.py")).args(["--platform", platform]);
-            report.tests(&format!("PTF on {platform}"), suite.arg("--binary").arg(&binary));
+            suite.arg(root().join("ptf-tests/run.py")).args(["--platform", platform, "--arch", arch]);
+            report.tests(&format!("PTF on {platform}, {arch}"), suite.arg("--binary").arg(&binary));
         }
     }
     // The shell requires bindings of an older version of the standard.

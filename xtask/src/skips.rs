@@ -7,6 +7,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("p4c-bm2-ss", "Debian does not package BMv2's compiler: it has to be built from its sources"),
     ("bf_switchd", "Tofino's driver has to be built with its SDE"),
     ("tofino-model", "Tofino's model has to be built with its SDE"),
+    ("slots of 32-bit times", "Tofino's nature: tests that wait for slots need longer ones"),
     ("install over BFRuntime", "the PTF tests install over P4Runtime"),
     ("EDM's traces", "data of another project, read where it lies beside this one"),
     ("EDM's distributions", "data of another project, read where it lies beside this one"),

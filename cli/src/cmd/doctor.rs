@@ -1,10 +1,12 @@
 //! `p4rack doctor`: checks what is installed, what is missing, and how to get it.
 
+use super::finding::Finding;
+use super::sde;
+use p4rack_codegen::{Arch, Rack};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::{self, NetNs};
 use p4rack_netdev::packet::{self, Io};
 use p4rack_netdev::{Links, Tap, sched};
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -15,25 +17,18 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Arguments of `p4rack doctor`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
+    /// Also check whether this rack can run on Tofino, with the software of SDE and SDE_INSTALL
+    #[arg(long, value_name = "FILE")]
+    rack: Option<PathBuf>,
+    /// Architecture of the rack's program: tna or t2na [default: as described]
+    #[arg(long, requires = "rack")]
+    arch: Option<Arch>,
+    /// The switch's ports, as `bfshell -e 'ucli; pm; show -a'` prints them: whether the board has those of the rack
+    #[arg(long, value_name = "FILE", requires = "rack")]
+    board: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Whether something is available.
-#[derive(Debug, Serialize)]
-struct Finding {
-    name: &'static str,
-    /// What it is needed for.
-    #[serde(rename = "for")]
-    purpose: &'static str,
-    /// Whether it is required.
-    needed: bool,
-    ok: bool,
-    /// Its version, or what was found.
-    found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    get_it_by: Option<String>,
 }
 
 /// A program that can print its version.
@@ -79,16 +74,27 @@ pub fn run(args: Args) -> ExitCode {
     let mut findings = kernel();
     findings.extend(TOOLS.iter().map(look_for));
     findings.push(python_packages());
+    findings.extend(sde::software(args.rack.is_some()));
+    if let Some(file) = &args.rack {
+        let rack = match Rack::load(file) {
+            Ok(rack) => rack,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::from(1);
+            }
+        };
+        findings.extend(sde::rack(&rack.on(args.arch.unwrap_or(rack.switch.arch)), args.board.as_deref()));
+    }
     let fine = findings.iter().all(|finding| finding.ok || !finding.needed);
     if args.json {
         println!("{:#}", serde_json::json!({ "embedded_target": fine, "findings": findings }));
     } else {
-        print(&findings, fine);
+        print(&findings, fine, args.rack.is_some());
     }
     if fine { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-fn print(findings: &[Finding], fine: bool) {
+fn print(findings: &[Finding], fine: bool, on_chip: bool) {
     let width = |text: fn(&Finding) -> usize| findings.iter().map(text).max().unwrap_or(0);
     let (names, found) = (width(|f| f.name.len()), width(|f| f.found.chars().count()));
     for finding in findings {
@@ -106,10 +112,11 @@ fn print(findings: &[Finding], fine: bool) {
     let missing = findings.iter().filter(|finding| !finding.ok).count();
     println!(
         "{}; {missing} of {} missing",
-        if fine {
-            "everything the embedded target requires is available"
-        } else {
-            "the embedded target can't run here"
+        match (fine, on_chip) {
+            (true, false) => "everything the embedded target requires is available",
+            (false, false) => "the embedded target can't run here",
+            (true, true) => "everything that the rack requires on Tofino is available",
+            (false, true) => "the rack can't run on Tofino here",
         },
         findings.len()
     );

@@ -4,6 +4,7 @@ use super::program::program_name;
 use super::{MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
 use crate::rack::Rack;
 use crate::scheme::l2;
+use p4rack_wire::ethernet::overhead;
 use serde_json::{Value, json};
 
 pub(super) fn constants(rack: &Rack) -> Value {
@@ -25,6 +26,11 @@ pub(super) fn constants(rack: &Rack) -> Value {
         "priorities": { "best_effort": PRIORITY_BEST_EFFORT },
         "hosts": (0..rack.hosts.len()).map(|position| host(rack, position)).collect::<Vec<Value>>(),
     });
+    if rack.switch.arch.is_tofino() {
+        value["arch"] = json!(rack.switch.arch);
+        // Its counters and meters of bytes include the FCS.
+        value["counted_fcs_bytes"] = json!(overhead::FCS);
+    }
     for protocol in &rack.protocols {
         protocol.constants(rack, &mut value);
     }

@@ -4,6 +4,7 @@ mod constants;
 mod entries;
 mod layers;
 mod program;
+pub mod sde;
 mod supply;
 
 pub use program::render_p4;
@@ -41,6 +42,8 @@ pub struct Artefacts {
     pub layers: Option<String>,
     /// Wireshark's dissectors of the protocols' frames, a Lua script; none under plain switching.
     pub dissectors: Option<String>,
+    /// What Tofino's software needs beside, by the ending of the file's name; only for Tofino.
+    pub sde: Vec<(&'static str, String)>,
 }
 
 /// Why nothing was generated.
@@ -119,6 +122,7 @@ pub fn generate(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<Artefacts, Ge
         bf_rt: compiled.bf_rt(),
         layers: layers::layers(rack),
         dissectors: dissectors(rack),
+        sde: sde::files(rack),
     })
 }
 
@@ -146,7 +150,8 @@ impl Artefacts {
             (format!("{name}.json"), format!("{:#}\n", self.constants)),
         ];
         let dissectors = self.dissectors.clone().map(|script| (format!("{name}.lua"), script));
-        texts.into_iter().chain(bf_rt).chain(layers).chain(dissectors).collect()
+        let sde = self.sde.iter().map(|(ending, contents)| (format!("{name}.{ending}"), contents.clone()));
+        texts.into_iter().chain(bf_rt).chain(layers).chain(dissectors).chain(sde).collect()
     }
 
     /// Writes the files into `folder`, which is created if necessary. Returns their paths and sizes.

@@ -67,6 +67,18 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("controller", LINE),
     ("admit", LINE),
     ("schedule", LINE),
+    // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: for accepted
+    // frames before their destination is looked at (`if … else`), for those that have one (`} else if …`), for those beyond
+    // a meter (`if … else`), for all that go on; what is done beside each refusal. Behind `schedule`: who is not metered
+    // as best effort (`if … else`), what else becomes of the others, and what is counted at the end.
+    ("requests", LINE),
+    ("claims", LINE),
+    ("metered", LINE),
+    ("lock", LINE),
+    ("refused", LINE),
+    ("verdict", LINE),
+    ("demote", LINE),
+    ("counts", LINE),
     // Egress: its counters, its statements.
     ("egress_counters", LINE),
     ("egress", LINE),
@@ -207,6 +219,7 @@ fn context(rack: &Rack) -> Value {
         "group": MULTICAST_GROUP,
         "priority_best_effort": PRIORITY_BEST_EFFORT,
         "drop_constants": index_constants("DROP", &rack.drop_reasons(), rack.switch.arch),
+        "drop_names": rack.drop_reasons().iter().map(|one| format!("DROP_{}", one.name.to_uppercase())).collect::<Vec<_>>(),
         "headers": descs.map(|desc| p4_header(&desc)).collect::<Vec<String>>(),
         "instances": rows(&instances, |name, width, what| format!("    {name:width$} {what};")),
         "emits": emitted.map(|(_, name)| format!("        packet.emit(hdr.{name});")).collect::<Vec<_>>().join(LINE),

@@ -31,19 +31,36 @@ CLASS_B = """
 bri_grpc_error bri_handle selector_resize tna_32q_2pipe tna_32q_multiprogram tna_action_selector tna_dyn_hashing tna_mirror
 tna_multicast tna_pktgen
 """.split()
-# Tests that need what no software switch has.
+# Folder of tests that install programs. They begin with one that runs.
+INSTALLING = "bri_set_forwarding_pipeline"
+FIRST = "tna_exact_match"
+CLASS_B += [f"{INSTALLING}/{part}" for part in """
+hitless hitless_negative independent_client multiple_programs single_program warminit
+""".split()]
+# Programs for Tofino 2.
+SECOND = ["t2na_counter_true_egress_accounting"]
+# Pipes whose ports loop.
+INTERNAL = {"tna_32q_2pipe": "1,3"}
+# Tests that need what no software switch has, or cannot succeed as they are.
 EXCEPTIONS = {
     "tna_counter.IndirectCounterLatencyTest": "Thrift services of the driver's process",
     "tna_multicast.TestLag": "Thrift services of the driver's process",
     "tna_exact_match.ExactMatchTimeoutTest": "a server that takes longer than 2 s for 200,000 entries",
-    "t2na_counter_true_egress_accounting": "a program for Tofino 2, and the tests run for Tofino",
+    f"{INSTALLING}/hitless_negative.HitlessKeyLessTableNegative": "a MAC address that ends with a port above 255",
+    f"{INSTALLING}/hitless_negative.HitlessPVSNegative": "a value set that forgets its entries (its own comment says so)",
+    "tna_32q_multiprogram": "two programs at once, each in pipes of its own",
+    f"{INSTALLING}/multiple_programs": "two programs at once, each in pipes of its own",
 }
 PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
 CPU_PORT = 64
+PIPE_SHIFT = 7
 # What tests ask of a port.
 SAID = ["speed", "fec", "conn_id", "chnl_id", "front_port"]
 # Seconds for a test class.
 PATIENCE = 100
+# The same for those that send many requests one by one.
+LONG = {"selector_resize.": 1800, "bri_grpc_error.": 1800, "tna_action_selector.": 600, "tna_pktgen.": 300}
+LONG[f"{INSTALLING}/"] = 900
 # Modules of the driver's process that tests import and do not use.
 STUBS = ["pal_rpc", "mc_pd_rpc", "conn_mgr_pd_rpc", "res_pd_rpc"]
 
@@ -88,9 +105,9 @@ def prepare(folder, scratch):
     return [utilities, scratch / "tofino", package, scratch, pktpy]
 
 
-def ports_of(tests):
+def ports_of(name, tests):
     """Ports of the device, each with the number of the switch's and of the tests' interface, and what tests ask of it."""
-    described = tests / "ports.json"
+    described = tests / ("ports_tof2.json" if name in SECOND else "ports.json")
     if described.exists():
         ports = json.loads(described.read_text())["PortToVeth"]
         numbers = ["device_port", "veth1", "veth2"]
@@ -104,6 +121,27 @@ def sources(folder):
         name = path.parent.name
         text = path.parent / f"{name}.p4"
         yield name, text if text.exists() else None, path.parent
+    for path in sorted((folder / PROGRAMS / INSTALLING).glob("*/test.py")):
+        yield f"{INSTALLING}/{path.parent.name}", folder / PROGRAMS / FIRST / f"{FIRST}.p4", path.parent
+
+
+def compiled(binary, folder, scratch):
+    """What tests that install programs read, as the compiler of the driver would leave it. Returns its folder."""
+    install = scratch / "install"
+    for name, text, _ in sources(folder):
+        if text is None or "/" in name or name in SECOND:
+            continue
+        program = install / f"share/tofinopd/{name}"
+        (program / "pipe").mkdir(parents=True)
+        (program / "pipe/context.json").write_text("{}")
+        for command, made in [("bfrt-info", "bf-rt.json"), ("preprocess", "pipe/tofino.bin")]:
+            run = [str(binary), "p4", command, str(text), *includes(folder, 1)]
+            (program / made).write_bytes(subprocess.run(run, capture_output=True).stdout)
+    return install
+
+
+def includes(folder, generation):
+    return ["-I", str(folder / PROGRAMS), "-D", f"__TARGET_TOFINO__={generation}"]
 
 
 class Namespace:
@@ -129,12 +167,16 @@ class Namespace:
         subprocess.run(["ip", "netns", "del", self.name])
 
 
-def start(binary, namespace, program, folder, ports, log):
+def start(binary, namespace, name, program, folder, ports, log):
     command = ["ip", "netns", "exec", namespace.name, str(binary), "switch", "run", str(program)]
-    command += ["-I", str(folder / PROGRAMS), "-D", "__TARGET_TOFINO__=1"]
+    command += includes(folder, 2 if name in SECOND else 1)
     command += ["--bfrt-addr", "127.0.0.1:50052", "--pipes", "4"]
+    if name in INTERNAL:
+        command += ["--internal-pipes", INTERNAL[name]]
     for port, ours, *_ in ports:
-        command += ["-i", f"{port}@veth{ours}"]
+        # What leaves by an internal pipe comes in again.
+        if str(port >> PIPE_SHIFT) not in INTERNAL.get(name, "").split(","):
+            command += ["-i", f"{port}@veth{ours}"]
     switch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
     line = switch.stdout.readline()
     return switch if line.startswith("ready") else (switch.wait() and None)
@@ -147,58 +189,75 @@ def ptf(python_path, tests, name, ports):
     command += ["-pmm", "bf_pktpy.ptf.packet_pktpy", "--socket-recv-size", "10240"]
     for port, _, theirs, said in ports:
         command += ["--interface", ";".join([f"0-{port}@veth{theirs}", *(f"{k}={v}" for k, v in said.items())])]
-    given = dict(arch="tofino", p4_name=name, target="asic-model", use_pi="False", traffic_gen="None", test_seed="None")
+    arch = "tofino2" if name in SECOND else "tofino"
+    given = dict(arch=arch, p4_name=name.split("/")[0], target="asic-model", use_pi="False", traffic_gen="None", test_seed="None")
     given |= dict(num_pipes="4", pkt_size="100", port_mode="100g", counter_byte_adjust="0", reboot="none")
     given |= dict(thrift_server="localhost", grpc_server="localhost", bfrt_grpc_port="50052", config_file="filename")
     said = ";".join(f"{key}='{value}'" for key, value in given.items()) + ";setup=False;cleanup=False"
     return command + ["--test-params", said]
 
 
-def environment(python_path):
+def commands(folder, scratch):
+    """The scripts with which tests take interfaces down, in a folder of commands."""
+    found = scratch / "commands"
+    found.mkdir()
+    for script in (folder / "pkgsrc/ptf-modules/ptf-utils").glob("port_if*"):
+        shutil.copy(script, found / script.stem)
+        (found / script.stem).chmod(0o755)
+    return found
+
+
+def environment(python_path, commands=None):
     paths = [str(path) for path in python_path]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+    path = os.environ["PATH"] if commands is None else f"{commands}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 class Runner:
     def __init__(self, args, scratch):
         self.args, self.scratch = args, scratch
         self.paths = prepare(args.folder, scratch)
+        self.install = compiled(args.binary, args.folder, scratch)
+        self.commands = commands(args.folder, scratch)
         self.logs = args.keep or scratch / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def tests_of(self, name, tests):
-        command = ptf(self.paths, tests, name, ports_of(tests)) + ["--list-test-names"]
+        command = ptf(self.paths, tests, name, ports_of(name, tests)) + ["--list-test-names"]
         listed = subprocess.run(
             command, env=environment(self.paths), capture_output=True, text=True, cwd=self.scratch, timeout=60
         )
         found = re.findall(r"^\s*(test\.\w+)\s*$", listed.stdout + listed.stderr, re.MULTILINE)
         if not found:
-            (self.logs / f"{name}.list").write_text(listed.stdout + listed.stderr)
+            (self.logs / f"{name.replace('/', '.')}.list").write_text(listed.stdout + listed.stderr)
         return [test.split(".")[1] for test in found]
 
     def one(self, job):
         number, name, program, tests, test = job
-        log = self.logs / f"{name}.{test}.log"
-        ports = ports_of(tests)
+        full = f"{name}.{test}"
+        log = self.logs / f"{full.replace('/', '.')}.log"
+        ports = ports_of(name, tests)
         namespace = Namespace(f"tna{os.getpid()}-{number}", ports)
         switch = None
         try:
             with log.open("w") as file:
-                switch = start(self.args.binary, namespace, program, self.args.folder, ports, file)
+                switch = start(self.args.binary, namespace, name, program, self.args.folder, ports, file)
                 if switch is None:
                     return "refused", self.reason(log)
                 command = ["ip", "netns", "exec", namespace.name, *ptf(self.paths, tests, name, ports), f"test.{test}"]
-                work = self.scratch / f"{name}.{test}"
-                work.mkdir()
+                work = self.scratch / "work" / full
+                work.mkdir(parents=True)
+                (work / "install").symlink_to(self.install)
                 child = subprocess.Popen(
-                    command, env=environment(self.paths), stdout=file, stderr=file, cwd=work, start_new_session=True
+                    command, env=environment(self.paths, self.commands), stdout=file, stderr=file, cwd=work, start_new_session=True
                 )
+                patience = next((s for part, s in LONG.items() if full.startswith(part)), PATIENCE)
                 try:
-                    code = child.wait(timeout=PATIENCE)
+                    code = child.wait(timeout=patience)
                 except subprocess.TimeoutExpired:
                     os.killpg(child.pid, signal.SIGKILL)
                     child.wait()
-                    return "failed", f"not done within {PATIENCE} s"
+                    return "failed", f"not done within {patience} s"
             return ("passed", "") if code == 0 else ("failed", self.reason(log))
         finally:
             if switch is not None:

@@ -243,7 +243,11 @@ pub(super) fn refuses(pl2: &Pl2, rack: &Rack) -> Option<&'static str> {
 }
 
 /// Most slots that `counter` mode's waits may have where a table tells their time.
-const WAITS_MAX: u64 = 16_384;
+pub(super) const WAITS_MAX: u64 = 16_384;
+
+/// Most hosts, and cells of a pair of them, that bytes number on Tofino; a lane's lock has a cell and two bits.
+const HOSTS_MAX: usize = 255;
+const CELLS_A_PAIR_MAX: u8 = 64;
 
 /// Why there is no program for the architecture of the rack's switch; continues a sentence that starts with the scheme's
 /// name.
@@ -261,6 +265,12 @@ pub(super) fn refuses_arch(pl2: &Pl2, rack: &Rack) -> Option<String> {
             "counts frames there, not parts of a slot, since ingress does not know how long they are: remove slot_parts"
                 .to_owned(),
         );
+    }
+    if rack.hosts.len() > HOSTS_MAX || pl2.cells_a_pair() > CELLS_A_PAIR_MAX {
+        return Some(format!(
+            "numbers up to {HOSTS_MAX} hosts and {} lanes there, in a byte each: describe fewer",
+            CELLS_A_PAIR_MAX / 2
+        ));
     }
     if pl2.notify_receiver {
         return Some("does not copy grants to receivers there: remove notify_receiver".to_owned());

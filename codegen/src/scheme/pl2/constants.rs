@@ -46,7 +46,7 @@ pub(super) fn add_host(pl2: &Pl2, rack: &Rack, position: usize, constants: &mut 
     constants["slot_ns"] = json!(pl2.slot(rack, host).0);
     constants["slot_units"] = json!(pl2.slot_units(rack, host));
     constants["source_cells"] = json!(pl2.source_cells(rack, position));
-    constants["destination_cells"] = json!(pl2.destination_cells(position));
+    constants["destination_cells"] = json!(pl2.destination_cells(rack, position));
     if host.link != host.port {
         constants["link"] = json!(host.link);
     }

@@ -14,76 +14,102 @@ const CONTROL_BURST_FRAMES: i64 = 256;
 /// Minimum burst of a port's best-effort meter, in bytes.
 const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
 
-/// Tables that tell the time of slots, and their actions.
-const SLOTS_IN: &str = "RackIngress.slots_in";
-const TAKE_IN: &str = "RackIngress.take_time_in";
-const SLOTS_OUT: &str = "RackIngress.slots_out";
-const TAKE_OUT: &str = "RackIngress.take_time_out";
+/// Tables of Tofino's programs, and their actions: the time of slots, t and T, how early and late bursts may come.
+const SLOTS: [(&str, &str, &str); 2] = [
+    ("RackIngress.slots_in", "meta.rate_in", "RackIngress.take_time_in"),
+    ("RackIngress.slots_out", "meta.rate_out", "RackIngress.take_time_out"),
+];
 const WAITS: &str = "RackIngress.waits";
 const TAKE_WAIT: &str = "RackIngress.take_wait";
+const LIMITS: &str = "RackIngress.limits";
+const WEIGH_WAITS: &str = "RackIngress.weigh_waits";
+const THRESHOLDS: &str = "RackIngress.thresholds";
+const WEIGH_THRESHOLD: &str = "RackIngress.weigh_threshold";
+const GRACES: &str = "RackIngress.graces";
+const WEIGH_START: &str = "RackIngress.weigh_start";
 
 pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
-    let entry = match (rack.switch.arch.is_tofino(), pl2.mode) {
-        (false, _) => entry.param("slot", pl2.part_units(rack, host)),
-        (true, Mode::Clock) => grace(pl2, rack, host, entry.param("t", unsolicited(pl2, rack, host))),
-        (true, Mode::Counter) => grace(pl2, rack, host, entry),
-    };
+    if rack.switch.arch.is_tofino() {
+        return numbers(pl2, rack, host, entry).param("source", position as u64);
+    }
+    let entry = entry.param("slot", pl2.part_units(rack, host));
     link(rack, host, entry).param("cells", pl2.source_cells(rack, position))
 }
 
 pub(super) fn destination(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
-    let threshold = pl2.slot_units(rack, host) * u64::from(pl2.drop_threshold_slots);
-    let entry = match (pl2.mode, rack.switch.arch.is_tofino()) {
-        (Mode::Clock, false) => {
+    if rack.switch.arch.is_tofino() {
+        return numbers(pl2, rack, host, entry).param("destination", position as u64);
+    }
+    let entry = match pl2.mode {
+        Mode::Clock => {
+            let threshold = pl2.slot_units(rack, host) * u64::from(pl2.drop_threshold_slots);
             entry.param("slot", pl2.part_units(rack, host)).param("drop_threshold", threshold)
         }
-        (Mode::Clock, true) => {
-            let entry = entry.param("t", unsolicited(pl2, rack, host)).param("threshold", threshold);
-            grace(pl2, rack, host, entry)
-        }
-        (Mode::Counter, _) => entry,
+        Mode::Counter => entry,
     };
-    link(rack, host, entry).param("cells", pl2.destination_cells(position))
+    link(rack, host, entry).param("cells", pl2.destination_cells(rack, position))
 }
 
-/// t at the host's rate.
-fn unsolicited(pl2: &Pl2, rack: &Rack, host: &Host) -> u64 {
-    pl2.slot_units(rack, host) * u64::from(pl2.t_slots)
-}
-
-/// How much before and after its start a burst may come, at the host's rate. One more before, since a start has bit 0 for
-/// something else.
-fn grace(pl2: &Pl2, rack: &Rack, host: &Host, entry: Entry) -> Entry {
+/// Where a host's reservations are kept, and the number of its rate.
+fn numbers(pl2: &Pl2, rack: &Rack, host: &Host, entry: Entry) -> Entry {
     let slot = pl2.slot_units(rack, host);
-    entry.param("early", slot * EARLY_SLOTS + 1).param("late", slot * pl2.late_slots())
+    let rate = pl2.rates(rack).iter().position(|known| *known == slot).map_or(0, |at| at + 1);
+    entry.param("link", host.link).param("rate", rate as u64)
 }
 
-/// The time of slots, where the switch does not multiply: of what hosts may ask for, or of what they may wait for.
+/// What Tofino looks up, where others multiply: times of slots at each rate. Rate 0 is the controller's, which has no link.
 fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
     let mut updates = Vec::new();
+    let mut add = |what: String, entry: Entry| -> Result<(), EntityError> {
+        updates.push((what, entry.update(schema)?));
+        Ok(())
+    };
+    let rates: Vec<(u64, u64)> = (1..).zip(pl2.rates(rack)).collect();
     if pl2.mode == Mode::Counter {
         for wait in 0..pl2.time_entries(rack) {
             let time = wait * pl2.slot_units(rack, &rack.hosts[0]);
             let entry = Entry::of(WAITS).exact("meta.wait", wait).action(TAKE_WAIT).param("time", time);
-            updates.push((format!("{wait} slots to wait for"), entry.update(schema)?));
+            add(format!("{wait} slots to wait for"), entry)?;
         }
-        return Ok(updates);
-    }
-    for host in &rack.hosts {
-        for demand in 1..=u64::from(pl2.k) {
-            let time = demand * pl2.slot_units(rack, host);
-            for (table, address, action) in
-                [(SLOTS_IN, "hdr.ethernet.srcAddr", TAKE_IN), (SLOTS_OUT, "hdr.ethernet.dstAddr", TAKE_OUT)]
-            {
-                let entry = Entry::of(table)
-                    .exact(address, host.mac.0)
-                    .exact("hdr.pl2_control.demand", demand)
-                    .action(action)
-                    .param("time", time);
-                updates.push((format!("{}: {demand} slots", host.name), entry.update(schema)?));
+    } else {
+        for (number, slot) in &rates {
+            for demand in 1..=u64::from(pl2.k) {
+                for (table, rate, action) in SLOTS {
+                    let entry = Entry::of(table)
+                        .exact(rate, *number)
+                        .exact("hdr.pl2_control.demand", demand)
+                        .action(action)
+                        .param("time", demand * slot);
+                    add(format!("{demand} slots at rate {number}"), entry)?;
+                }
             }
+            let threshold = slot * u64::from(pl2.drop_threshold_slots);
+            let entry = Entry::of(THRESHOLDS)
+                .exact("meta.rate_out", *number)
+                .action(WEIGH_THRESHOLD)
+                .param("threshold", threshold);
+            add(format!("T at rate {number}"), entry)?;
+        }
+    }
+    let t = u64::from(pl2.t_slots);
+    for (from, slot_in) in std::iter::once((0, 0)).chain(rates.iter().copied()) {
+        for (to, slot_out) in &rates {
+            let pair = |table: &str, action: &str| {
+                Entry::of(table).exact("meta.rate_in", from).exact("meta.rate_out", *to).action(action)
+            };
+            if pl2.mode == Mode::Clock {
+                let limits =
+                    pair(LIMITS, WEIGH_WAITS).param("t_in", t * slot_in).param("t_out", t * slot_out);
+                add(format!("t from rate {from} to rate {to}"), limits)?;
+            }
+            // Counters know the source's slot alone.
+            let slot = if pl2.mode == Mode::Clock { slot_in.max(*slot_out) } else { slot_in };
+            let grace = pair(GRACES, WEIGH_START)
+                .param("early", slot * EARLY_SLOTS)
+                .param("late", slot * pl2.late_slots());
+            add(format!("early and late from rate {from} to rate {to}"), grace)?;
         }
     }
     Ok(updates)

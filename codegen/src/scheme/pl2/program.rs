@@ -1,5 +1,6 @@
 //! PL2's part of the P4 text.
 
+use super::check::WAITS_MAX;
 use super::{Clocks, DEMOTED, EARLY_SLOTS, Mode, Pl2, REFUSED};
 use super::{PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::rack::Rack;
@@ -59,18 +60,25 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/forward",
     "pl2/alu/controls",
     "pl2/alu/begin",
-    "pl2/alu/manage",
-    "pl2/alu/admit",
+    "pl2/alu/requests",
+    "pl2/alu/claims",
+    "pl2/alu/metered",
+    "pl2/alu/lock",
+    "pl2/alu/refused",
     "pl2/alu/schedule",
+    "pl2/alu/verdict",
+    "pl2/alu/demote",
+    "pl2/alu/counts",
     "pl2/alu/egress_counters",
     "pl2/alu/egress",
     "pl2/alu/lanes",
     "pl2/alu/clock",
     "pl2/alu/counter",
-    "pl2/alu/measure",
     "pl2/alu/count",
-    "pl2/alu/settle",
 ];
+
+/// Values of a port's number: `PORT_COUNT` of the P4 text.
+const PORTS: usize = 512;
 
 /// PL2's terms.
 pub(super) const TERMS: &str = include_str!("../../../../p4src/pl2/terms.toml");
@@ -144,18 +152,68 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         "frame_overhead": overhead::FCS + overhead::PREAMBLE_GAP,
         "drop_threshold": pl2.drop_threshold_slots,
     });
+    context["slots_type"] = json!("bit<32>");
     if alu {
-        let side = |side| json!({ "side": side, "register": format!("{side}_reservation") });
-        context["sides"] = json!(["in", "out"].map(side));
-        context["times"] = json!(pl2.time_entries(rack).next_power_of_two().max(1024));
-        context["last_cell"] = json!(pl2.cells_a_pair() - 1);
-        let claim_bits = if pl2.cell_count(rack) > 1 << 16 { 32 } else { 16 };
-        context["claim_bits"] = json!(claim_bits);
-        context["lane_bits"] = json!(claim_bits - 1);
-        context["lane_index"] = json!(format!("meta.claim[{}:1]", claim_bits - 1));
-        context["cell_bits"] = json!(pl2.cell_count(rack).ilog2());
+        add_alu(pl2, rack, &mut context);
     }
     context
+}
+
+/// What only the templates for stateful ALUs need.
+fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
+    let counter = pl2.mode == Mode::Counter;
+    let chain = !counter && pl2.clocks == Clocks::Chain;
+    let side = |side: &str| {
+        json!({
+            "side": side,
+            "register": format!("{side}_reservation"),
+            "reserves": counter || side == "out" || pl2.clocks != Clocks::Dst,
+            "from": if chain && side == "out" { "earliest" } else { "now" },
+        })
+    };
+    context["sides"] = json!(["in", "out"].map(side));
+    let named = |name: &str, op: &str| json!({ "name": name, "op": op });
+    let mut requests = vec![named("reservation", "OP_RESERVE")];
+    if counter {
+        requests.push(named("release", "OP_RELEASE"));
+    }
+    context["requests"] = json!(requests);
+    context["managed"] = json!([
+        named("read_in", "OP_READ_IN"),
+        named("read_out", "OP_READ_OUT"),
+        named("write_in", "OP_WRITE_IN"),
+        named("write_out", "OP_WRITE_OUT"),
+    ]);
+    let hosts = rack.hosts.len();
+    context["controller"] = json!(hosts);
+    context["last_host"] = json!(hosts - 1);
+    context["last_link"] = json!(PORTS + rack.breakout_links() - 1);
+    context["last_cell"] = json!(pl2.cells_a_pair() - 1);
+    context["times"] = json!(pl2.time_entries(rack).next_power_of_two().max(1024));
+    let rates = pl2.rates(rack).len();
+    context["rate_pairs"] = json!(((rates + 1) * rates).next_power_of_two().max(256));
+    let bits = pl2.index_bits(rack);
+    context["claim_bits"] = json!(bits.all());
+    context["lane_bits"] = json!(bits.all() - 1);
+    let pair = format!("meta.source[{}:0] ++ meta.destination[{}:0]", bits.source - 1, bits.destination - 1);
+    context["cell_index"] = json!(format!("{pair} ++ meta.cell[{}:0]", bits.cell - 1));
+    context["lane_index"] = match bits.cell {
+        1 => json!(pair),
+        more => json!(format!("{pair} ++ meta.cell[{}:1]", more - 1)),
+    };
+    context["longer_wait"] = json!(match (counter, chain) {
+        (true, _) => "meta.wait_time",
+        (_, true) => "meta.recv_wait",
+        _ => "meta.wait",
+    });
+    context["wait_sign"] = json!(if counter { 15 } else { 31 });
+    if counter {
+        // Differences of 16 bits have signs.
+        context["most_slots"] = json!(WAITS_MAX - 1);
+        context["slots_type"] = json!("bit<16>");
+        context["t"] = json!(u64::from(pl2.t_slots).min(WAITS_MAX - 1));
+        context["drop_threshold"] = json!(u64::from(pl2.drop_threshold_slots).min(WAITS_MAX - 1));
+    }
 }
 
 /// Constants of the kinds; that of NOTIFY only if it is used.

@@ -5,9 +5,12 @@ use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::Shim;
+use std::collections::BTreeSet;
 
 /// A clock further ahead than this many time units is taken to be in the past: `clock` mode's wrap-safe comparison.
 pub const HORIZON_UNITS: u64 = 1 << 30;
+/// The shortest horizon on Tofino: what lies beyond it is a few bits to look at.
+const HORIZON_MIN_UNITS: u64 = 1 << 16;
 /// How early a burst may arrive, in slots of the slower of both links: the error with which hosts meet its start.
 pub const EARLY_SLOTS: u64 = 4;
 /// How late a burst may arrive after its K slots, in the same slots: hosts in software pause at times.
@@ -15,6 +18,19 @@ const LATE_SLOTS: u64 = 1000;
 
 /// Bytes of a data frame's VLAN tag.
 const VLAN: u64 = 4;
+
+/// Bits of the number of a source, the controller among them, of a destination, and of a cell of the pair.
+pub(super) struct IndexBits {
+    pub source: u32,
+    pub destination: u32,
+    pub cell: u32,
+}
+
+impl IndexBits {
+    pub fn all(&self) -> u32 {
+        self.source + self.destination + self.cell
+    }
+}
 
 impl Pl2 {
     /// Bytes that PL2 adds to a data frame.
@@ -69,26 +85,62 @@ impl Pl2 {
     }
 
     /// Cells of all pairs: those of the controller's frames first, then those of each host, in the hosts' order. On Tofino
-    /// rounded up to a power of two, of which a frame's number is compared by its bits.
+    /// they are found by numbers side by side, so there are gaps, and the controller's are those behind the last host's.
     pub fn cell_count(&self, rack: &Rack) -> u64 {
         let hosts = rack.hosts.len() as u64;
-        let count = (hosts + 1) * hosts * 2 * u64::from(self.lanes);
-        if rack.switch.arch.is_tofino() { count.next_power_of_two() } else { count }
+        match rack.switch.arch.is_tofino() {
+            true => 1 << self.index_bits(rack).all(),
+            false => (hosts + 1) * hosts * 2 * u64::from(self.lanes),
+        }
+    }
+
+    /// Bits of the numbers by which Tofino finds a cell.
+    pub(super) fn index_bits(&self, rack: &Rack) -> IndexBits {
+        let bits = |values: usize| values.next_power_of_two().ilog2().max(1);
+        let hosts = rack.hosts.len();
+        IndexBits {
+            source: bits(hosts + 1),
+            destination: bits(hosts),
+            cell: bits(self.cells_a_pair().into()),
+        }
+    }
+
+    /// Where the cell of this number is in the program's registers. Numbers on Tofino are those of both hosts and of the
+    /// pair's cell, a byte each.
+    pub fn cell_index(&self, rack: &Rack, number: u32) -> u64 {
+        if !rack.switch.arch.is_tofino() {
+            return number.into();
+        }
+        let bits = self.index_bits(rack);
+        let [_, source, destination, cell] = number.to_be_bytes().map(u64::from);
+        (source << bits.destination | destination) << bits.cell | cell
     }
 
     /// Number of the first cell of the host at this position, as a source.
     pub fn source_cells(&self, rack: &Rack, source: usize) -> u32 {
-        (source as u32 + 1) * rack.hosts.len() as u32 * u32::from(self.cells_a_pair())
+        match rack.switch.arch.is_tofino() {
+            true => (source as u32) << 16,
+            false => (source as u32 + 1) * rack.hosts.len() as u32 * u32::from(self.cells_a_pair()),
+        }
     }
 
     /// Offset of the cells towards the destination at this position.
-    pub fn destination_cells(&self, destination: usize) -> u32 {
-        destination as u32 * u32::from(self.cells_a_pair())
+    pub fn destination_cells(&self, rack: &Rack, destination: usize) -> u32 {
+        match rack.switch.arch.is_tofino() {
+            true => (destination as u32) << 8,
+            false => destination as u32 * u32::from(self.cells_a_pair()),
+        }
     }
 
     /// Number of a pair's `cell` among all cells; hosts are identified by their positions in the rack.
     pub fn cell_number(&self, rack: &Rack, source: usize, destination: usize, cell: u8) -> u32 {
-        self.source_cells(rack, source) + self.destination_cells(destination) + u32::from(cell)
+        self.source_cells(rack, source) + self.destination_cells(rack, destination) + u32::from(cell)
+    }
+
+    /// The slots of all links' rates, in time units, shortest first: the number of a rate is its place here, from 1.
+    pub(super) fn rates(&self, rack: &Rack) -> Vec<u64> {
+        let slots: BTreeSet<u64> = rack.hosts.iter().map(|host| self.slot_units(rack, host)).collect();
+        slots.into_iter().collect()
     }
 
     /// Whether everything that may be reserved at one link, and the threshold, begins within the horizon if a slot takes
@@ -106,7 +158,8 @@ impl Pl2 {
             return HORIZON_UNITS;
         }
         let slot_units = rack.hosts.iter().map(|host| self.slot_units(rack, host)).max().unwrap_or(1);
-        (self.reach_slots(rack).saturating_mul(slot_units) + 1).next_power_of_two().min(HORIZON_UNITS)
+        let reach = self.reach_slots(rack).saturating_mul(slot_units) + 1;
+        reach.next_power_of_two().clamp(HORIZON_MIN_UNITS, HORIZON_UNITS)
     }
 
     /// Maximum slots that may be reserved at one link at once, or the threshold if that is more.
@@ -128,11 +181,11 @@ impl Pl2 {
         reserved.max(threshold)
     }
 
-    /// Entries of the table that tells the time of slots, where the switch does not multiply: of each demand of each host,
+    /// Entries of the table that tells the time of slots, where the switch does not multiply: of each demand at each rate,
     /// or of each wait.
     pub(super) fn time_entries(&self, rack: &Rack) -> u64 {
         match self.mode {
-            Mode::Clock => rack.hosts.len() as u64 * u64::from(self.k),
+            Mode::Clock => self.rates(rack).len() as u64 * u64::from(self.k),
             Mode::Counter => self.reach_slots(rack) + 1,
         }
     }
@@ -188,8 +241,7 @@ fn slot_of(rack: &Rack, wire_bytes: u64, rate_bps: u64, headroom_percent: f64, p
     let headroom_percent = (100.0 + headroom_percent) * 100.0 / f64::from(100 - foreign.min(90)) - 100.0;
     // Parts per million, so that the slot is the same on every machine.
     let ppm = 1_000_000 + (headroom_percent * 10_000.0).round() as u128;
-    // Tofino's times are even.
-    let time_unit_ns = rack.switch.time_unit_ns * if rack.switch.arch.is_tofino() { 2 } else { 1 };
+    let time_unit_ns = rack.switch.time_unit_ns;
     let numerator = u128::from(wire_bytes) * 8 * ppm * 1_000;
     let units = numerator.div_ceil(u128::from(rate_bps) * u128::from(time_unit_ns) * u128::from(parts));
     Nanos((units as u64).saturating_mul(time_unit_ns).saturating_mul(parts))
