@@ -4,223 +4,23 @@
 
 mod common;
 
-use common::{Built, Rig, mac, plain, position_of, tagged};
-use p4rack_codegen::scheme::edm::{
-    DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER, DESTINATION_FREE, Edm, Mode, RIGHTS,
-};
-use p4rack_codegen::{Arch, Rack, Scheme};
-use p4rack_wire::edm::{self, Control, Kind, Management, Message, Target};
-use p4rack_wire::ethernet::{Ethernet, Vlan};
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use common::edm::*;
+use common::{Built, mac, plain, position_of};
+use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DESTINATION_FREE, Edm, Mode, RIGHTS};
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_wire::EtherType;
+use p4rack_wire::edm::{self, Kind, Target};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-
-/// Hosts 1 to 4; 3 and 4 have memory.
-fn rack_of(mode: &str, edm: &str, more: &str) -> Rack {
-    let hosts: String = (1..=4)
-        .map(|n| {
-            format!("[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"02:00:00:00:00:0{n}\"\nip = \"10.0.0.{n}/24\"\n")
-        })
-        .collect();
-    let text = format!(
-        "name = \"test\"\n[switch]\nport_rate = \"100 Mb/s\"\n[edm]\nmode = \"{mode}\"\nmemory = [\"h3\", \"h4\"]\n\
-         chunk_bytes = 256\nwindow = 2\n{edm}\n{more}\n{hosts}"
-    );
-    Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
-}
-
-const CHUNK: u32 = 256;
-const WINDOW: u32 = 512;
-/// X.
-const DEMANDS: u16 = 3;
-const UNMETERED: &str = "control_percent = 100";
-
-fn architectures() -> Vec<Arch> {
-    vec![Arch::V1model]
-}
-
-fn built(scheme: Scheme, edm: &str) -> Vec<Built> {
-    let on = |arch| {
-        let edm = format!("{UNMETERED}\n{edm}");
-        Built::on(rack_of("timed-dst", &edm, ""), scheme, arch)
-    };
-    architectures().into_iter().map(on).collect()
-}
 
 fn every() -> Vec<Built> {
     [Scheme::EDM_TIMED_DST, Scheme::EDM_TIMED].into_iter().flat_map(|scheme| built(scheme, "")).collect()
 }
 
-fn edm_of(built: &Built) -> Edm {
-    built.runs().protocol::<Edm>().unwrap().clone()
-}
-
-/// A grant, as the host at `port` gets it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Grant {
-    port: u16,
-    /// The port of the node with which it shares the message.
-    peer: u16,
-    answer: bool,
-    id: u16,
-    offset: u32,
-    bytes: u32,
-    wait: u32,
-}
-
-/// What became of a frame.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
-    grants: Vec<Grant>,
-    /// Requests and data that arrived: the port, and the wait in a request.
-    arrived: Vec<(u16, u32)>,
-}
-
-struct Net {
-    rig: Rig,
-}
-
-impl Net {
-    fn new(built: &Built) -> Net {
-        Net { rig: Rig::new(built) }
-    }
-
-    fn frame(&self, from: u16, to: u16, pcp: u8, bytes: &[u8]) -> Vec<u8> {
-        let rack = &self.rig.built.rack;
-        let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
-        tagged(mac(rack, from), mac(rack, to), Vlan { pcp, dei: false, vid: 0, ether_type }, bytes)
-    }
-
-    fn send(&mut self, port: u16, frame: &[u8]) -> Seen {
-        let mut seen = Seen::default();
-        for (port, frame) in self.rig.send(port, frame) {
-            assert!(frame.len() >= 60, "{} bytes", frame.len());
-            let ethernet = Ethernet::parse(&frame).unwrap();
-            let vlan = Vlan::parse(&frame[14..]).unwrap();
-            assert_eq!(ethernet.dst, mac(&self.rig.built.rack, port));
-            match Kind::of(frame[18]).unwrap() {
-                Kind::Grant => {
-                    let grant = Control::parse(&frame[18..]).unwrap();
-                    assert_eq!(vlan.pcp, edm::PCP_CONTROL);
-                    let peer =
-                        self.rig.built.rack.hosts.iter().find(|host| host.mac == ethernet.src).unwrap();
-                    seen.grants.push(Grant {
-                        port,
-                        peer: peer.port,
-                        answer: grant.answer == 1,
-                        id: grant.id,
-                        offset: grant.offset,
-                        bytes: grant.bytes,
-                        wait: grant.wait,
-                    });
-                }
-                Kind::Notify => panic!("a notification arrived"),
-                _ => {
-                    let message = Message::parse(&frame[18..]).unwrap();
-                    seen.arrived.push((port, message.offset));
-                }
-            }
-        }
-        seen
-    }
-
-    fn notify(&mut self, from: u16, to: u16, id: u16, bytes: u32) -> Option<Grant> {
-        let frame = self.frame(from, to, edm::PCP_CONTROL, &notification(id, bytes));
-        let mut seen = self.send(from, &frame);
-        assert_eq!(seen.arrived, []);
-        assert!(seen.grants.len() <= 1);
-        let grant = seen.grants.pop()?;
-        assert_eq!((grant.port, grant.peer, grant.answer, grant.id, grant.offset), (from, to, false, id, 0));
-        Some(grant)
-    }
-
-    /// The wait with which a request arrives.
-    fn request(&mut self, from: u16, to: u16, id: u16, total: u32) -> Option<u32> {
-        let frame = self.frame(from, to, edm::PCP_CONTROL, &message(Kind::Rreq, id, total, 0, 0));
-        let seen = self.send(from, &frame);
-        assert_eq!(seen.grants, []);
-        let (port, wait) = *seen.arrived.first()?;
-        assert_eq!(port, to);
-        Some(wait)
-    }
-
-    fn chunk(&mut self, kind: Kind, way: (u16, u16), id: u16, total: u32, offset: u32, bytes: u16) -> Fate {
-        let frame = self.frame(way.0, way.1, edm::PCP_DATA, &message(kind, id, total, offset, bytes));
-        self.fate(way, &frame)
-    }
-
-    fn fate(&mut self, way: (u16, u16), frame: &[u8]) -> Fate {
-        let before = self.demoted();
-        let seen = self.send(way.0, frame);
-        assert_eq!(seen.arrived.iter().map(|(port, _)| *port).collect::<Vec<_>>(), [way.1]);
-        let after = self.demoted();
-        match (0..2).find(|n| after[*n] > before[*n]) {
-            Some(reason) => {
-                assert_eq!(seen.grants, [], "what is demoted grants nothing");
-                Fate::Demoted(["uncovered", "too_long"][reason])
-            }
-            None => Fate::Scheduled(seen.grants.first().cloned()),
-        }
-    }
-
-    fn write(&mut self, from: u16, to: u16, id: u16, total: u32, offset: u32, bytes: u16) -> Fate {
-        self.chunk(Kind::Wreq, (from, to), id, total, offset, bytes)
-    }
-
-    fn demoted(&self) -> [u64; 2] {
-        [0, 1].map(|reason| self.rig.counter(DEMOTED_COUNTER, reason).packets)
-    }
-
-    fn time(&self, bytes: u64) -> u64 {
-        edm_of(&self.rig.built).grant_units(&self.rig.built.rack, bytes, 100_000_000)
-    }
-
-    fn manage(&mut self, kind: Kind, target: u8, index: u32, value: u32) -> Option<u32> {
-        let mut bytes = vec![0; Management::BYTES];
-        let (version, kind) = (edm::VERSION, kind as u8);
-        Management { version, kind, target, token: 99, index, value }.emit(&mut bytes);
-        let ether_type = self.rig.built.rack.protocol::<Edm>().unwrap().ether_type;
-        let (src, dst) = (MacAddr([2, 0, 0, 0, 0, 0xfe]), MacAddr([2, 0, 0, 0, 0, 0xff]));
-        let mut packet_out = vec![0, 0];
-        packet_out.extend(plain(src, dst, ether_type, &bytes));
-        let cpu_port = self.rig.built.rack.switch.cpu_port;
-        assert_eq!(self.rig.send(cpu_port, &packet_out), []);
-        let mut reply = Vec::new();
-        self.rig.switch.poll_cpu(&mut reply).then(|| {
-            let answer = Management::parse(&reply[16..]).unwrap();
-            assert_eq!((answer.kind, answer.token, answer.index), (Kind::MgmtReply as u8, 99, index));
-            answer.value
-        })
-    }
-
-    fn wait(&mut self, time: u64) {
-        self.rig.now = Nanos(self.rig.now.0 + time);
-    }
-}
-
-/// What became of a chunk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It passed in its class, and brought about this grant.
-    Scheduled(Option<Grant>),
-    Demoted(&'static str),
-}
-
-fn notification(id: u16, bytes: u32) -> Vec<u8> {
-    let mut out = vec![0; Control::BYTES];
-    let (version, kind) = (edm::VERSION, Kind::Notify as u8);
-    Control { version, kind, answer: 0, id, offset: 0, bytes, wait: 0 }.emit(&mut out);
-    out
-}
-
-fn message(kind: Kind, id: u16, total: u32, offset: u32, bytes: u16) -> Vec<u8> {
-    let mut out = vec![0; Message::BYTES];
-    let (version, kind) = (edm::VERSION, kind as u8);
-    Message { version, kind, code: 0, id, key: 7, address: 64, total, offset, bytes, start: 1 }
-        .emit(&mut out);
-    out.resize(out.len() + usize::from(bytes), 0xda);
-    out
+/// Those of all modes.
+fn all() -> Vec<Built> {
+    Mode::ALL.into_iter().flat_map(|mode| built(mode.scheme(), "")).collect()
 }
 
 #[test]
@@ -312,7 +112,7 @@ fn a_write_goes_on_chunk_by_chunk() {
 
 #[test]
 fn a_pair_has_x_demands_and_no_more() {
-    for built in every() {
+    for built in all() {
         let mut net = Net::new(&built);
         for id in 0..DEMANDS {
             assert!(net.notify(1, 3, id, 64).is_some());
@@ -335,7 +135,7 @@ fn a_pair_has_x_demands_and_no_more() {
 
 #[test]
 fn a_message_that_stops_gives_up_its_lane() {
-    for built in every() {
+    for built in all() {
         let mut net = Net::new(&built);
         let expiry = edm_of(&built).expiry(&built.rack).0;
         assert!(net.notify(1, 3, 0, 1_000).is_some());
@@ -354,7 +154,7 @@ fn a_message_that_stops_gives_up_its_lane() {
 
 #[test]
 fn data_without_a_grant_is_best_effort() {
-    for built in every() {
+    for built in all() {
         let mut net = Net::new(&built);
         assert_eq!(net.write(1, 3, 0, 64, 0, 64), Fate::Demoted("uncovered"));
         assert_eq!(net.chunk(Kind::Rres, (3, 1), 0, 64, 0, 64), Fate::Demoted("uncovered"));
@@ -375,7 +175,7 @@ fn data_without_a_grant_is_best_effort() {
 /// Short chunks that claim to have more behind them gain nothing.
 #[test]
 fn what_is_granted_behind_a_chunk_is_no_more_than_the_chunk() {
-    for built in every() {
+    for built in all() {
         let mut net = Net::new(&built);
         net.notify(1, 3, 0, 300).unwrap();
         for _ in 0..300 {
@@ -402,7 +202,7 @@ fn what_is_granted_behind_a_chunk_is_no_more_than_the_chunk() {
 
 #[test]
 fn frames_longer_than_their_header_says_are_best_effort() {
-    for built in every() {
+    for built in all() {
         if built.rack.switch.arch.is_tofino() {
             continue; // Their length is known in egress alone.
         }
@@ -421,7 +221,7 @@ fn frames_longer_than_their_header_says_are_best_effort() {
 
 #[test]
 fn what_hosts_may_not_send_is_dropped_by_reason() {
-    for built in every() {
+    for built in all() {
         let mut net = Net::new(&built);
         let limit = edm_of(&built).message_bytes_max;
         let control = |kind: u8, version: u8| {
@@ -524,7 +324,7 @@ fn the_controller_reads_writes_and_resets_clocks_and_rights() {
 #[test]
 fn pl2_and_edm_share_a_pipeline() {
     for arch in architectures() {
-        for mode in ["timed-dst", "timed"] {
+        for mode in ["timed-dst", "timed", "matched"] {
             let pl2 = "[pl2]\nmode = \"clock\"\n";
             let rack = rack_of(mode, "", pl2);
             let scheme = rack.scheme();
@@ -556,8 +356,12 @@ fn what_the_table_says_is_checked() {
     for (edm, wanted) in [
         ("memory = [\"b\"]", "r.toml:4: edm.mode: is missing; add mode = \"timed-dst\""),
         ("mode = \"timed\"", "r.toml:4: edm.memory: is missing; add memory = [\"h3\"]"),
-        ("mode = \"calendar\"\nmemory = [\"b\"]", "r.toml:5: edm.mode: `calendar` has no program; write"),
-        ("mode = \"x\"\nmemory = [\"b\"]", "r.toml:5: edm.mode: `x` is no mode; write \"timed-dst\" or"),
+        (
+            "mode = \"calendar\"\nmemory = [\"b\"]\nwindow = 3",
+            "r.toml:7: edm.window: 3 chunks of 1024 bytes are 3072",
+        ),
+        ("mode = \"matched\"\nmemory = [\"b\"]\nclasses = 9", "r.toml:7: edm.classes: 9 is out of range"),
+        ("mode = \"x\"\nmemory = [\"b\"]", "r.toml:5: edm.mode: `x` is no mode; write \"timed-dst\","),
         ("mode = \"timed\"\nmemory = []", "r.toml:6: edm.memory: is empty; name at least one host"),
         ("mode = \"timed\"\nmemory = [\"c\"]", "r.toml:6: edm.memory[0]: `c` is no host; there are a, b"),
         ("mode = \"timed\"\nmemory = [\"b\", \"b\"]", "r.toml:6: edm.memory[1]: `b` is named twice"),

@@ -17,12 +17,14 @@ fn generated() -> Vec<(PathBuf, String)> {
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
+    let offload = Rack::parse(OFFLOAD, "offload.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
     let of_v1model = schemes(&rack)
         .into_iter()
         .map(|scheme| (&rack, scheme))
         .chain([(&breakout, Scheme::PL2_CLOCK)])
-        .chain(schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme)));
+        .chain(schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme)))
+        .chain([(&offload, Scheme::COWBIRD)]);
     let of_tofino = [Arch::Tna, Arch::T2na]
         .into_iter()
         .flat_map(|arch| schemes(&rack).into_iter().map(move |scheme| (scheme, arch)))
@@ -74,6 +76,32 @@ port = 3
 mac = "02:00:00:00:00:03"
 ip = "10.0.0.3/24"
 rate = "25 Gb/s"
+"#;
+
+/// A compute node, a pool, and a host that is neither.
+const OFFLOAD: &str = r#"
+name = "offload"
+[switch]
+port_rate = "10 Gb/s"
+[cowbird]
+ip = "10.0.0.254"
+compute = ["a"]
+pool = ["b"]
+[[host]]
+name = "a"
+port = 1
+mac = "02:00:00:00:00:01"
+ip = "10.0.0.1/24"
+[[host]]
+name = "b"
+port = 2
+mac = "02:00:00:00:00:02"
+ip = "10.0.0.2/24"
+[[host]]
+name = "c"
+port = 3
+mac = "02:00:00:00:00:03"
+ip = "10.0.0.3/24"
 "#;
 
 /// Two links behind one port.

@@ -50,9 +50,9 @@ pub use hostile::OthersOutcome;
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
-    EdmSpec, FramingSpec, KIND as MEMORY_KIND, Latencies, Mean, MemoryExperiment, MemoryOutcome,
-    MemoryScheme, MemorySpec, MemorySweep, MemoryTask, OperationOutcome, PacketsSpec, PolicySpec, Table1,
-    Table1Row, TimesNs, WorkloadSpec, run_memory,
+    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, KIND as MEMORY_KIND, Latencies, Mean, MemoryExperiment,
+    MemoryOutcome, MemoryScheme, MemorySpec, MemorySweep, MemoryTask, OperationOutcome, PacketsSpec, Plant,
+    PolicySpec, Table1, Table1Row, TimesNs, WorkloadSpec, run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,

@@ -30,6 +30,8 @@ pub const VERSION: u8 = 1;
 pub const PCP_CONTROL: u8 = 7;
 /// 802.1Q priority of data.
 pub const PCP_DATA: u8 = 5;
+/// The wait in a request whose answer is not granted with it: grants of all of it follow.
+pub const GRANTED_LATER: u32 = u32::MAX;
 /// Bytes of a word that atomic operations work on.
 pub const WORD_BYTES: u32 = 8;
 
@@ -276,7 +278,7 @@ crate::header! {
         address / "address": u64 = 64;
         /// bytes of the message: read, written or answered
         total / "total": u32 = 32;
-        /// where in the message this chunk starts; RREQ, RMWREQ: zero, from the switch on the wait, as in a GRANT
+        /// where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
         offset / "offset": u32 = 32;
         /// bytes of this chunk, which follow
         bytes / "bytes": u16 = 16;

@@ -1,15 +1,18 @@
 //! A generated program on the embedded switch, driven frame by frame.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
+pub mod edm;
+
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{DEMOTED, Pl2, REFUSED};
 use p4rack_codegen::{Arch, Scheme, generate};
-use p4rack_entities::{Candidate, accepted, write};
+use p4rack_entities::{Candidate, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4::p4info::Ids;
 use p4rack_p4::{Compiled, Options, compile};
 use p4rack_p4rt::EntityKind;
-use p4rack_p4rt::p4::v1::{Entity, WriteRequest, table_action};
+use p4rack_p4rt::p4::v1::{Entity, Update, WriteRequest, table_action};
+use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use p4rack_reference::Demoted;
 use p4rack_switch::{Config, CounterData, PortConfig, Switch};
@@ -102,6 +105,10 @@ impl Built {
         self.rack.under(self.scheme).unwrap()
     }
 
+    pub fn schema(&self) -> Schema {
+        Schema::new(self.compiled.p4info.clone()).unwrap()
+    }
+
     pub fn pl2(&self) -> &Pl2 {
         self.rack.protocol().unwrap()
     }
@@ -155,6 +162,7 @@ pub struct Rig {
     pub built: Built,
     pub switch: Switch,
     pub now: Nanos,
+    program: Arc<Program>,
 }
 
 impl Rig {
@@ -179,7 +187,13 @@ impl Rig {
         let program = candidate.unwrap_or_else(|error| panic!("{error}")).load(None, &mut switch);
         let now = Nanos(1_000_000);
         accepted(write(&program, &built.entries, &mut switch, now)).unwrap();
-        Rig { built: built.clone(), switch, now }
+        Rig { built: built.clone(), switch, now, program }
+    }
+
+    /// Writes entries, as a controller does.
+    pub fn write(&mut self, updates: Vec<Update>) {
+        let request = WriteRequest { updates, ..Default::default() };
+        accepted(write(&self.program, &request, &mut self.switch, self.now)).unwrap();
     }
 
     /// Sends a frame into a port, returns all that comes out: port and frame.
@@ -288,16 +302,17 @@ impl Rig {
 
     /// A register's cell of the pair's `cell`, raw.
     pub fn of_cell(&self, name: &str, from: u16, to: u16, cell: u8) -> u64 {
-        let rack = &self.built.rack;
-        let at = u64::from(self.built.pl2().cell_number(
-            rack,
-            position_of(rack, from),
-            position_of(rack, to),
-            cell,
-        ));
+        let (rack, pl2) = (&self.built.rack, self.built.pl2());
+        let number = pl2.cell_number(rack, position_of(rack, from), position_of(rack, to), cell);
+        let at = pl2.cell_index(rack, number);
         let at = if name == "lane_lock" { at / 2 } else { at };
         let value = self.switch.register_read(self.instance(&format!("RackIngress.{name}")), at).unwrap();
-        value.try_into().unwrap()
+        let value: u64 = value.try_into().unwrap();
+        // On Tofino a lock names the cell, beside two bits: that it is held, and that it is so for sure.
+        if name == "lane_lock" && rack.switch.arch.is_tofino() && value != 0 {
+            return (1 + (value & 1)) | ((value >> 6 & 1) << 2);
+        }
+        value
     }
 
     /// Takes back what a pair's cell holds; what it was.

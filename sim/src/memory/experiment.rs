@@ -72,6 +72,10 @@ pub enum MemoryScheme {
     EdmTimedDst,
     /// The generated program with clocks of sources and destinations.
     EdmTimed,
+    /// The generated program with calendars.
+    EdmCalendar,
+    /// The generated program with rings of demands that wait.
+    EdmMatched,
     /// EDM as the authors' simulator models it.
     EdmPublished,
     /// Idealised receiver-driven.
@@ -95,6 +99,8 @@ impl MemoryScheme {
             MemoryScheme::Edm => "edm",
             MemoryScheme::EdmTimedDst => "edm-timed-dst",
             MemoryScheme::EdmTimed => "edm-timed",
+            MemoryScheme::EdmCalendar => "edm-calendar",
+            MemoryScheme::EdmMatched => "edm-matched",
             MemoryScheme::EdmPublished => "edm-published",
             MemoryScheme::Ird => "ird",
             MemoryScheme::Dctcp => "dctcp",
@@ -119,6 +125,8 @@ impl MemoryScheme {
         match self {
             MemoryScheme::EdmTimedDst => Some(Mode::TimedDst),
             MemoryScheme::EdmTimed => Some(Mode::Timed),
+            MemoryScheme::EdmCalendar => Some(Mode::Calendar),
+            MemoryScheme::EdmMatched => Some(Mode::Matched),
             _ => None,
         }
     }
@@ -129,6 +137,8 @@ impl MemoryScheme {
             MemoryScheme::Edm
             | MemoryScheme::EdmTimedDst
             | MemoryScheme::EdmTimed
+            | MemoryScheme::EdmCalendar
+            | MemoryScheme::EdmMatched
             | MemoryScheme::EdmPublished => return None,
             MemoryScheme::Ird => Scheme::Ird,
             MemoryScheme::Dctcp => Scheme::Dctcp,
@@ -173,6 +183,10 @@ pub struct EdmSpec {
     pub framing: FramingSpec,
     /// Chunks that a generated program grants at once.
     pub window: u32,
+    /// Rings of a destination's demands that wait, by what is left of a message.
+    pub classes: u32,
+    /// Windows granted ahead before demands wait.
+    pub ahead: u32,
     /// What its grants take of a clock beyond their frames' time, in percent.
     pub headroom_percent: u32,
     /// Writes that share a notification while they wait, up to so many bytes; 0: none.
@@ -194,6 +208,8 @@ impl Default for EdmSpec {
             room_for_short: config.room_for_short,
             framing: FramingSpec::Payload,
             window: edm.window,
+            classes: edm.classes,
+            ahead: edm.ahead,
             headroom_percent: edm.headroom_percent,
             mega_bytes: params.mega_bytes,
             pending_max: params.pending_max,
@@ -466,6 +482,8 @@ impl MemoryExperiment {
             window: edm.window,
             demands: edm.x.into(),
             headroom_percent: edm.headroom_percent,
+            classes: edm.classes,
+            ahead: edm.ahead,
             pending_max: edm.pending_max,
         })
     }

@@ -11,6 +11,7 @@
 mod agenda;
 mod exact;
 mod experiment;
+mod faults;
 mod lane;
 mod latency;
 mod measure;
@@ -30,6 +31,7 @@ pub use experiment::{
     EdmSpec, FramingSpec, KIND, Latencies, MemoryExperiment, MemoryScheme, MemorySpec, PacketsSpec,
     PolicySpec, WorkloadSpec,
 };
+pub use faults::{FaultsOutcome, FaultsRack, Plant};
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
 pub use sweep::{MemorySweep, MemoryTask};

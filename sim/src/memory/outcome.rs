@@ -38,6 +38,9 @@ pub struct MemoryOutcome {
     pub queue_max_bytes: u64,
     /// Offered payload as a share of all links' rate.
     pub offered_load: f64,
+    /// Payload that was carried between the first and the last measured message's creation, as a share of all links' rate.
+    #[serde(default)]
+    pub carried_load: f64,
     /// Whether latency grows during the run. Then the scheme does not carry this load, and the other figures depend on the
     /// length of the run.
     pub grows: bool,
@@ -96,6 +99,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         isolated.of(message, measure)
     };
     let mut samples = Vec::with_capacity(range.len());
+    let carried_load = carried_load(&messages, &shown, range.clone(), (spec.nodes, experiment.rate_bps));
     let (mut lost, mut problems) = (0, Vec::new());
     for (message, times) in messages[range.clone()].iter().zip(&shown.times[range]) {
         match (times.completion_ps(message), alone(message)) {
@@ -128,6 +132,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         again: shown.again,
         queue_max_bytes: shown.queue_max_bytes,
         offered_load: offered_load(&messages, spec.nodes, experiment.rate_bps),
+        carried_load,
         grows: !experiment.is_trace() && grows(&slowdowns),
         published_slowdown,
         golden: spec.golden.get(spec.scheme.published_name()).copied(),
@@ -224,6 +229,25 @@ fn published(experiment: &MemoryExperiment, messages: &[Message], shown: &Shown)
 fn offered_load(messages: &[Message], nodes: u16, rate_bps: u64) -> f64 {
     let bits = messages.iter().map(|message| f64::from(message.bytes) * 8.0).sum::<f64>();
     let span_s = messages.last().map_or(0, |last| last.at_ps) as f64 / 1e12;
+    if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
+}
+
+/// What arrived while the measured messages came, whichever they were.
+fn carried_load(
+    messages: &[Message],
+    shown: &Shown,
+    measured: std::ops::Range<usize>,
+    (nodes, rate_bps): (u16, u64),
+) -> f64 {
+    let Some((first, last)) = messages.get(measured).and_then(|some| some.first().zip(some.last())) else {
+        return 0.0;
+    };
+    let done = messages
+        .iter()
+        .zip(&shown.times)
+        .filter(|(_, times)| times.done_ps.is_some_and(|at_ps| (first.at_ps..last.at_ps).contains(&at_ps)));
+    let bits = done.map(|(message, _)| f64::from(message.bytes) * 8.0).sum::<f64>();
+    let span_s = (last.at_ps - first.at_ps) as f64 / 1e12;
     if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
 }
 

@@ -12,9 +12,8 @@ use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
-use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
-use p4rack_codegen::scheme::edm::{Edm, Mode};
+use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
 use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::ethernet::overhead;
@@ -48,6 +47,10 @@ pub struct Params {
     pub demands: u32,
     /// What a grant takes of a clock beyond its frames' time, in percent.
     pub headroom_percent: u32,
+    /// Rings of a destination's demands that wait (`matched`).
+    pub classes: u32,
+    /// Windows granted ahead before demands wait (`matched`).
+    pub ahead: u32,
     /// Messages that wait in a host for one other host at most; more are refused.
     pub pending_max: usize,
 }
@@ -112,11 +115,8 @@ impl<'a> Pipeline<'a> {
     /// A rack with these messages, sorted by time. Errors: parameters that no program can have.
     pub fn new(params: &'a Params, messages: &'a [Message]) -> Result<Pipeline<'a>, String> {
         let rack = rack(params)?;
-        let scheme = match params.mode {
-            Mode::TimedDst => Scheme::EDM_TIMED_DST,
-            Mode::Timed => Scheme::EDM_TIMED,
-        };
-        let switch = P4::new(&rack, scheme, |_| {}).map_err(|error: SwitchError| error.to_string())?;
+        let switch =
+            P4::new(&rack, params.mode.scheme(), |_| {}).map_err(|error: SwitchError| error.to_string())?;
         let edm = rack.protocol::<Edm>().cloned().ok_or("the rack lost its protocol")?;
         let timeout = edm.expiry(&rack) + Nanos::from_millis(1);
         let longest = messages.iter().map(|message| message.bytes).max().unwrap_or(1);
@@ -163,7 +163,9 @@ impl<'a> Pipeline<'a> {
         let counted = self.switch.counted();
         let queues = stats.ports.iter().map(|port| port.queue_max_bytes);
         self.shown.queue_max_bytes = queues.max().unwrap_or(0);
-        self.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum();
+        let no_loss = counted.drops.iter().filter(|(reason, _)| NO_LOSS.contains(reason));
+        let no_loss: u64 = no_loss.map(|(_, count)| count).sum();
+        self.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum::<u64>() - no_loss;
         let sum = |of: fn(&Node) -> u64| self.nodes.iter().map(of).sum::<u64>();
         self.shown.again = sum(|node| node.compute.counters().again);
         // What a host sends again has another address, and is taken for another message.
@@ -172,7 +174,8 @@ impl<'a> Pipeline<'a> {
             + sum(|node| node.compute.counters().malformed + node.memory.counters().malformed);
         self.shown.counters = vec![
             ("frames", stats.ports.iter().map(|port| port.rx_frames).sum()),
-            ("grants_of_chunks", stats.clones),
+            ("grants_of_chunks", stats.clones - stats.recirculations),
+            ("second_passes", stats.resubmits + stats.recirculations),
             ("timeouts", sum(|node| node.compute.counters().timeouts)),
         ];
         self.shown.counters.extend(counted.drops.into_iter().chain(counted.demoted));
@@ -479,6 +482,8 @@ fn rack(params: &Params) -> Result<Rack, String> {
         demands: params.demands,
         message_bytes_max: 1 << 24,
         headroom_percent: params.headroom_percent,
+        classes: params.classes,
+        ahead: params.ahead,
         control_percent: 100,
         ..Edm::new(params.mode, (0..params.nodes).map(name).collect())
     };

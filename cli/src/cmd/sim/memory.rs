@@ -123,6 +123,7 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
         "added ns",
         "±",
         "queue B",
+        "carried",
         "",
     ]);
     for task in &sweep.tasks {
@@ -160,6 +161,7 @@ fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {
         format!("{:.1}", outcome.added_ns.mean.mean),
         maybe(outcome.added_ns.mean.within),
         outcome.queue_max_bytes.to_string(),
+        format!("{:.3}", outcome.carried_load),
         match (outcome.lost, outcome.grows) {
             (0, false) => String::new(),
             (0, true) => "grows".to_owned(),
@@ -228,6 +230,7 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
     }
     text += &format!("\n{}\n", rows.text());
     text += &format!("switch queue   {} B at most\n", outcome.queue_max_bytes);
+    text += &format!("carried load   {:.3}\n", outcome.carried_load);
     for (name, count) in &outcome.counters {
         text += &format!("  {name:<24}{count:>12}\n");
     }

@@ -1,6 +1,7 @@
 //! `p4rack sim`: racks in virtual time.
 
 mod columns;
+mod faults;
 mod files;
 mod hostile;
 mod memory;
@@ -24,6 +25,11 @@ enum Command {
     Run(run::RunArgs),
     /// Run an experiment with many parameters and seeds on all cores; resumes where it was stopped
     Sweep(sweep::SweepArgs),
+    /// EDM under faults: many seeds of lost, late and damaged frames, dead nodes and switches that start again
+    ///
+    /// Every operation on remote memory is checked: an order must explain what all of them said, each must end, atomic
+    /// operations must be done once, and all frames must be accounted for.
+    Faults(faults::FaultsArgs),
     /// Merge a folder of results into one CSV table
     Merge(sweep::MergeArgs),
     /// Render a folder of results as one HTML page
@@ -40,6 +46,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Sweep(args) => {
             memory::sweep(&args).and_then(|done| done.map_or_else(|| sweep::sweep(&args), Ok))
         }
+        Command::Faults(args) => faults::faults(&args),
         Command::Merge(args) => sweep::merge(&args),
         Command::Report(args) => report::report(&args),
     };

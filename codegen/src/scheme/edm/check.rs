@@ -1,7 +1,7 @@
 //! Checks EDM's parameters and their requirements on the rack.
 
-use super::Edm;
 use super::times::{HEADERS, HORIZON_UNITS_MAX, WINDOW_BYTES_MAX};
+use super::{Edm, Mode};
 use crate::rack::units::show_rate;
 use crate::rack::{Rack, Sink};
 use p4rack_wire::ethernet::overhead;
@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 const CHUNK_BYTES_MIN: u64 = 32;
 /// Maximum bytes of a chunk: its frame is no longer than a full one with a tag.
 const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
+/// Cells that a calendar has.
+const CALENDAR_CELLS: u64 = 32;
 /// Maximum cells in total.
 const CELLS_MAX: u64 = 1 << 22;
 
@@ -23,6 +25,8 @@ pub(super) fn range(key: &str) -> (u64, u64) {
         "headroom_percent" => (0, 100),
         "control_percent" => (1, 100),
         "expiry_us" => (1, 1_000_000),
+        "classes" => (1, 8),
+        "ahead" => (1, 16),
         // window, demands
         _ => (1, 64),
     }
@@ -37,6 +41,28 @@ pub(super) fn check(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
     check_frames(edm, sink);
     check_cells(edm, rack, sink);
     check_times(edm, rack, sink);
+    if let Some(problem) = of_mode(edm, rack) {
+        let help = "write powers of two, a smaller window, or another mode";
+        sink.refuse(&["edm.window", "edm.mode"], problem, help);
+    }
+}
+
+/// What this mode's program can't have of what the others can.
+fn of_mode(edm: &Edm, rack: &Rack) -> Option<String> {
+    let window = edm.window_bytes();
+    if edm.mode.asks_by_window() && !window.is_power_of_two() {
+        return Some(format!(
+            "{} chunks of {} bytes are {window} bytes, no power of two",
+            edm.window, edm.chunk_bytes
+        ));
+    }
+    if edm.mode == Mode::Calendar && edm.window_cells(rack) > CALENDAR_CELLS {
+        let cells = edm.window_cells(rack);
+        return Some(format!("a window takes {cells} cells of a calendar, which has {CALENDAR_CELLS}"));
+    }
+    let rings = edm.ring_demands(rack) * u64::from(edm.classes) * rack.hosts.len() as u64;
+    (edm.mode == Mode::Matched && rings > CELLS_MAX)
+        .then(|| format!("its rings have {rings} places, more than {CELLS_MAX}"))
 }
 
 fn check_ranges(edm: &Edm, sink: &mut Sink<'_>) -> bool {
@@ -49,6 +75,8 @@ fn check_ranges(edm: &Edm, sink: &mut Sink<'_>) -> bool {
         ("ether_type", edm.ether_type.0.into()),
         ("headroom_percent", edm.headroom_percent.into()),
         ("control_percent", edm.control_percent.into()),
+        ("classes", edm.classes.into()),
+        ("ahead", edm.ahead.into()),
         ("expiry_us", edm.expiry.map_or(1, |expiry| expiry.0 / 1_000)),
     ] {
         let (least, most): (u64, u64) = range(key);
@@ -159,4 +187,5 @@ fn beyond_horizon(edm: &Edm, rack: &Rack) -> Option<String> {
 pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
     beyond_horizon(edm, rack)
         .map(|problem| format!("can't run: {problem}: raise the rate or lower edm.window"))
+        .or_else(|| of_mode(edm, rack).map(|problem| format!("can't run: edm.window: {problem}")))
 }

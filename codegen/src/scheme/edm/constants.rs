@@ -2,7 +2,7 @@
 
 use super::{
     CLASS_CONTROL, CLASS_DATA, CONTROL_METER, DATA_COUNTER, DEMANDS_COUNTER, DEMOTED, DEMOTED_COUNTER,
-    DESTINATION_FREE, Edm, Mode, RIGHTS, SOURCE_FREE,
+    DESTINATION_CELLS, DESTINATION_FREE, Edm, Mode, RIGHTS, SOURCE_CELLS, SOURCE_FREE,
 };
 use crate::rack::Rack;
 use p4rack_wire::edm::{Kind, Target, VERSION};
@@ -15,8 +15,13 @@ pub(super) fn add(edm: &Edm, rack: &Rack, constants: &mut Value) {
     let kinds: Map<String, Value> =
         Kind::ALL.iter().map(|(kind, name)| ((*name).to_owned(), json!(*kind as u8))).collect();
     let mut registers = json!({ "destination": DESTINATION_FREE, "rights": RIGHTS });
-    if edm.mode == Mode::Timed {
-        registers["source"] = json!(SOURCE_FREE);
+    match edm.mode {
+        Mode::TimedDst | Mode::Matched => {}
+        Mode::Timed => registers["source"] = json!(SOURCE_FREE),
+        Mode::Calendar => {
+            registers["source"] = json!(SOURCE_CELLS);
+            registers["destination"] = json!(DESTINATION_CELLS);
+        }
     }
     constants["edm"] = json!({
         "mode": edm.mode,

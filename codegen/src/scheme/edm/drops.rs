@@ -3,7 +3,7 @@
 use crate::rack::{DropReason, reason};
 
 /// Reasons to drop frames, in addition to those of every program.
-pub(super) const DROPS: [DropReason; 10] = [
+pub(super) static DROPS: [DropReason; COMMON + 3] = [
     reason("edm_control_meter", "more notifications and requests than the port may send"),
     reason("edm_bad_version", "EDM of another version"),
     reason("edm_bad_kind", "an EDM kind that hosts don't send, or that doesn't exist"),
@@ -14,7 +14,16 @@ pub(super) const DROPS: [DropReason; 10] = [
     reason("edm_management_from_host", "management from a port other than the controller's"),
     reason("edm_bad_target", "management of a register that doesn't exist"),
     reason("edm_bad_index", "management of a cell that doesn't exist"),
+    reason("edm_no_time", "a demand for which there is no time, and no room to wait"),
+    reason(NO_LOSS[0], "no loss: a notification that waits for its grant"),
+    reason(NO_LOSS[1], "no loss: a copy that looked for demands that wait, and found none"),
 ];
+
+/// Reasons that all modes have; `calendar` has the next one as well.
+pub(super) const COMMON: usize = 10;
+
+/// What `matched` counts among its drops and is no loss.
+pub const NO_LOSS: [&str; 2] = ["edm_waits", "edm_looked"];
 
 /// Reason to drop demands: their pair has as many as it may have.
 pub const LANE_TAKEN: &str = "edm_lane_taken";

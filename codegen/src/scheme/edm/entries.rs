@@ -1,6 +1,6 @@
 //! What EDM adds to a program's entries.
 
-use super::times::UNIT_BYTES;
+use super::times::{HEADERS, UNIT_BYTES};
 use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
 use crate::rack::{Host, Rack};
 use crate::scheme::parts::{copies_of_heads, meter};
@@ -11,6 +11,8 @@ use p4rack_wire::ethernet::overhead;
 
 /// First clone session of copies that become grants; those of ports follow.
 pub(super) const SESSIONS: u16 = 512;
+/// First clone session of copies that look for demands that wait.
+const LOOKS: u16 = 1_024;
 /// Bytes of a chunk's head, in which a grant has room and is no shorter than frames are.
 const HEAD_BYTES: u16 = 72;
 /// Minimum burst of a port's control meter, in frames.
@@ -20,17 +22,29 @@ const CONTROL_BURST_FRAMES: u64 = 256;
 const TIMES: &str = "RackIngress.edm_times";
 const TAKE_TIMES: &str = "RackIngress.edm_take_times";
 
+/// Tables of hosts by their numbers, and their actions: whom a demand's grant goes to, and with whom it shares the message.
+const GRANTEES: &str = "RackIngress.edm_grantees";
+const TO_GRANTEE: &str = "RackIngress.edm_to_grantee";
+const PARTNERS: &str = "RackIngress.edm_partners";
+const ABOUT_PARTNER: &str = "RackIngress.edm_about_partner";
+
 /// What a host is as a source, and as a destination.
 pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     let asked = edm.asked_cells(host);
     let rate = edm.rates(rack).iter().position(|rate| *rate == host.rate_bps);
-    entry
+    let entry = entry
         .param("edm_link", host.link)
         .param("edm_asks", edm.asks_cells(position))
         .param("edm_asked", asked.unwrap_or(0))
         .param("edm_memory", u8::from(asked.is_some()))
-        .param("edm_rate", rate.unwrap_or(0) as u64)
+        .param("edm_rate", rate.unwrap_or(0) as u64);
+    if edm.mode == Mode::Matched { entry.param("edm_host", number(position)) } else { entry }
+}
+
+/// The number by which demands that wait name a host.
+fn number(position: usize) -> u64 {
+    position as u64 + 1
 }
 
 pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
@@ -41,26 +55,51 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         }
         let session = copies_of_heads(SESSIONS + host.port, host.port, CLASS_CONTROL, HEAD_BYTES);
         updates.push((format!("{}: heads of its chunks, which come back as grants", host.name), session));
+        if edm.mode == Mode::Matched {
+            let session = copies_of_heads(LOOKS + host.port, host.port, CLASS_CONTROL, HEADERS as u16);
+            updates.push((format!("{}: headers of its frames, which look for demands", host.name), session));
+        }
+    }
+    if edm.mode == Mode::Matched {
+        for (position, host) in rack.hosts.iter().enumerate() {
+            let of = |table, action| {
+                Entry::of(table).exact("host", number(position)).action(action).param("mac", host.mac.0)
+            };
+            let grantee = of(GRANTEES, TO_GRANTEE).param("port", host.port);
+            updates.push((format!("{}: grants of demands that waited", host.name), grantee.update(schema)?));
+            let partner = of(PARTNERS, ABOUT_PARTNER);
+            updates.push((format!("{}: grants of data to or from it", host.name), partner.update(schema)?));
+        }
     }
     Ok(updates)
 }
 
 /// The time of granted bytes, in units, at each rate or pair of rates.
 fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
-    let (rates, both) = (edm.rates(rack), edm.mode == Mode::Timed);
+    let (rates, both) = (edm.rates(rack), edm.mode.looks_at_sources());
+    // Nothing has a time only where it comes with that of a window.
+    let matched = edm.mode == Mode::Matched;
+    let takes = |bytes, rate_bps| match edm.mode {
+        Mode::Calendar => edm.grant_cells(rack, bytes, rate_bps),
+        _ => edm.grant_units(rack, bytes, rate_bps),
+    };
     let froms: &[u64] = if both { &rates } else { &rates[..1] };
     let mut updates = Vec::new();
     for (from, from_bps) in froms.iter().enumerate() {
         for (to, to_bps) in rates.iter().enumerate() {
-            for units in 1..=u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) {
+            for units in u64::from(!matched)..=u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) {
                 let bytes = (units * UNIT_BYTES).min(edm.window_bytes().into());
                 let mut entry = Entry::of(TIMES).exact("units", units).exact("meta.edm_to_rate", to as u64);
                 if both {
                     entry = entry.exact("meta.edm_from_rate", from as u64);
                 }
-                entry = entry.action(TAKE_TIMES).param("to_time", edm.grant_units(rack, bytes, *to_bps));
+                entry = entry.action(TAKE_TIMES).param("to_time", takes(bytes, *to_bps));
                 if both {
-                    entry = entry.param("from_time", edm.grant_units(rack, bytes, *from_bps));
+                    entry = entry.param("from_time", takes(bytes, *from_bps));
+                }
+                if matched {
+                    let window = edm.grant_units(rack, edm.window_bytes().into(), *to_bps);
+                    entry = entry.param("window_time", window).param("limit", window * u64::from(edm.ahead));
                 }
                 updates.push((format!("What {bytes} bytes take"), entry.update(schema)?));
             }

@@ -9,7 +9,7 @@ mod program;
 mod read;
 mod times;
 
-pub use drops::{DEMOTED, LANE_TAKEN};
+pub use drops::{DEMOTED, LANE_TAKEN, NO_LOSS};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
 use crate::rack::{Rack, Section, Sink};
@@ -26,10 +26,16 @@ use std::sync::Arc;
 pub const SOURCE_FREE: &str = "RackIngress.edm_source_free";
 /// Register of the times at which links are free as destinations.
 pub const DESTINATION_FREE: &str = "RackIngress.edm_destination_free";
+/// Registers of links' calendars as sources and as destinations (mode `calendar`).
+pub const SOURCE_CELLS: &str = "RackIngress.edm_source_cells";
+/// See [`SOURCE_CELLS`].
+pub const DESTINATION_CELLS: &str = "RackIngress.edm_destination_cells";
 /// Register of bytes that are granted and not sent, by lane.
 pub const RIGHTS: &str = "RackIngress.edm_rights";
 /// Counter of data demoted to best effort, by reason ([`DEMOTED`]).
 pub const DEMOTED_COUNTER: &str = "RackIngress.edm_demoted";
+/// Counter of chunks whose message stops, because nothing of its rest could be granted (modes `calendar` and `matched`).
+pub const STALLED_COUNTER: &str = "RackIngress.edm_stalled";
 /// Counter of demands that were granted, by the port of who asked.
 pub const DEMANDS_COUNTER: &str = "RackIngress.edm_demands";
 /// Counter of data that passed as scheduled, by the port to which it went.
@@ -44,12 +50,18 @@ const CLASS_DATA: u8 = p4rack_wire::edm::PCP_DATA;
 
 const TIMED_DST: &str = "edm-timed-dst";
 const TIMED: &str = "edm-timed";
+const CALENDAR: &str = "edm-calendar";
+const MATCHED: &str = "edm-matched";
 
 impl Scheme {
     /// EDM with clocks of destinations.
     pub const EDM_TIMED_DST: Scheme = Scheme::one(TIMED_DST);
     /// EDM with clocks of sources and destinations.
     pub const EDM_TIMED: Scheme = Scheme::one(TIMED);
+    /// EDM with calendars of sources and destinations.
+    pub const EDM_CALENDAR: Scheme = Scheme::one(CALENDAR);
+    /// EDM with clocks of destinations, and rings of demands that wait.
+    pub const EDM_MATCHED: Scheme = Scheme::one(MATCHED);
 }
 
 /// EDM's parameters.
@@ -77,6 +89,10 @@ pub struct Edm {
     /// How long a message that does not go on keeps its lane; `None`: twice what clocks can be ahead.
     #[serde(rename = "expiry_ns", serialize_with = "as_opt_nanos")]
     pub expiry: Option<Nanos>,
+    /// Rings of a destination, by what is left of a message (mode `matched`). One: first come, first served.
+    pub classes: u32,
+    /// Windows that a destination may be granted ahead before demands wait in rings (mode `matched`).
+    pub ahead: u32,
 }
 
 impl Edm {
@@ -93,6 +109,8 @@ impl Edm {
             headroom_percent: 3,
             control_percent: 75,
             expiry: None,
+            classes: 6,
+            ahead: 1,
         }
     }
 }
@@ -105,18 +123,39 @@ pub enum Mode {
     TimedDst,
     /// When its source is free, and its destination after that.
     Timed,
+    /// In the first cells of time that are free at both.
+    Calendar,
+    /// When its destination is free. Demands for which that is too far ahead wait, and those with the shortest rest come first.
+    Matched,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 2] = [Mode::TimedDst, Mode::Timed];
+    pub const ALL: [Mode; 4] = [Mode::TimedDst, Mode::Timed, Mode::Calendar, Mode::Matched];
 
     /// Name of the scheme that it is.
     const fn variant(self) -> &'static str {
         match self {
             Mode::TimedDst => TIMED_DST,
             Mode::Timed => TIMED,
+            Mode::Calendar => CALENDAR,
+            Mode::Matched => MATCHED,
         }
+    }
+
+    /// The scheme that it is.
+    pub const fn scheme(self) -> Scheme {
+        Scheme::one(self.variant())
+    }
+
+    /// Whether grants depend on when sources are free.
+    const fn looks_at_sources(self) -> bool {
+        matches!(self, Mode::Timed | Mode::Calendar)
+    }
+
+    /// Whether the first chunk of a window asks for the next window; else each chunk asks for the one behind the window.
+    const fn asks_by_window(self) -> bool {
+        matches!(self, Mode::Calendar | Mode::Matched)
     }
 }
 
@@ -130,7 +169,7 @@ impl super::Definition for Definition {
     }
 
     fn variants(&self) -> &'static [&'static str] {
-        &[TIMED_DST, TIMED]
+        &[TIMED_DST, TIMED, CALENDAR, MATCHED]
     }
 
     fn add(&self) -> &'static str {
@@ -202,8 +241,16 @@ impl Protocol for Edm {
         true
     }
 
+    fn takes_passes(&self) -> bool {
+        self.mode == Mode::Calendar
+    }
+
     fn drop_reasons(&self) -> &'static [DropReason] {
-        &drops::DROPS
+        match self.mode {
+            Mode::TimedDst | Mode::Timed => &drops::DROPS[..drops::COMMON],
+            Mode::Calendar => &drops::DROPS[..=drops::COMMON],
+            Mode::Matched => &drops::DROPS,
+        }
     }
 
     fn headers(&self) -> Vec<Header> {

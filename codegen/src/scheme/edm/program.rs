@@ -33,6 +33,14 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/registers/copy",
     "edm/registers/manage",
     "edm/registers/egress",
+    "edm/registers/matched_begin",
+    "edm/registers/matched_controls",
+    "edm/registers/matched_look",
+    "edm/registers/matched_schedule",
+    "edm/registers/matched_waits",
+    "edm/registers/calendar_begin",
+    "edm/registers/calendar_controls",
+    "edm/registers/calendar_schedule",
 ];
 
 /// The fields that all EDM frames begin with.
@@ -54,9 +62,10 @@ pub(super) fn headers() -> Vec<Header> {
 
 pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     let source_clock = edm.mode == Mode::Timed;
+    let both = edm.mode.looks_at_sources();
     let rates = edm.rates(rack).len() as u64;
-    let units = u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES);
-    let entries = units * if source_clock { rates * rates } else { rates };
+    let units = u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) + 1;
+    let entries = units * if both { rates * rates } else { rates };
     let breakout = rack.breakout_links() > 0;
     let links = if breakout { "EDM_LINK_COUNT" } else { "PORT_COUNT" };
     let clock = |side: &str, earliest, time| {
@@ -71,10 +80,15 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         })
     };
     let source = source_clock.then(|| clock("source", "edm_now", "edm_from_time"));
-    let clocks: Vec<Value> =
-        source.into_iter().chain([clock("destination", "edm_earliest", "edm_to_time")]).collect();
-    json!({
+    let destination = matches!(edm.mode, Mode::TimedDst | Mode::Timed)
+        .then(|| clock("destination", "edm_earliest", "edm_to_time"));
+    let clocks: Vec<Value> = source.into_iter().chain(destination).collect();
+    let mut context = json!({
         "source_clock": source_clock,
+        "both": both,
+        "windows": edm.mode.asks_by_window(),
+        "calendar": edm.mode == Mode::Calendar,
+        "matched": edm.mode == Mode::Matched,
         "clocks": clocks,
         "breakout": breakout,
         "breakout_links": rack.breakout_links(),
@@ -104,6 +118,60 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "times": entries.next_power_of_two().max(1024),
         "frame_min": overhead::MIN_FRAME,
         "frame_headers": HEADERS,
+    });
+    let of_mode = match edm.mode {
+        Mode::TimedDst | Mode::Timed => json!({}),
+        Mode::Calendar => calendar(edm, rack, links),
+        Mode::Matched => rings(edm, rack),
+    };
+    for (key, value) in of_mode.as_object().into_iter().flatten() {
+        context[key] = value.clone();
+    }
+    context
+}
+
+/// What `calendar` has of its own.
+fn calendar(edm: &Edm, rack: &Rack, links: &str) -> Value {
+    let cell = edm.calendar_cell(rack);
+    let side = |side: &str, time| json!({ "side": side, "register": format!("edm_{side}_cells"), "time": time, "links": links });
+    json!({
+        "calendars": [side("source", "edm_from_time"), side("destination", "edm_to_time")],
+        "cell_shift": cell.shift,
+        "scale": cell.scale,
+        "unscale": cell.unscale,
+        "halvings": [16, 8, 4, 2, 1],
+        "runs": (1..edm.window_cells(rack)).collect::<Vec<u64>>(),
+    })
+}
+
+/// What `matched` has of its own.
+fn rings(edm: &Edm, rack: &Rack) -> Value {
+    let most: Vec<u64> = edm.class_limits();
+    let class = |(n, limit): (usize, &u64)| {
+        let doc = match (n + 1 == most.len(), n) {
+            (true, 0) => "of all messages".to_owned(),
+            (true, _) => "of longer messages".to_owned(),
+            _ => format!("of messages with {limit} bytes left, or less"),
+        };
+        let begin = match (n, n + 1 == most.len()) {
+            (0, true) => "{".to_owned(),
+            (_, true) => "} else {".to_owned(),
+            (0, _) => format!("if (meta.edm_rest <= {limit}) {{"),
+            _ => format!("}} else if (meta.edm_rest <= {limit}) {{"),
+        };
+        json!({ "n": n, "doc": doc, "begin": begin })
+    };
+    let links = rack.hosts.iter().map(|host| u64::from(host.link)).max().unwrap_or(0) + 1;
+    let (links, ring) = (links.next_power_of_two(), edm.ring_demands(rack));
+    json!({
+        "classes": most.iter().enumerate().map(class).collect::<Vec<Value>>(),
+        "class_count": most.len(),
+        "ring": ring,
+        "ring_bits": ring.ilog2(),
+        "ring_links": links,
+        "link_bits": links.ilog2(),
+        "rings": links * most.len() as u64,
+        "ring_cells": links * most.len() as u64 * ring,
     })
 }
 

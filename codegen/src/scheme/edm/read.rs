@@ -6,14 +6,15 @@ use crate::rack::reader::as_string;
 use crate::rack::{At, Section, Sink};
 use p4rack_wire::{EtherType, Nanos};
 
-const MODES: &str = "write \"timed-dst\" or \"timed\"";
+const MODES: &str = "write \"timed-dst\", \"timed\", \"calendar\" or \"matched\"";
 const MEMORY: &str = "a list of names of hosts, such as [\"h3\"]";
 
 pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Edm> {
     let mode = section.parsed(sink, "mode", MODES, |text| match text {
         "timed-dst" => Ok(Mode::TimedDst),
         "timed" => Ok(Mode::Timed),
-        "calendar" | "matched" => Err(format!("`{text}` has no program")),
+        "calendar" => Ok(Mode::Calendar),
+        "matched" => Ok(Mode::Matched),
         _ => Err(format!("`{text}` is no mode")),
     });
     if mode.is_none() && !section.has("mode") {
@@ -28,6 +29,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
     let (message, ether_type) = (number("message_bytes_max"), number("ether_type"));
     let (headroom, control) = (number("headroom_percent"), number("control_percent"));
     let expiry = number("expiry_us");
+    let (classes, ahead) = (number("classes"), number("ahead"));
     section.finish(sink);
     let names = memory?.value.into_iter().map(|name| name.value).collect();
     let default = Edm::new(mode?.value, names);
@@ -40,6 +42,8 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
         ether_type: EtherType(value(ether_type, default.ether_type.0.into()) as u16),
         headroom_percent: value(headroom, default.headroom_percent.into()) as u32,
         control_percent: value(control, default.control_percent.into()) as u32,
+        classes: value(classes, default.classes.into()) as u32,
+        ahead: value(ahead, default.ahead.into()) as u32,
         expiry: expiry.map(|expiry| Nanos::from_micros(expiry.value)),
         ..default
     })

@@ -1,6 +1,6 @@
 //! EDM's arithmetic: cells of a rack, what chunks take on the wire, how far clocks can be ahead.
 
-use super::{Edm, Mode};
+use super::Edm;
 use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Message;
@@ -14,6 +14,20 @@ pub(super) const UNIT_BYTES: u64 = 16;
 pub(super) const WINDOW_BYTES_MAX: u64 = (1 << 16) - UNIT_BYTES;
 /// Maximum of the horizon in time units: twice this are far from half of the range of 32 bits.
 pub(super) const HORIZON_UNITS_MAX: u64 = 1 << 29;
+
+/// 1 in the factors by which calendars scale time.
+const SCALE_ONE: u64 = 1 << 12;
+
+/// 1 in those that scale it back.
+const UNSCALE_ONE: u64 = 1 << 24;
+
+/// A cell of a calendar: 2^`shift` time units, scaled by `scale` / 2^12. `unscale` / 2^24 turns them back, rounded up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub shift: u32,
+    pub scale: u64,
+    pub unscale: u64,
+}
 
 impl Edm {
     /// Bytes of a message that may be granted and not yet sent; what a demand is granted at once, at most.
@@ -97,8 +111,43 @@ impl Edm {
             window.saturating_mul(pairs * u64::from(self.demands) * sharing(host.link))
         };
         let most = rack.hosts.iter().map(at).max().unwrap_or(0);
-        // A destination's time begins after its source's.
-        if self.mode == Mode::Timed { most.saturating_mul(2) } else { most }
+        // A destination's time begins after its source's; a lane that asks by windows holds up to two.
+        let more = u64::from(self.mode.looks_at_sources()) + u64::from(self.mode.asks_by_window());
+        most.saturating_mul(1 << more)
+    }
+
+    /// The cells of calendars: a full chunk's time at the fastest link.
+    pub(super) fn calendar_cell(&self, rack: &Rack) -> Cell {
+        let fastest = self.rates(rack).last().copied().unwrap_or(1);
+        let units = self.time_units(rack, self.chunk_bytes.into(), fastest).max(1);
+        let shift = units.next_power_of_two().ilog2();
+        let scale = ((SCALE_ONE << shift) / units).max(1);
+        Cell { shift, scale, unscale: (SCALE_ONE * UNSCALE_ONE).div_ceil(scale) }
+    }
+
+    /// What a grant of so many bytes takes of a calendar, in cells.
+    pub(super) fn grant_cells(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
+        let Cell { shift, scale, .. } = self.calendar_cell(rack);
+        // A cell is as long as this many time units, in parts of SCALE_ONE.
+        let cell = ((SCALE_ONE * SCALE_ONE) << shift) / scale;
+        (self.grant_units(rack, bytes, rate_bps) * SCALE_ONE).div_ceil(cell)
+    }
+
+    /// Cells of a window at the slowest link.
+    pub(super) fn window_cells(&self, rack: &Rack) -> u64 {
+        let slowest = self.rates(rack).first().copied().unwrap_or(1);
+        self.grant_cells(rack, self.window_bytes().into(), slowest)
+    }
+
+    /// The rest of a message up to which it waits in each ring, in bytes; the last one has no limit.
+    pub(super) fn class_limits(&self) -> Vec<u64> {
+        (0..self.classes).map(|n| u64::from(self.window_bytes()) << (2 * n)).collect()
+    }
+
+    /// Demands that a ring holds: all lanes that lead to a host.
+    pub(super) fn ring_demands(&self, rack: &Rack) -> u64 {
+        let pairs = (rack.hosts.len() + self.memory.len()) as u64;
+        (pairs * u64::from(self.demands)).next_power_of_two()
     }
 
     /// A clock further ahead than this is in the past, in time units; a power of two.

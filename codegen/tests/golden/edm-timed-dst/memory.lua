@@ -166,7 +166,7 @@ protocol {
       { name = "key", at = 4, bytes = 4, about = "proves the right to the region" },
       { name = "address", at = 8, bytes = 8, about = "address of the message's first byte" },
       { name = "total", at = 16, bytes = 4, about = "bytes of the message: read, written or answered" },
-      { name = "offset", at = 20, bytes = 4, about = "where in the message this chunk starts; RREQ, RMWREQ: zero, from the switch on the wait, as in a GRANT" },
+      { name = "offset", at = 20, bytes = 4, about = "where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)" },
       { name = "bytes", at = 24, bytes = 2, about = "bytes of this chunk, which follow" },
       { name = "start", at = 26, bytes = 2, about = "start of who asks: ids count from 0 again with another one; RRES: the request's" },
     } },

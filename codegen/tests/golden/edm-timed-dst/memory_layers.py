@@ -30,7 +30,7 @@ class EdmMessage(Packet):
         IntField("key", 0),  # proves the right to the region
         LongField("address", 0),  # address of the message's first byte
         IntField("total", 0),  # bytes of the message: read, written or answered
-        IntField("offset", 0),  # where in the message this chunk starts; RREQ, RMWREQ: zero, from the switch on the wait, as in a GRANT
+        IntField("offset", 0),  # where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
         XShortField("bytes", 0),  # bytes of this chunk, which follow
         XShortField("start", 0),  # start of who asks: ids count from 0 again with another one; RRES: the request's
     ]

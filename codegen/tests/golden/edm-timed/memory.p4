@@ -149,7 +149,7 @@ header edm_message_t {
     bit<32> key;     // proves the right to the region
     bit<64> address; // address of the message's first byte
     bit<32> total;   // bytes of the message: read, written or answered
-    bit<32> offset;  // where in the message this chunk starts; RREQ, RMWREQ: zero, from the switch on the wait, as in a GRANT
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
     bit<16> bytes;   // bytes of this chunk, which follow
     bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
 }

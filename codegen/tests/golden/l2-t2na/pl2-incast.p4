@@ -70,7 +70,8 @@ struct headers_t {
 struct metadata_t {
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<1> known;   // whether its destination is known
+    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    bit<8> accepted; // whether its source may send it
 }
 
 // What egress sees of a frame: every frame carries it there from ingress.
@@ -84,9 +85,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop    = DROP_NONE;
-        meta.steered = 0;
-        meta.known   = 0;
+        meta.drop     = DROP_NONE;
+        meta.steered  = 0;
+        meta.known    = 0;
+        meta.accepted = 0;
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;
@@ -164,10 +166,33 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop() {
-        drops.count(meta.drop);
+    action count_drop(bit<8> reason) {
+        drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
+    }
+
+    table refusals {
+        key = {
+            meta.drop         : exact;
+            best_effort_color : exact;
+        }
+        actions = {
+            count_drop;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+        }
+        size = 64;
     }
 
     apply {
@@ -186,39 +211,46 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.known = 1;
             }
         }
+        // The controller's frames without a port go where a host's would.
+        if (!hdr.packet_out.isValid()) {
+            if (source_guard.apply().hit) {
+                meta.accepted = 1;
+            }
+        } else if (hdr.packet_out.egress_port == 0) {
+            meta.accepted = 1;
+        }
+        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-        } else if (hdr.packet_out.isValid()) {
-            if (hdr.packet_out.egress_port != 0) {
+        } else if (meta.accepted == 0) {
+            meta.known = 0;
+            if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
                 ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+            } else {
+                meta.drop = DROP_SPOOFED;
             }
-        } else if (source_guard.apply().miss) {
-            meta.drop = DROP_SPOOFED;
-        }
-
-        if (meta.drop == DROP_NONE && meta.steered == 0) {
+        } else {
             if (to_group) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-            } else if (ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
             }
         }
 
-        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-            color = best_effort_meter.execute(ig_intr_md.ingress_port);
-            if (color == MeterColor_t.RED) {
-                meta.drop = DROP_BEST_EFFORT_METER;
-            }
+        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
+            meta.drop = DROP_SAME_PORT;
         }
-        if (meta.drop != DROP_NONE) {
-            count_drop();
+
+        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+            best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+        }
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+            refusals.apply();
         }
     }
 }

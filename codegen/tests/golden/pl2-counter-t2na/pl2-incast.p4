@@ -64,15 +64,18 @@ const bit<8> PL2_TARGET_OUT = 1;
 
 const bit<8>  PL2_K   = 4;        // most slots in one reservation
 const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
-const bit<32> PL2_T = 15; // waits up to which a burst goes unsolicited (t)
-const bit<32> PL2_DROP_THRESHOLD = 120; // slots reserved at which unsolicited frames are dropped (T)
+const bit<16> PL2_T = 15; // waits up to which a burst goes unsolicited (t)
+const bit<16> PL2_DROP_THRESHOLD = 120; // slots reserved at which unsolicited frames are dropped (T)
 
 // Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
 const bit<8>  PL2_CELLS  = 2;      // of a pair
 const bit<32> CELL_COUNT = 128; // of all, the controller among the sources
 const bit<32> LANE_COUNT = 64;
-const bit<8>  HARD       = 4; // and that frames don't free it
-const bit<32> HAS_SLOTS        = 0xFFFFFFFF;  // of a cell's rights_unsolicited: its waits are longer than t
+const bit<8>  HELD       = 0x80; // of a lane's lock, beside the cell: that one holds it
+const bit<8>  HARD       = 0xC0; // and that frames don't free it
+const bit<8>  HELD_CELL  = 0x3F; // which one
+const int<16> HAS_SLOTS = -1; // of a cell's rights_unsolicited: its waits are longer than t
+const int<16> NOT_ASKED = -2; // the same: its burst was to wait for its slots
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<8>  DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
@@ -92,13 +95,12 @@ typedef bit<32> time_t;
 // Differences from here up mean a time in the past (see the registers).
 const bit<32> HORIZON = 32w1 << 23;
 
-// Times are even: what is to be one loses its lowest bit.
-const bit<32> TIME_EVEN = 0xFFFFFFFE;
-
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
-typedef bit<16> cell_t; // the number of a cell, and of a lane
-typedef bit<15> lane_t;
+typedef bit<7> cell_t; // the number of a cell, and of a lane
+typedef bit<6> lane_t;
+typedef bit<16> link_t; // where a port's or a link's reservations are kept
+typedef bit<16> wait_t; // slots
 
 // What a frame asks of the registers.
 const bit<8> OP_NONE        = 0;
@@ -112,11 +114,17 @@ const bit<8> OP_READ_OUT    = 7;
 const bit<8> OP_WRITE_IN    = 8;
 const bit<8> OP_WRITE_OUT   = 9;
 const bit<8> OP_FORGET      = 10;
-const bit<8> OP_ENDED       = 11; // an RSV that gives back what its lane's other half holds
+const bit<8> OP_RELEASE     = 11; // an RSV of demand 0
+const bit<8> OP_ENDED       = 12; // an RSV that gives back what its lane's other half holds
 
 // What a pass leaves for the next one.
 const bit<8> PASS_AGAIN = 1; // an RSV's lane has begun; a data frame came too early
 const bit<8> PASS_ENDED = 2; // an RSV's lane was held by its other half, and has begun
+
+// What covers a frame.
+const bit<8> COVER_NONE  = 0; // nothing
+const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
+const bit<8> COVER_SLOTS = 2; // a slot
 
 const bit<8> DEMOTED_NONE = 255; // it gets the class that it claims
 
@@ -193,45 +201,42 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8>  op;                // what the frame asks of the registers
-    bit<1>  claims;            // whether its VLAN is one of a reservation
-    time_t  now;               // when it came
-    bit<32> source;            // where the source's reservations are kept
-    bit<32> destination;       // where the destination's are
-    cell_t  cell;              // the cell that it names, among its pair's
-    cell_t  source_cells;      // the source's first cell
-    cell_t  destination_cells; // the destination's among them
-    cell_t  claim;             // the cell of the reservation that the frame is or claims
-    bit<8>  half;              // 1 or 2: which half of its lane this is
-    bit<8>  hard_half;         // the same, locked for frames; or once more the same
-    bit<8>  holder;            // what the lane's lock said
-    bit<32> left;              // what the cell held
-    bit<32> right;             // what a reservation gives a right to
-    bit<32> unsolicited;       // what of it may go unsolicited
-    bit<32> send_wait;         // how far the source is reserved
-    bit<32> recv_wait;         // how far the destination is
-    time_t  early_in;          // how much before its start a burst may come, for the source's link, and one more
-    time_t  early;             // for both
-    time_t  late_in;           // how much after
-    time_t  late;
-    time_t  start;             // when a reservation begins; in bit 0 whether its burst went unsolicited
-    time_t  ahead;             // how far ahead that is
-    time_t  until_early;       // below 0: it comes too early
-    time_t  until_late;        // below 0: too late
-    bit<32> slack_in;          // below 0: the source's wait is longer than t
-    bit<32> slack_out;         // the destination's
-    bit<32> slack;             // below 0: more than T is reserved
-    bit<8>  demoted;           // why the frame does not get the class that it claims
+    bit<8>  op;          // what the frame asks of the registers
+    bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
+    bit<1>  claims;      // whether its VLAN is one of a reservation
+    time_t  now;         // when it came
+    link_t  link_in;     // where the source's reservations are kept
+    link_t  link_out;    // where the destination's are
+    bit<8>  source;      // number of the host that it comes from
+    bit<8>  destination; // and of the one that it goes to
+    bit<8>  rate_in;     // number of the rate of the source's link; 0: it has none
+    bit<8>  rate_out;    // of the destination's
+    bit<8>  cell;        // the cell that it names, among its pair's
+    bit<8>  half;        // what its half writes into the lane's lock
+    bit<8>  hard_half;   // the same, locked for frames; or once more the same
+    bit<8>  holder;      // what the lane's lock said
+    bit<16> right;       // what a reservation gives a right to
+    bit<16> left;        // what of it the cell held
+    int<16> standing;    // what stands in rights_unsolicited if the burst does not go unsolicited
+    int<16> unsolicited; // what stood there
+    bit<8>  cover;       // what covers the frame
+    wait_t  send_wait;   // how far the source is reserved
+    wait_t  recv_wait;   // how far the destination is
+    wait_t  wait;        // the longer one
+    wait_t  slack_in;    // below 0: the source's wait is longer than t
+    wait_t  slack_out;   // the destination's; of an unsolicited frame, longer than T
+    time_t  ahead;       // how far ahead the start of its reservation is
+    time_t  until_early; // below 0: it comes too early
+    time_t  until_late;  // below 0: too late
+    bit<8>  demoted;     // why the frame does not get the class that it claims
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
-    bit<1> known;   // whether its destination is known
+    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    bit<8> accepted; // whether its source may send it
     bit<8> pass; // what the pass before left for this one; 0 in the first
-    bit<8>  taker;     // which half an RSV takes its lane for; 0 for none
-    bit<32> taken;     // what is taken off the ports' counters, and what is added besides
-    bit<32> added;
-    bit<32> wait;      // the longer of both waits
-    time_t  wait_time; // the time of so many slots
-    bit<32> written;   // what the controller writes
+    wait_t  added;       // what is added to the ports' counters, besides what is taken off
+    bit<8>  again;       // what another pass of an RSV is for
+    time_t  wait_time;   // the time of so many slots as the longer wait
 }
 
 // Precedes a frame that makes another pass.
@@ -251,45 +256,28 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         packet.extract(ig_intr_md);
-        meta.drop    = DROP_NONE;
-        meta.steered = 0;
-        meta.known   = 0;
+        meta.drop     = DROP_NONE;
+        meta.steered  = 0;
+        meta.known    = 0;
+        meta.accepted = 0;
         // The controller has no link, and its frames no graces.
-        meta.op                = OP_NONE;
-        meta.claims            = 0;
-        meta.now               = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.source            = 0;
-        meta.destination       = 0;
-        meta.cell              = 0;
-        meta.source_cells      = 0;
-        meta.destination_cells = 0;
-        meta.claim             = 0;
-        meta.half              = 0;
-        meta.hard_half         = 0;
-        meta.holder            = 0;
-        meta.left              = 0;
-        meta.right             = 0;
-        meta.unsolicited       = 0;
-        meta.send_wait         = 0;
-        meta.recv_wait         = 0;
-        meta.early_in          = 1;
-        meta.early             = 0;
-        meta.late_in           = 0;
-        meta.late              = 0;
-        meta.start             = 0;
-        meta.ahead             = 0;
-        meta.until_early       = 0;
-        meta.until_late        = 0;
-        meta.slack_in          = 0;
-        meta.slack_out         = 0;
-        meta.slack             = 0;
-        meta.demoted           = DEMOTED_NONE;
-        meta.taker             = 0;
-        meta.taken             = 0;
-        meta.added             = 0;
-        meta.wait              = 0;
-        meta.wait_time         = 0;
-        meta.written           = 0;
+        meta.op          = OP_NONE;
+        meta.bad         = 0;
+        meta.claims      = 0;
+        meta.now         = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.link_in     = 0;
+        meta.link_out    = 0;
+        meta.source      = 6;
+        meta.destination = 0;
+        meta.rate_in     = 0;
+        meta.rate_out    = 0;
+        meta.holder      = 0;
+        meta.cover       = COVER_NONE;
+        meta.demoted     = DEMOTED_NONE;
+        meta.send_wait   = 0;
+        meta.recv_wait   = 0;
+        meta.added       = 0;
+        meta.wait_time   = 0;
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -351,26 +339,183 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition parse_tagged;
     }
 
-    // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
-    // neither known nor of this version goes through pl2_control, for ingress to refuse by reason.
+    // A shim is the agents' own affair: frames that carry one are ordinary data here. What a reservation may say is
+    // checked before it reaches a register: what is good has an operation, what is bad a reason.
     state parse_pl2 {
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
-            (PL2_VERSION, PL2_MGMT_READ)   : parse_pl2_management;
-            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_pl2_management;
-            (PL2_VERSION, PL2_MGMT_RESET)  : parse_pl2_management;
-            (PL2_VERSION, PL2_MGMT_FORGET) : parse_pl2_management;
-            default                        : parse_pl2_control;
+            (PL2_VERSION, PL2_RSV)         : parse_request;
+            (PL2_VERSION, PL2_MGMT_READ)   : parse_read;
+            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_write;
+            (PL2_VERSION, PL2_MGMT_RESET)  : parse_reset;
+            (PL2_VERSION, PL2_MGMT_FORGET) : parse_forget;
+            (PL2_VERSION, _)               : parse_bad_kind;
+            default                        : parse_bad_version;
         }
     }
 
-    state parse_pl2_control {
+    state parse_bad_version {
         packet.extract(hdr.pl2_control);
+        meta.bad = DROP_BAD_VERSION;
         transition accept;
     }
 
-    state parse_pl2_management {
+    state parse_bad_kind {
+        packet.extract(hdr.pl2_control);
+        meta.bad = DROP_BAD_KIND;
+        transition accept;
+    }
+
+    state parse_request {
+        packet.extract(hdr.pl2_control);
+        transition select(hdr.pl2_control.demand) {
+            // Demand 0 is a bare return of slots.
+            0          : parse_release;
+            1 .. PL2_K : parse_reservation;
+            default    : parse_bad_demand;
+        }
+    }
+
+    state parse_bad_demand {
+        meta.bad = DROP_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_reservation {
+        transition select(hdr.pl2_control.cell) {
+            0 .. PL2_CELLS - 1 : parse_good_reservation;
+            default            : parse_bad_lane;
+        }
+    }
+
+    state parse_good_reservation {
+        meta.op = OP_RESERVE;
+        transition accept;
+    }
+
+    state parse_release {
+        transition select(hdr.pl2_control.cell) {
+            0 .. PL2_CELLS - 1 : parse_good_release;
+            default            : parse_bad_lane;
+        }
+    }
+
+    state parse_good_release {
+        meta.op = OP_RELEASE;
+        transition accept;
+    }
+
+    state parse_bad_lane {
+        meta.bad = DROP_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_read {
         packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.index;
+        transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
+            (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
+            (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
+            (0 .. 511, _)               : parse_bad_target;
+            default : parse_bad_index;
+        }
+    }
+
+    state parse_reset {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.index;
+        transition parse_written;
+    }
+
+    state parse_write {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.index;
+        transition select(hdr.pl2_management.value) {
+            0 .. 16383 : parse_value;
+            default    : parse_most;
+        }
+    }
+
+    state parse_value {
+        meta.added = hdr.pl2_management.value[15:0];
+        transition parse_written;
+    }
+
+    // More than a register tells from less than nothing.
+    state parse_most {
+        meta.added = 16383;
+        transition parse_written;
+    }
+
+    state parse_written {
+        transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
+            (0 .. 511, PL2_TARGET_IN)   : parse_write_in;
+            (0 .. 511, PL2_TARGET_OUT)  : parse_write_out;
+            (0 .. 511, _)               : parse_bad_target;
+            default : parse_bad_index;
+        }
+    }
+
+    state parse_read_in {
+        meta.op = OP_READ_IN;
+        transition accept;
+    }
+
+    state parse_read_out {
+        meta.op = OP_READ_OUT;
+        transition accept;
+    }
+
+    state parse_write_in {
+        meta.op = OP_WRITE_IN;
+        transition accept;
+    }
+
+    state parse_write_out {
+        meta.op = OP_WRITE_OUT;
+        transition accept;
+    }
+
+    // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
+    state parse_forget {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.destination;
+        transition select(hdr.pl2_management.index) {
+            0 .. 511 : parse_forget_destination;
+            default : parse_bad_index;
+        }
+    }
+
+    state parse_forget_destination {
+        transition select(hdr.pl2_management.destination, hdr.pl2_management.cell[31:24]) {
+            (0 .. 511, 0)               : parse_forget_cell;
+            default        : parse_bad_index;
+        }
+    }
+
+    state parse_forget_cell {
+        transition select(hdr.pl2_management.cell[23:16], hdr.pl2_management.cell[15:8], hdr.pl2_management.cell[7:0]) {
+            (0 .. 6, 0 .. 5, 0 .. PL2_CELLS - 1) : parse_forgotten;
+            default                          : parse_bad_index;
+        }
+    }
+
+    state parse_forgotten {
+        meta.op = OP_FORGET;
+        transition accept;
+    }
+
+    state parse_bad_target {
+        meta.bad = DROP_BAD_TARGET;
+        transition accept;
+    }
+
+    state parse_bad_index {
+        meta.bad = DROP_BAD_INDEX;
         transition accept;
     }
 }
@@ -406,11 +551,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
     Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
 
-    // Times come with the entries, so each port has its own: nothing assumes equal rates.
-    action accept_source(time_t early, time_t late, cell_t cells) {
-        meta.early_in     = early;
-        meta.late_in      = late;
-        meta.source_cells = cells;
+    // Each host has its link's rate, by number: nothing assumes equal rates.
+    action accept_source(link_t link, bit<8> source, bit<8> rate) {
+        meta.link_in  = link;
+        meta.source   = source;
+        meta.rate_in  = rate;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -427,10 +572,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action forward(port_t port, cell_t cells) {
+    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
         ig_tm_md.ucast_egress_port = port;
-        meta.destination       = (bit<32>) port;
-        meta.destination_cells = cells;
+        meta.link_out    = link;
+        meta.destination = destination;
+        meta.rate_out    = rate;
     }
 
     table l2_forward {
@@ -475,27 +621,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // send takes a second pass.
     //
     // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
-    // follows from its answer is computed after, with subtractions whose signs are looked at.
-    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
-    Register<bit<32>, cell_t>(CELL_COUNT) rights; // frames
-    Register<bit<32>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
-    Register<bit<32>, cell_t>(CELL_COUNT) starts; // a time; in bit 0 whether the burst went unsolicited
+    // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
+    // of both hosts and of the cell side by side.
+    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
+    Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
+    Register<bit<32>, cell_t>(CELL_COUNT) starts; // a time
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
         void apply(inout bit<8> value, out bit<8> before) {
             before = value;
             if (value == 0) {
-                value = meta.taker;
+                value = meta.half;
             }
         }
     };
 
     // In its second pass whatever held it.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
-            value  = meta.half;
+        void apply(inout bit<8> value) {
+            value = meta.half;
         }
     };
 
@@ -513,8 +659,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
     // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value) {
             if (value == 0) {
                 value = meta.hard_half;
             } else {
@@ -524,47 +669,58 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // What was left of the half's last reservation is forfeit.
-    RegisterAction<bit<32>, cell_t, bit<32>>(rights) replace_rights = {
-        void apply(inout bit<32> frames, out bit<32> before) {
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
+        void apply(inout bit<16> frames, out bit<16> before) {
             before = frames;
             frames = meta.right;
         }
     };
 
     // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot.
-    RegisterAction<bit<32>, cell_t, bit<32>>(rights) use_rights = {
-        void apply(inout bit<32> frames, out bit<32> before) {
-            before = frames;
+    // Gives 1 if there was one left, as all that a frame takes.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
+        void apply(inout bit<16> frames, out bit<16> used) {
+            used = 0;
             if (frames != 0) {
                 frames = frames - 1;
+                used   = 1;
             }
         }
     };
 
-    RegisterAction<bit<32>, cell_t, bit<32>>(rights_unsolicited) set_unsolicited = {
-        void apply(inout bit<32> frames, out bit<32> before) {
-            before = frames;
-            frames = meta.unsolicited;
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
+        void apply(inout int<16> frames) {
+            frames = (int<16>) meta.right;
         }
     };
 
-    RegisterAction<bit<32>, cell_t, bit<32>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout bit<32> frames, out bit<32> before) {
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
+        void apply(inout int<16> frames) {
+            frames = meta.standing;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
+        void apply(inout int<16> frames, out int<16> before) {
             before = frames;
-            if (frames != 0 && frames != HAS_SLOTS) {
+            if (frames > 0) {
                 frames = frames - 1;
             }
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
+        void apply(inout int<16> frames, out int<16> before) {
+            before = frames;
         }
     };
 
     RegisterAction<bit<32>, cell_t, bit<32>>(starts) set_start = {
-        void apply(inout bit<32> start, out bit<32> before) {
-            before = start;
-            start  = meta.start;
+        void apply(inout bit<32> start) {
+            start = meta.now + meta.wait_time;
         }
     };
 
-    // How far ahead it is, and bit 0 as it was: times are even.
     RegisterAction<bit<32>, cell_t, bit<32>>(starts) look_at_start = {
         void apply(inout bit<32> start, out bit<32> ahead) {
             ahead = start - meta.now;
@@ -573,74 +729,76 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Slots reserved at each port, as a source and as a destination: the sum of `rights` over its cells, always. So what
     // is added here stands there, and only what stands there is taken off.
-    Register<bit<32>, bit<32>>(PORT_COUNT) in_reservation;
-    Register<bit<32>, bit<32>>(PORT_COUNT) out_reservation;
+    Register<wait_t, link_t>(PORT_COUNT) in_reservation;
+    Register<wait_t, link_t>(PORT_COUNT) out_reservation;
 
-    // A reservation first gives back what its cell still held, then takes its own: the difference is what is added.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(in_reservation) reserve_in = {
-        void apply(inout bit<32> slots, out bit<32> before) {
-            before = slots;
-            if (slots < meta.taken) {
-                slots = meta.taken + meta.added;
+    // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
+    // what is added.
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) reserve_in = {
+        void apply(inout wait_t slots, out wait_t wait) {
+            if (slots < meta.left) {
+                wait  = 0;
+                slots = meta.left + meta.added;
             } else {
+                wait  = slots - meta.left;
                 slots = slots + meta.added;
             }
         }
     };
 
     // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(in_reservation) take_off_in = {
-        void apply(inout bit<32> slots, out bit<32> before) {
-            before = slots;
-            slots  = slots |-| meta.taken;
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) take_off_in = {
+        void apply(inout wait_t slots) {
+            slots = slots |-| meta.left;
         }
     };
 
-    RegisterAction<bit<32>, bit<32>, bit<32>>(in_reservation) look_at_in = {
-        void apply(inout bit<32> slots, out bit<32> before) {
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) look_at_in = {
+        void apply(inout wait_t slots, out wait_t before) {
             before = slots;
         }
     };
 
     // The controller's write and reset: the value before goes back in the frame.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(in_reservation) write_in = {
-        void apply(inout bit<32> slots, out bit<32> before) {
+    RegisterAction<wait_t, link_t, wait_t>(in_reservation) write_in = {
+        void apply(inout wait_t slots, out wait_t before) {
             before = slots;
-            slots  = meta.written;
+            slots  = meta.added;
         }
     };
 
-    // A reservation first gives back what its cell still held, then takes its own: the difference is what is added.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(out_reservation) reserve_out = {
-        void apply(inout bit<32> slots, out bit<32> before) {
-            before = slots;
-            if (slots < meta.taken) {
-                slots = meta.taken + meta.added;
+    // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
+    // what is added.
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) reserve_out = {
+        void apply(inout wait_t slots, out wait_t wait) {
+            if (slots < meta.left) {
+                wait  = 0;
+                slots = meta.left + meta.added;
             } else {
+                wait  = slots - meta.left;
                 slots = slots + meta.added;
             }
         }
     };
 
     // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(out_reservation) take_off_out = {
-        void apply(inout bit<32> slots, out bit<32> before) {
-            before = slots;
-            slots  = slots |-| meta.taken;
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) take_off_out = {
+        void apply(inout wait_t slots) {
+            slots = slots |-| meta.left;
         }
     };
 
-    RegisterAction<bit<32>, bit<32>, bit<32>>(out_reservation) look_at_out = {
-        void apply(inout bit<32> slots, out bit<32> before) {
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) look_at_out = {
+        void apply(inout wait_t slots, out wait_t before) {
             before = slots;
         }
     };
 
     // The controller's write and reset: the value before goes back in the frame.
-    RegisterAction<bit<32>, bit<32>, bit<32>>(out_reservation) write_out = {
-        void apply(inout bit<32> slots, out bit<32> before) {
+    RegisterAction<wait_t, link_t, wait_t>(out_reservation) write_out = {
+        void apply(inout wait_t slots, out wait_t before) {
             before = slots;
-            slots  = meta.written;
+            slots  = meta.added;
         }
     };
 
@@ -661,11 +819,40 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
+    action weigh_waits() {
+        meta.wait      = max(meta.send_wait, meta.recv_wait);
+        meta.slack_in  = PL2_T - meta.send_wait;
+        meta.slack_out = PL2_T - meta.recv_wait;
+    }
+
+    action weigh_threshold() {
+        meta.slack_out = PL2_DROP_THRESHOLD - meta.recv_wait;
+    }
+
+    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
+    // they harm.
+    action weigh_start(time_t early, time_t late) {
+        meta.until_early = early - meta.ahead;
+        meta.until_late  = late + meta.ahead;
+    }
+
+    table graces {
+        key = {
+            meta.rate_in  : exact;
+            meta.rate_out : exact;
+        }
+        actions = {
+            weigh_start;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
     action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
-        ig_tm_md.qid = PRIORITY_CONTROL;
     }
 
     // The RSV itself goes back as the GRT, with both replies filled in: its source address says
@@ -679,47 +866,47 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action reply_to_controller() {
         turn_around();
         hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        ig_tm_md.qid = PRIORITY_CONTROL;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    action locate() {
-        meta.claim = meta.source_cells + meta.destination_cells;
-        meta.early = meta.early_in;
-        meta.late  = meta.late_in;
-    }
-
-    // VLANs begin with the pair's cell 0.
-    action name_cell() {
-        meta.cell = meta.cell - (cell_t) PL2_VID;
-    }
-
-    action claim_cell() {
-        meta.claim = meta.claim + meta.cell;
-    }
-
-    action find_other_half() {
-        meta.claim = meta.claim ^ 1;
-    }
-
-    // Differences, of which only the signs are looked at.
-    action weigh_start() {
-        meta.until_early = meta.early - meta.ahead;
-        meta.until_late  = meta.late + meta.ahead;
-    }
-
-    action weigh_waits() {
-        meta.slack_in  = PL2_T - meta.send_wait;
-        meta.slack_out = PL2_T - meta.recv_wait;
-    }
-
-    action weigh_threshold() {
-        meta.slack = PL2_DROP_THRESHOLD - meta.recv_wait;
-    }
+    bit<8> best_effort_color = MeterColor_t.GREEN;
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop() {
-        drops.count(meta.drop);
+    action count_drop(bit<8> reason) {
+        drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
+    }
+
+    table refusals {
+        key = {
+            meta.drop         : exact;
+            best_effort_color : exact;
+        }
+        actions = {
+            count_drop;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_CONTROL_METER);
+            (DROP_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_BAD_VERSION);
+            (DROP_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_BAD_KIND);
+            (DROP_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_BAD_DEMAND);
+            (DROP_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_BAD_LANE);
+            (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_MANAGEMENT_FROM_HOST);
+            (DROP_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_BAD_TARGET);
+            (DROP_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_BAD_INDEX);
+            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+        }
+        size = 64;
     }
 
     apply {
@@ -730,14 +917,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-        meta.now          = meta.now & TIME_EVEN;
-        meta.source       = (bit<32>) ig_intr_md.ingress_port;
+        // The cell that it names; VLANs begin with the pair's cell 0. And what will stand in its rights_unsolicited, unless its
+        // burst goes unsolicited.
         if (hdr.pl2_control.isValid()) {
-            meta.cell = (cell_t) hdr.pl2_control.cell;
+            meta.cell = hdr.pl2_control.cell;
+            if (hdr.pl2_control.unsolicited == 1) {
+                meta.standing = HAS_SLOTS;
+            } else {
+                meta.standing = NOT_ASKED;
+            }
         } else if (hdr.pl2_management.isValid()) {
-            meta.cell = (cell_t) hdr.pl2_management.cell;
+            meta.cell     = hdr.pl2_management.cell[7:0];
+            meta.standing = NOT_ASKED;
         } else {
-            meta.cell = (cell_t) hdr.vlan.vid;
+            meta.cell = hdr.vlan.vid[7:0] - PL2_VID[7:0];
         }
 
         // Broadcast or multicast.
@@ -747,306 +940,271 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.known = 1;
             }
         }
+        // The controller's frames without a port go where a host's would.
+        if (!hdr.packet_out.isValid()) {
+            if (source_guard.apply().hit) {
+                meta.accepted = 1;
+            }
+        } else if (hdr.packet_out.egress_port == 0) {
+            meta.accepted = 1;
+        }
+        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
-        } else if (hdr.packet_out.isValid()) {
-            if (hdr.pl2_management.isValid()) {
-                meta.steered = 1;
-                meta.source  = (bit<32>) hdr.pl2_management.index;
-                if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
-                    meta.drop = DROP_BAD_INDEX;
-                } else if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
-                    meta.destination       = (bit<32>) hdr.pl2_management.destination;
-                    meta.destination_cells = 0;
-                    meta.op                = OP_FORGET;
-                    if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
-                        hdr.pl2_management.cell[31:7] != 0) {
-                        meta.drop = DROP_BAD_INDEX;
-                    }
-                } else {
-                    meta.destination = (bit<32>) hdr.pl2_management.index;
-                    if (hdr.pl2_management.kind == PL2_MGMT_WRITE) {
-                        meta.written = hdr.pl2_management.value;
-                    }
-                    if (hdr.pl2_management.target == PL2_TARGET_IN) {
-                        if (hdr.pl2_management.kind == PL2_MGMT_READ) {
-                            meta.op = OP_READ_IN;
-                        } else {
-                            meta.op = OP_WRITE_IN;
-                        }
-                    } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
-                        if (hdr.pl2_management.kind == PL2_MGMT_READ) {
-                            meta.op = OP_READ_OUT;
-                        } else {
-                            meta.op = OP_WRITE_OUT;
-                        }
-                    } else {
-                        meta.drop = DROP_BAD_TARGET;
-                    }
-                }
-            } else
-            if (hdr.packet_out.egress_port != 0) {
+            meta.op   = OP_NONE;
+        } else if (meta.accepted == 0) {
+            meta.known = 0;
+            meta.op   = OP_NONE;
+            if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
                 ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+            } else {
+                meta.drop = DROP_SPOOFED;
             }
-        } else if (source_guard.apply().miss) {
-            meta.drop = DROP_SPOOFED;
-        }
-
-        if (meta.drop == DROP_NONE && meta.steered == 0) {
-            // What a reservation may say is checked before it reaches a register.
-            if (hdr.pl2_management.isValid()) {
+        } else {
+            // Once a frame, whatever passes it makes.
+            if (hdr.pl2_control.isValid() && meta.pass == 0) {
+                color = control_meter.execute(ig_intr_md.ingress_port);
+            }
+            if (hdr.pl2_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_MANAGEMENT_FROM_HOST;
-            } else if (hdr.pl2_control.isValid()) {
-                // Once a frame, whatever passes it makes.
+                meta.op = OP_NONE;
+            } else if (meta.bad != 0) {
+                meta.drop = meta.bad;
+            } else if (hdr.pl2_management.isValid()) {
+                // The controller's. What is not of this operation does no harm.
+                meta.steered     = 1;
+                meta.source      = hdr.pl2_management.cell[23:16];
+                meta.destination = hdr.pl2_management.cell[15:8];
+                meta.half        = meta.cell | HELD;
+                meta.hard_half   = meta.cell | HARD;
+                meta.right       = 0;
+            } else if ((meta.op == OP_RESERVE || meta.op == OP_RELEASE) && to_group) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.op = OP_NONE;
+            } else
+            if (to_group) {
+                ig_tm_md.mcast_grp_a = RACK_GROUP;
+            } else if (meta.known == 0) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.op   = OP_NONE;
+            } else if (meta.pass == PASS_ENDED && meta.op == OP_RESERVE) {
+                // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
+                meta.op       = OP_ENDED;
+                meta.cell     = meta.cell ^ 1;
+                meta.right    = 0;
+                meta.standing = NOT_ASKED;
+            } else if (meta.op == OP_RELEASE) {
+                meta.right = 0;
                 if (meta.pass == 0) {
-                    color = control_meter.execute(ig_intr_md.ingress_port);
+                    // Takes no lane, and frees none: no lock says so.
+                    meta.half      = 1;
+                    meta.hard_half = 1;
+                } else {
+                    meta.half      = meta.cell | HELD;
+                    meta.hard_half = meta.cell | HARD;
                 }
-                meta.op = OP_RESERVE;
-                if (color == MeterColor_t.RED) {
-                    meta.drop = DROP_CONTROL_METER;
-                } else if (hdr.pl2_control.version != PL2_VERSION) {
-                    meta.drop = DROP_BAD_VERSION;
-                } else if (hdr.pl2_control.kind != PL2_RSV) {
-                    meta.drop = DROP_BAD_KIND;
-                // Demand 0 is a bare return of slots.
-                } else if (hdr.pl2_control.demand > PL2_K) {
-                    meta.drop = DROP_BAD_DEMAND;
-                } else if (hdr.pl2_control.cell >= PL2_CELLS) {
-                    meta.drop = DROP_BAD_LANE;
-                } else if (to_group) {
-                    meta.drop = DROP_UNKNOWN_DESTINATION;
-                }
-            } else if (meta.claims == 1 && !to_group) {
+            } else if (meta.op == OP_RESERVE) {
+                meta.half  = meta.cell | HELD;
+                meta.right = (bit<16>) hdr.pl2_control.demand;
+            } else if (meta.claims == 1) {
                 if (meta.pass != 0) {
-                    meta.op = OP_EARLY;
+                    meta.op        = OP_EARLY;
+                    meta.half      = meta.cell | HELD;
+                    meta.hard_half = meta.cell | HARD;
                 } else if (hdr.vlan.dei == 1) {
                     // Sent before its grant, welcome only while little is reserved.
                     meta.op = OP_UNSOLICITED;
                 } else {
-                    meta.op = OP_CLAIM;
+                    meta.op        = OP_CLAIM;
+                    meta.half      = meta.cell | HELD;
+                    meta.hard_half = meta.cell | HELD;
                 }
-            }
-            if (meta.drop != DROP_NONE) {
-                // Refused above.
-            } else if (to_group) {
-                ig_tm_md.mcast_grp_a = RACK_GROUP;
-            } else if (meta.known == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
-            } else if (ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
             }
         }
 
-        if (meta.drop == DROP_NONE && meta.op != OP_NONE) {
-            locate();
-            if (meta.op == OP_CLAIM || meta.op == OP_EARLY || meta.op == OP_UNSOLICITED) {
-                name_cell();
-            }
-            claim_cell();
-            // Which half of its lane that is.
-            if (meta.cell[0:0] == 0) {
-                meta.half = 1;
-            } else {
-                meta.half = 2;
-            }
-            meta.right = 0;
-            if (meta.op == OP_RESERVE) {
-                meta.right = (bit<32>) hdr.pl2_control.demand;
-            }
-            if (meta.pass == PASS_ENDED) {
-                // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
-                meta.op    = OP_ENDED;
-                find_other_half();
-                meta.right = 0;
-            }
-            meta.hard_half = meta.half;
-            if (meta.op == OP_EARLY || meta.op == OP_FORGET || meta.op == OP_RESERVE) {
-                meta.hard_half = meta.half | HARD;
-            }
-            // Demand 0 takes no lane.
-            meta.taker = meta.half;
-            if (hdr.pl2_control.demand == 0) {
-                meta.taker = 0;
-            }
-
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_CONTROL_METER;
+            meta.op   = OP_NONE;
+        } else
+        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
+            meta.drop = DROP_SAME_PORT;
+            meta.op   = OP_NONE;
+        } else {
             // lane_lock
             if (meta.op == OP_RESERVE) {
                 if (meta.pass == 0) {
-                    meta.holder = take_lane.execute(meta.claim[15:1]);
-                    // Demand 0 waits for its own half's reservation to begin.
-                    if (meta.holder != 0 && (hdr.pl2_control.demand != 0 || meta.holder[1:0] == meta.half[1:0])) {
-                        meta.op = OP_OCCUPIED;
-                    }
-                } else if (hdr.pl2_control.demand == 0) {
-                    begin_in_lane.execute(meta.claim[15:1]);
+                    meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
                 } else {
-                    seize_lane.execute(meta.claim[15:1]);
+                    seize_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
                 }
-            } else if (meta.op == OP_CLAIM || meta.op == OP_FORGET) {
-                meta.holder = begin_in_lane.execute(meta.claim[15:1]);
+            } else if (meta.op == OP_CLAIM || meta.op == OP_FORGET || meta.op == OP_RELEASE) {
+                meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
             } else if (meta.op == OP_EARLY) {
-                lock_again.execute(meta.claim[15:1]);
+                lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
             }
+        }
+        // The controller's reservations are those of its port.
+        if (hdr.packet_out.isValid() && hdr.pl2_control.isValid()) {
+            meta.link_in = (link_t) CPU_PORT;
+        }
+        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
+        if (meta.op == OP_RESERVE && meta.holder != 0) {
+            meta.op   = OP_OCCUPIED;
+            meta.cell = meta.holder & HELD_CELL; // of the half that holds it
+        } else if (meta.op == OP_RELEASE && meta.pass == 0 &&
+            meta.holder[7:7] == 1 && meta.holder[0:0] == meta.cell[0:0]) {
+            // Demand 0 waits for its own half's reservation to begin.
+            meta.op = OP_OCCUPIED;
+        } else if (meta.op == OP_RESERVE || meta.op == OP_RELEASE || meta.op == OP_ENDED || meta.op == OP_FORGET) {
+            meta.left = replace_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_CLAIM) {
+            meta.left = use_rights.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        }
 
-            // rights
-            if (meta.op == OP_CLAIM) {
-                meta.left = use_rights.execute(meta.claim);
-            } else if (meta.op == OP_RESERVE || meta.op == OP_FORGET || meta.op == OP_ENDED) {
-                meta.left = replace_rights.execute(meta.claim);
-            }
-
-            // What is taken off: a frame's slot, or what a cell held.
-            meta.taken = meta.left;
+        // What a frame takes off is its slot, and what a cell gives back is what it held: `left`.
+        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
             meta.added = meta.right - meta.left;
-            if (meta.op == OP_CLAIM && meta.left != 0) {
-                meta.taken = 1;
-            }
+        }
 
-            // in_reservation, out_reservation
-            if (meta.op == OP_RESERVE) {
-                meta.send_wait = reserve_in.execute(meta.source);
-                meta.recv_wait = reserve_out.execute(meta.destination);
-            } else if (meta.op == OP_CLAIM || meta.op == OP_ENDED || meta.op == OP_FORGET) {
-                meta.send_wait = take_off_in.execute(meta.source);
-                meta.recv_wait = take_off_out.execute(meta.destination);
-            } else if (meta.op == OP_READ_IN) {
-                meta.send_wait = look_at_in.execute(meta.source);
-            } else if (meta.op == OP_WRITE_IN) {
-                meta.send_wait = write_in.execute(meta.source);
-            } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
-                meta.recv_wait = look_at_out.execute(meta.destination);
-                weigh_threshold();
-            } else if (meta.op == OP_WRITE_OUT) {
-                meta.recv_wait = write_out.execute(meta.destination);
-            }
+        // in_reservation, out_reservation
+        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
+            meta.send_wait = reserve_in.execute(meta.link_in);
+            meta.recv_wait = reserve_out.execute(meta.link_out);
+        } else if (meta.op == OP_CLAIM || meta.op == OP_ENDED || meta.op == OP_FORGET) {
+            take_off_in.execute(meta.link_in);
+            take_off_out.execute(meta.link_out);
+        } else if (meta.op == OP_READ_IN) {
+            meta.send_wait = look_at_in.execute(meta.link_in);
+        } else if (meta.op == OP_WRITE_IN) {
+            meta.send_wait = write_in.execute(meta.link_in);
+        } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
+            meta.recv_wait = look_at_out.execute(meta.link_out);
+        } else if (meta.op == OP_WRITE_OUT) {
+            meta.recv_wait = write_out.execute(meta.link_out);
+        }
 
-            // Both waits are known: when the burst may begin, once both ports are free, and what it may send unsolicited.
-            meta.unsolicited = 0;
-            if (meta.op == OP_RESERVE) {
-                meta.send_wait = meta.send_wait |-| meta.left;
-                meta.recv_wait = meta.recv_wait |-| meta.left;
-                meta.wait      = max(meta.send_wait, meta.recv_wait);
-                weigh_waits();
+        // Both waits are known: how they compare with t, and with T. What the controller reserves takes no time.
+        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
+            weigh_waits();
+            if (meta.rate_in != 0) {
                 waits.apply();
-                meta.start     = meta.now + meta.wait_time;
-                if (hdr.pl2_control.unsolicited == 1) {
-                    if (meta.slack_in[31:31] == 0 && meta.slack_out[31:31] == 0) {
-                        meta.unsolicited = meta.right;
-                        meta.start       = meta.start | 1;
-                    } else {
-                        meta.unsolicited = HAS_SLOTS;
-                    }
-                }
             }
-
-            // rights_unsolicited
-            if (meta.op == OP_UNSOLICITED) {
-                meta.left = use_unsolicited.execute(meta.claim);
-            } else if (meta.op == OP_RESERVE || meta.op == OP_FORGET || meta.op == OP_ENDED) {
-                set_unsolicited.execute(meta.claim);
+        } else if (meta.op == OP_UNSOLICITED) {
+            weigh_threshold();
+        }
+        if (meta.op == OP_CLAIM) {
+            if (meta.left != 0) {
+                meta.cover = COVER_SLOTS;
+            } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
+                meta.cover = COVER_LANE;
             }
+        }
+        if (meta.holder[0:0] != hdr.pl2_control.cell[0:0]) {
+            meta.again = PASS_ENDED;
+        } else {
+            meta.again = PASS_AGAIN;
+        }
 
-            // starts
-            if (meta.op == OP_RESERVE) {
-                set_start.execute(meta.claim);
+        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t. starts: once both ports
+        // are free.
+        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
+            if (hdr.pl2_control.unsolicited == 1 &&
+                meta.slack_in[15:15] == 0 && meta.slack_out[15:15] == 0) {
+                go_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
             } else {
-                if (meta.op == OP_OCCUPIED) {
-                    // Of the half that holds the lane.
-                    if (meta.holder[1:1] == 1) {
-                        meta.claim = meta.claim | 1;
-                    } else {
-                        meta.claim = meta.claim & 0xFFFE;
-                    }
-                }
-                if (meta.op == OP_OCCUPIED || meta.op == OP_CLAIM) {
-                    meta.ahead       = look_at_start.execute(meta.claim);
-                    weigh_start();
-                }
+                stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
             }
+            set_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_FORGET || meta.op == OP_ENDED) {
+            stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_UNSOLICITED) {
+            meta.unsolicited = use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_CLAIM) {
+            meta.unsolicited = look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.ahead       = look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_OCCUPIED) {
+            meta.ahead       = look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        }
+        if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
+            graces.apply();
+        }
+        if (meta.op == OP_CLAIM && meta.cover == COVER_SLOTS && meta.unsolicited[15:15] == 0) {
+            meta.cover = COVER_LANE; // its burst went unsolicited
+        }
 
-            // What follows for the frame.
+        // What follows for frames other than those that look at a start.
+        if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
+            hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
+            hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
+            grant();
             if (meta.op == OP_RESERVE) {
-                hdr.pl2_control.sendWait = meta.send_wait;
-                hdr.pl2_control.recvWait = meta.recv_wait;
-                grant();
-                if (hdr.pl2_control.demand == 0) {
-                    ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-                }
-            } else if (meta.op == OP_OCCUPIED) {
-                if (meta.until_early[31:31] == 1 && meta.ahead[31:23] == 0) {
-                    // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way
-                    // to itself, and then the buffer that all share.
-                    refused.count(REFUSED_LANE);
-                    hdr.pl2_control.sendWait = PL2_NOT_NOW;
-                    hdr.pl2_control.recvWait = PL2_NOT_NOW;
-                    grant();
-                    ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-                } else {
-                    // The lane's reservation has begun unseen: nothing was sent in its slots.
-                    if (meta.holder[1:0] != meta.half[1:0]) {
-                        meta.pass = PASS_ENDED; ig_dprsr_md.resubmit_type = RESUBMIT;
-                    } else {
-                        meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
-                    }
-                    meta.steered = 1;
-                }
+                ig_tm_md.qid = PRIORITY_CONTROL;
+            }
+        } else if (meta.op == OP_EARLY) {
+            meta.demoted = DEMOTED_EARLY;
+        } else if (meta.op == OP_UNSOLICITED) {
+            if (meta.unsolicited == HAS_SLOTS) {
+                meta.drop = DROP_UNSOLICITED_HAS_SLOTS;
+            } else if (meta.unsolicited == 0 || meta.unsolicited == NOT_ASKED) {
+                meta.demoted = DEMOTED_UNCOVERED_UNSOLICITED;
+            } else if (meta.slack_out[15:15] == 1) {
+                meta.drop = DROP_UNSOLICITED_OVER_THRESHOLD;
+            } else {
+                ig_tm_md.qid = PRIORITY_SCHEDULED;
+            }
+        } else if (meta.op == OP_ENDED) {
+            meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.steered = 1;
+        } else if (meta.op == OP_FORGET) {
+            hdr.pl2_management.value = 16w0 ++ meta.left;
+            reply_to_controller();
+        } else if (meta.op == OP_READ_IN || meta.op == OP_WRITE_IN) {
+            hdr.pl2_management.value = 16w0 ++ meta.send_wait;
+            reply_to_controller();
+        } else if (meta.op == OP_READ_OUT || meta.op == OP_WRITE_OUT) {
+            hdr.pl2_management.value = 16w0 ++ meta.recv_wait;
+            reply_to_controller();
+        }
+
+        // What follows for those. A reservation is ahead if it has not begun; further ahead than HORIZON it is past.
+        if (meta.op == OP_OCCUPIED && meta.until_early[31:31] == 1 && meta.ahead[31:23] == 0) {
+            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way
+            // to itself, and then the buffer that all share.
+            refused.count(REFUSED_LANE);
+            hdr.pl2_control.sendWait = PL2_NOT_NOW;
+            hdr.pl2_control.recvWait = PL2_NOT_NOW;
+            grant();
+        }
+
+        if (meta.cover == COVER_SLOTS && meta.until_early[31:31] == 0 && meta.until_late[31:31] == 0) {
+            ig_tm_md.qid = PRIORITY_SCHEDULED;
+        } else if (meta.cover != COVER_NONE && meta.until_early[31:31] == 1 &&
+            meta.ahead[31:23] == 0) {
+            meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
+        } else if (meta.op == OP_OCCUPIED &&
+            (meta.until_early[31:31] == 0 || meta.ahead[31:23] != 0)) {
+            // The lane's reservation has begun unseen: nothing was sent in its slots.
+            meta.pass = meta.again; ig_dprsr_md.resubmit_type = RESUBMIT;
+        } else {
+            if (meta.cover == COVER_SLOTS) {
+                meta.demoted = DEMOTED_LATE;
             } else if (meta.op == OP_CLAIM) {
-                if (meta.left == 0 && meta.holder != meta.half) {
-                    meta.demoted = DEMOTED_UNCOVERED;
-                } else if (meta.left != 0 && meta.ahead[0:0] == 0 &&
-                    meta.until_early[31:31] == 0 && meta.until_late[31:31] == 0) {
-                    ig_tm_md.qid = PRIORITY_SCHEDULED;
-                } else if (meta.until_early[31:31] == 1 && meta.ahead[31:23] == 0) {
-                    meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
-                    meta.steered = 1;
-                } else if (meta.left != 0 && meta.ahead[0:0] == 0) {
-                    meta.demoted = DEMOTED_LATE;
-                } else {
-                    meta.demoted = DEMOTED_UNCOVERED;
-                }
-            } else if (meta.op == OP_EARLY) {
-                meta.demoted = DEMOTED_EARLY;
-            } else if (meta.op == OP_UNSOLICITED) {
-                if (meta.left == HAS_SLOTS) {
-                    meta.drop = DROP_UNSOLICITED_HAS_SLOTS;
-                } else if (meta.left == 0) {
-                    meta.demoted = DEMOTED_UNCOVERED_UNSOLICITED;
-                } else if (meta.slack[31:31] == 1) {
-                    meta.drop = DROP_UNSOLICITED_OVER_THRESHOLD;
-                } else {
-                    ig_tm_md.qid = PRIORITY_SCHEDULED;
-                }
-            } else if (meta.op == OP_ENDED) {
-                meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
-                meta.steered = 1;
-            } else {
-                if (meta.op == OP_FORGET) {
-                    hdr.pl2_management.value = meta.left;
-                } else if (meta.op == OP_READ_IN || meta.op == OP_WRITE_IN) {
-                    hdr.pl2_management.value = meta.send_wait;
-                } else {
-                    hdr.pl2_management.value = meta.recv_wait;
-                }
-                reply_to_controller();
+                meta.demoted = DEMOTED_UNCOVERED;
             }
-            if (meta.demoted != DEMOTED_NONE) {
-                demoted.count(meta.demoted);
+            if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+                best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
             }
         }
-
-        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-            color = best_effort_meter.execute(ig_intr_md.ingress_port);
-            if (color == MeterColor_t.RED) {
-                meta.drop = DROP_BEST_EFFORT_METER;
-            }
+        if (meta.demoted != DEMOTED_NONE) {
+            demoted.count(meta.demoted);
         }
-        if (meta.drop != DROP_NONE) {
-            count_drop();
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+            refusals.apply();
         }
     }
 }

@@ -192,8 +192,8 @@ const WRITE: usize = 0;
 const ANSWERED: usize = 1;
 
 impl Node {
-    /// A node without requests. `start` has to differ from that of earlier nodes at this place, e.g. be random: memory nodes
-    /// tell by it that ids count from 0 again.
+    /// A node without requests. `start` has to be later, modulo 2^16, than that of earlier nodes at this place whose messages
+    /// are not ten seconds old: memory nodes tell by it that ids count from 0 again.
     pub fn new(config: Config, start: u16) -> Node {
         let active_per_pair = config.active_per_pair.clamp(1, ACTIVE_MAX);
         Node {
@@ -287,7 +287,10 @@ impl Node {
                 if grant.answer == 0
                     && grant.offset == active.sent
                     && (1..=chunk_bytes.saturating_mul(self.config.window)).contains(&grant.bytes)
-                    && grant.bytes <= size(&active.request) - active.sent =>
+                    && grant.bytes <= size(&active.request) - active.sent
+                    // Chunks stay whole, whatever a grant of an earlier message with this id says.
+                    && (grant.bytes.is_multiple_of(chunk_bytes)
+                        || grant.bytes == size(&active.request) - active.sent) =>
             {
                 active.sent += grant.bytes;
                 active.release = at.max(active.release);

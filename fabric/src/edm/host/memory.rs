@@ -11,8 +11,8 @@
 use super::release::Releases;
 use super::window::{Seen, Window};
 use p4rack_wire::Nanos;
-use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, WORD_BYTES};
-use std::collections::{BTreeMap, VecDeque};
+use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, Opcode, Status, WORD_BYTES};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Rights that a key gives.
@@ -139,9 +139,10 @@ struct Answer {
 /// State of a requester.
 #[derive(Clone, Debug, Default)]
 struct Requester {
-    /// Its start, and those before.
+    /// Its start.
     start: u16,
-    earlier: VecDeque<u16>,
+    /// When its last message arrived.
+    heard: Nanos,
     requests: Window,
     writes: Window,
     answers: BTreeMap<u16, Answer>,
@@ -166,8 +167,9 @@ pub struct Node<B = Vec<u8>> {
 const REQUESTERS_MAX: usize = 1_024;
 /// Maximum entries of the grant queue.
 const GRANTED_MAX: usize = 65_536;
-/// Earlier starts of a requester that a node remembers: messages from then are late duplicates.
-const EARLIER_MAX: usize = 8;
+/// After so long without a message of it, a requester may be another one: none of its messages is under way any more. Much less
+/// than half of what starts take to come round again.
+const QUIET: Nanos = Nanos::from_secs(10);
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// A node with these regions. Errors: two overlap, or one extends beyond the last address.
@@ -201,7 +203,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let handled = match bytes.first().map(|first| Kind::of(*first)) {
             Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes, arrived),
             Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes, arrived),
-            Some(Ok(Kind::Wreq)) => self.handle_write(from, bytes),
+            Some(Ok(Kind::Wreq)) => self.handle_write(from, bytes, arrived),
             Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, arrived),
             _ => None,
         };
@@ -212,7 +214,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     fn handle_read(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
-        if !self.is_new(from, &message) {
+        if !self.is_new(from, &message, arrived) {
             return Some(());
         }
         let found = self.find(&message, message.address, message.total);
@@ -224,20 +226,20 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             true => Ok(self.regions[nth].bytes.as_ref()[at..at + message.total as usize].to_vec()),
         });
         self.counters.reads += u64::from(found.is_ok());
-        self.answer(from, message.id, found, self.release(arrived, message.offset));
+        self.answer(from, message.id, found, self.granted_from(arrived, message.offset));
         Some(())
     }
 
     fn handle_modify(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
         let words = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
-        if !self.is_new(from, &message) {
+        if !self.is_new(from, &message, arrived) {
             return Some(());
         }
         let done = self.modify(&message, words);
         self.counters.modifies += u64::from(done.is_ok());
         let done = done.map(|old| old.to_be_bytes().to_vec());
-        self.answer(from, message.id, done, self.release(arrived, message.offset));
+        self.answer(from, message.id, done, self.granted_from(arrived, message.offset));
         Some(())
     }
 
@@ -263,12 +265,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok(old)
     }
 
-    fn handle_write(&mut self, from: u16, bytes: &[u8]) -> Option<()> {
+    fn handle_write(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
         let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
         let end = message.offset.checked_add(u32::from(message.bytes)).filter(|end| *end <= message.total)?;
         let address = message.address.checked_add(u64::from(message.offset));
-        if !self.is_known(from, message.start) {
+        if !self.is_known(from, message.start, arrived) {
             return Some(());
         }
         let requester = self.requesters.entry(from).or_default();
@@ -353,6 +355,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(units.into())))
     }
 
+    /// When the first bytes of an answer may leave; `None` if its request grants none.
+    fn granted_from(&self, arrived: Nanos, units: u32) -> Option<Nanos> {
+        (units != GRANTED_LATER).then(|| self.release(arrived, units))
+    }
+
     /// Maximum bytes per grant.
     fn granted_at_once(&self) -> u32 {
         u32::from(self.config.chunk_bytes).saturating_mul(self.config.window)
@@ -372,8 +379,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     }
 
     /// Whether a request was not seen before.
-    fn is_new(&mut self, from: u16, message: &Message) -> bool {
-        if !self.is_known(from, message.start) {
+    fn is_new(&mut self, from: u16, message: &Message, arrived: Nanos) -> bool {
+        if !self.is_known(from, message.start, arrived) {
             return false;
         }
         let requester = self.requesters.entry(from).or_default();
@@ -384,32 +391,37 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// Finds or makes the state of requester `from`, anew if it has started again since. False if there is no room, or the
     /// message is from before that.
-    fn is_known(&mut self, from: u16, start: u16) -> bool {
-        let Some(known) = self.requesters.get_mut(&from) else {
-            if self.requesters.len() >= REQUESTERS_MAX {
-                self.counters.overflows += 1;
+    fn is_known(&mut self, from: u16, start: u16, arrived: Nanos) -> bool {
+        let is_quiet = |one: &Requester| arrived.saturating_sub(one.heard) > QUIET;
+        if let Some(known) = self.requesters.get_mut(&from) {
+            let ahead = start.wrapping_sub(known.start);
+            if !is_quiet(known) && ahead > u16::MAX / 2 {
+                self.counters.stale += 1;
                 return false;
             }
-            self.requesters.insert(from, Requester { start, ..Requester::default() });
-            return true;
-        };
-        if known.start == start {
-            return true;
+            if !is_quiet(known) && ahead == 0 {
+                known.heard = known.heard.max(arrived);
+                return true;
+            }
+            self.counters.restarts += u64::from(ahead != 0);
+            self.forget(from);
+        } else if self.requesters.len() >= REQUESTERS_MAX {
+            let quiet = self.requesters.iter().find(|(_, one)| is_quiet(one)).map(|(from, _)| *from);
+            let Some(quiet) = quiet else {
+                self.counters.overflows += 1;
+                return false;
+            };
+            self.forget(quiet);
         }
-        if known.earlier.contains(&start) {
-            self.counters.stale += 1;
-            return false;
-        }
-        let mut earlier = std::mem::take(&mut known.earlier);
-        earlier.push_back(known.start);
-        if earlier.len() > EARLIER_MAX {
-            earlier.pop_front();
-        }
-        self.answer_bytes -= known.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
-        *known = Requester { start, earlier, ..Requester::default() };
-        self.granted.retain(|chunk| chunk.to != from);
-        self.counters.restarts += 1;
+        self.requesters.insert(from, Requester { start, heard: arrived, ..Requester::default() });
         true
+    }
+
+    /// Removes a requester and what waits for it.
+    fn forget(&mut self, from: u16) {
+        let Some(known) = self.requesters.remove(&from) else { return };
+        self.answer_bytes -= known.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
+        self.granted.retain(|chunk| chunk.to != from);
     }
 
     /// The region that contains these bytes, and their offset in it.
@@ -429,8 +441,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok((nth, at as usize))
     }
 
-    /// Queues an answer, whose first chunks the request has granted from `at` on. Refused requests get the NULL response.
-    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>, at: Nanos) {
+    /// Queues an answer, whose first chunks the request has granted from `at` on, if it has. Refused requests get the NULL
+    /// response, which needs no grant.
+    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>, at: Option<Nanos>) {
         let (status, bytes) = match answer {
             Ok(bytes) => (Status::Done, bytes),
             Err(status) => {
@@ -442,7 +455,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             self.counters.overflows += 1;
             return;
         }
-        let granted = (bytes.len() as u32).min(self.granted_at_once());
+        let granted = at.map_or(0, |_| (bytes.len() as u32).min(self.granted_at_once()));
+        let (at, is_queued) = (at.unwrap_or(Nanos::ZERO), granted > 0 || bytes.is_empty());
         let answers = &mut self.requesters.entry(to).or_default().answers;
         if answers.len() >= self.config.answers_max {
             self.counters.overflows += 1;
@@ -454,7 +468,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.answer_bytes += bytes.len();
         let replaced = answers.insert(id, Answer { status, bytes, granted, release: at });
         self.answer_bytes -= replaced.map_or(0, |answer| answer.bytes.len());
-        self.release_chunks(at, to, id, 0..granted);
+        if is_queued {
+            self.release_chunks(at, to, id, 0..granted);
+        }
     }
 
     /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.

@@ -307,7 +307,7 @@ fn forgotten_answers_do_not_fill_a_node() {
 fn a_node_that_starts_again_is_served() {
     let region = Region { start: 0, bytes: vec![0; 64], key: 0, rights: Rights { read: true, write: true } };
     let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
-    let write = |memory: &mut memory::Node, start, byte| {
+    let write = |memory: &mut memory::Node, start, byte, at| {
         let mut compute = compute::Node::new(compute::Config::default(), start);
         compute.handle_request(0, 0, 0, Request::Write(vec![byte; 8]), Nanos::ZERO).unwrap();
         let (mut out, mut grant) = (Vec::new(), [0; Control::BYTES]);
@@ -316,15 +316,47 @@ fn a_node_that_starts_again_is_served() {
         Control { version: VERSION, kind, answer: 0, id: 0, offset: 0, bytes: 8, wait: 0 }.emit(&mut grant);
         compute.handle_message(0, &grant, Nanos::ZERO);
         compute.poll_message(Nanos::ZERO, &mut out);
-        memory.handle_message(4, &out, Nanos::ZERO);
+        memory.handle_message(4, &out, at);
     };
-    write(&mut memory, 11, 1);
-    write(&mut memory, 11, 2);
+    let zero = Nanos::ZERO;
+    write(&mut memory, 11, 1, zero);
+    write(&mut memory, 11, 2, zero);
     assert_eq!((memory.regions()[0].bytes[0], memory.counters().copies), (1, 1));
-    write(&mut memory, 12, 3);
+    write(&mut memory, 12, 3, zero);
     assert_eq!((memory.regions()[0].bytes[0], memory.counters().restarts), (3, 1));
-    write(&mut memory, 11, 4);
+    write(&mut memory, 11, 4, zero);
     assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (3, 1), "it was long under way");
+    // Starts come round, so the last one is also before 0; and after a silence any may be new, the same one too.
+    write(&mut memory, 32_779, 5, zero);
+    write(&mut memory, 65_535, 6, zero);
+    write(&mut memory, 2, 7, zero);
+    assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (7, 1));
+    write(&mut memory, 65_535, 8, Nanos::from_secs(9));
+    assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (7, 2));
+    for (byte, start) in [(9, 65_535), (10, 65_535), (11, 2)] {
+        write(&mut memory, start, byte, Nanos::from_secs(20 * u64::from(byte)));
+        assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (byte, 2));
+    }
+}
+
+/// A grant that was meant for an earlier message with this id, before the node started again, must not make chunks begin
+/// elsewhere: what is written in one chunk is read whole.
+#[test]
+fn grants_of_other_messages_leave_chunks_whole() {
+    let mut compute = compute::Node::new(compute::Config::default(), 1);
+    compute.handle_request(0, 0, 0, Request::Write(vec![1; 600]), Nanos::ZERO).unwrap();
+    let (mut out, mut bytes) = (Vec::new(), [0; Control::BYTES]);
+    compute.poll_message(Nanos::ZERO, &mut out);
+    let mut granted = |offset, granted| {
+        let kind = Kind::Grant as u8;
+        Control { version: VERSION, kind, answer: 0, id: 0, offset, bytes: granted, wait: 0 }
+            .emit(&mut bytes);
+        compute.handle_message(0, &bytes, Nanos::ZERO);
+        compute.poll_message(Nanos::ZERO, &mut out).map(|_| Message::parse(&out).unwrap().bytes)
+    };
+    assert_eq!(granted(0, 8), None);
+    assert_eq!([granted(0, 256), granted(256, 256), granted(512, 88)], [Some(256), Some(256), Some(88)]);
+    assert_eq!(compute.counters().grants_unasked, 1);
 }
 
 /// Small requests for much don't take more memory than the node allows, and a grant alone takes none.
@@ -392,9 +424,9 @@ fn chunks_leave_when_their_grants_say() {
     node.handle_message(8, &grant(0, 0, 0, 1_024, 50), Nanos(2_000));
     node.handle_message(9, &grant(0, 0, 0, 1_025, 0), Nanos(2_000));
     assert_eq!(node.counters().grants_unasked, 1, "more than a window");
-    node.handle_message(9, &grant(0, 0, 0, 300, 20), Nanos(2_000));
+    node.handle_message(9, &grant(0, 0, 0, 512, 20), Nanos(2_000));
     assert_eq!((node.next_message(), sent(&mut node, Nanos(2_199))), (Some(Nanos(2_200)), Vec::new()));
-    assert_eq!(sent(&mut node, Nanos(2_499)), [(Kind::Wreq, 0, 0, 256), (Kind::Wreq, 0, 256, 44)]);
+    assert_eq!(sent(&mut node, Nanos(2_499)), [(Kind::Wreq, 0, 0, 256), (Kind::Wreq, 0, 256, 256)]);
     let chunks = [0, 256, 512, 768].map(|offset| (Kind::Wreq, 0, offset, 256));
     assert_eq!(sent(&mut node, Nanos(2_500)), chunks);
     node.handle_message(8, &grant(0, 0, 1_024, 276, 0), Nanos(2_600));

@@ -1,7 +1,9 @@
 //! `p4rack sim report`: renders results as one self-contained HTML file.
 
+mod golden;
 mod papers;
 
+use super::columns::is_of_memory;
 use super::files::results;
 use crate::output::OutputFile;
 use std::path::PathBuf;
@@ -31,11 +33,16 @@ pub fn report(args: &ReportArgs) -> Result<bool, String> {
     let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
     let output = OutputFile::open("--output", &path)?;
     let results = results(&args.dir)?;
-    let json = serde_json::to_string(&results).expect("JSON that was read can be written");
     let comparisons = papers::comparisons(&results);
+    let golden = golden::golden(&results);
     let tables: String = comparisons.iter().map(papers::Comparison::html).collect();
+    let tables = tables + &golden::html(&golden);
+    // The page plots racks of frames; memory racks are in its tables.
+    let plotted: Vec<_> = results.iter().filter(|result| !is_of_memory(result)).collect();
+    let json = serde_json::to_string(&plotted).expect("JSON that was read can be written");
     output.write(page(&json, &tables).as_bytes())?;
     comparisons.iter().for_each(|comparison| print!("{}", comparison.text()));
+    golden.iter().for_each(|figure| print!("{}", figure.text()));
     println!("{}: {} runs", path.display(), results.len());
     Ok(true)
 }

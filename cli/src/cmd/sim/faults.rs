@@ -1,0 +1,102 @@
+//! `p4rack sim faults`: EDM under faults, seed by seed.
+
+use crate::cmd::entity::Rows;
+use p4rack_codegen::scheme::edm::Mode;
+use p4rack_sim::FaultsRack;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// Seeds that failed, as far as they are shown.
+const SHOWN: usize = 10;
+
+/// Arguments of `p4rack sim faults`.
+#[derive(clap::Args, Debug)]
+pub struct FaultsArgs {
+    /// The first seed
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// How many seeds, each under every mode
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    seeds: u64,
+    /// Only this scheme, such as edm-matched
+    #[arg(long)]
+    scheme: Option<String>,
+}
+
+/// What all seeds of a mode had together.
+#[derive(Default)]
+struct Sum {
+    runs: u64,
+    operations: u64,
+    unknown: u64,
+    counters: BTreeMap<&'static str, u64>,
+    failed: Vec<(u64, String)>,
+}
+
+/// Runs the seeds on all cores. Returns whether none failed.
+pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
+    let chosen = |mode: &Mode| args.scheme.as_ref().is_none_or(|scheme| mode.scheme().name() == *scheme);
+    let modes: Vec<Mode> = Mode::ALL.into_iter().filter(chosen).collect();
+    if modes.is_empty() {
+        let known: Vec<String> = Mode::ALL.iter().map(|mode| mode.scheme().name().to_string()).collect();
+        return Err(format!("--scheme: write one of {}", known.join(", ")));
+    }
+    let mut rows = Rows::new(&["scheme", "seeds", "operations", "unknown", "failed", "what happened"]);
+    let mut passed = true;
+    for mode in modes {
+        let sum = run(mode, args)?;
+        passed &= sum.failed.is_empty();
+        let happened: Vec<String> =
+            sum.counters.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+        rows.push(vec![
+            mode.scheme().name().to_string(),
+            sum.runs.to_string(),
+            sum.operations.to_string(),
+            sum.unknown.to_string(),
+            sum.failed.len().to_string(),
+            happened.join(", "),
+        ]);
+        for (seed, problem) in sum.failed.iter().take(SHOWN) {
+            eprintln!("check failed: {}, seed {seed}: {problem}", mode.scheme().name());
+        }
+    }
+    print!("{}", rows.text());
+    Ok(passed)
+}
+
+fn run(mode: Mode, args: &FaultsArgs) -> Result<Sum, String> {
+    let rack = FaultsRack::new(mode)?;
+    let (next, threads) = (AtomicU64::new(0), thread::available_parallelism().map_or(1, usize::from));
+    let (done, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (rack, next, done) = (&rack, &next, done.clone());
+            scope.spawn(move || {
+                loop {
+                    let nth = next.fetch_add(1, Ordering::Relaxed);
+                    if nth >= args.seeds {
+                        return;
+                    }
+                    let seed = args.first.wrapping_add(nth);
+                    // The receiver outlives this scope.
+                    let _ = done.send((seed, rack.run(seed, None)));
+                }
+            });
+        }
+        drop(done);
+        let mut sum = Sum::default();
+        for (seed, outcome) in results {
+            sum.runs += 1;
+            sum.operations += outcome.operations;
+            sum.unknown += outcome.unknown;
+            for (name, count) in outcome.counters {
+                *sum.counters.entry(name).or_default() += count;
+            }
+            sum.failed.extend(outcome.problems.into_iter().next().map(|problem| (seed, problem)));
+        }
+        sum.failed.sort_unstable();
+        Ok(sum)
+    })
+}

@@ -1,0 +1,159 @@
+//! Memory racks beside the table that EDM's authors publish (Figure 8): a line and a row for each of its figures.
+
+use super::super::columns::is_of_memory;
+use p4rack_lab::report::escape;
+use serde_json::Value;
+use std::fmt::Write;
+
+/// How far a figure may be from the published one and still be the same.
+const WITHIN: f64 = 0.05;
+
+/// A published figure and what was measured.
+pub struct Golden {
+    sweep: String,
+    case: String,
+    scheme: String,
+    says: f64,
+    here: Option<f64>,
+    /// Mean of completion time divided by that of the message alone, and its time in ns.
+    alone: f64,
+    mean_ns: f64,
+}
+
+/// Those that results name: by case, schemes in the order of their names.
+pub fn golden(results: &[Value]) -> Vec<Golden> {
+    let mut all: Vec<Golden> =
+        results.iter().filter(|result| is_of_memory(result)).filter_map(Golden::of).collect();
+    all.sort_by(|a, b| (&a.sweep, &a.case, &a.scheme).cmp(&(&b.sweep, &b.case, &b.scheme)));
+    all
+}
+
+impl Golden {
+    fn of(result: &Value) -> Option<Golden> {
+        let outcome = &result["outcome"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = || text(&outcome["name"]);
+        Some(Golden {
+            sweep: result["sweep"].as_str().map_or_else(name, str::to_owned),
+            case: result["settings"]["case"].as_str().map_or_else(name, str::to_owned),
+            scheme: text(&outcome["scheme"]),
+            says: outcome["golden"].as_f64()?,
+            here: outcome["published_slowdown"].as_f64(),
+            alone: outcome["slowdown"]["mean"].as_f64().unwrap_or_default(),
+            mean_ns: outcome["latency_ns"]["mean"]["mean"].as_f64().unwrap_or_default(),
+        })
+    }
+
+    fn is_same(&self) -> bool {
+        self.here.is_some_and(|here| (here / self.says - 1.0).abs() <= WITHIN)
+    }
+
+    /// The figure of the paper that it is part of.
+    fn figure(&self) -> &'static str {
+        match self.case.split(' ').next() {
+            Some("write" | "read") => "Figure 8a",
+            _ => "Figure 8b",
+        }
+    }
+
+    /// Whether it was reproduced, and else why not, as far as that is known.
+    fn verdict(&self) -> &'static str {
+        match self.scheme.as_str() {
+            _ if self.here.is_none() => "no figure",
+            _ if self.is_same() => "as published",
+            "edm-published" => "not reproduced: no reason found",
+            "edm" => {
+                "differs: the scheduler as the paper describes it, where the published model keeps one chunk of a message under way"
+            }
+            _ => "not reproduced: the published figures divide by another time for each scheme (docs/edm.md)",
+        }
+    }
+
+    /// As a line of text.
+    pub fn text(&self) -> String {
+        let here = self.here.map_or("–".to_owned(), |here| format!("{here:.3}"));
+        format!(
+            "{}, {} ({}), {}: published {}, here {here}: {}\n",
+            self.sweep,
+            self.case,
+            self.figure(),
+            self.scheme,
+            self.says,
+            self.verdict()
+        )
+    }
+}
+
+/// All of them as part of a page; nothing if there are none.
+pub fn html(all: &[Golden]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let same = all.iter().filter(|one| one.is_same()).count();
+    let mut out = format!(
+        "<details open><summary>EDM's published table: {same} of {} figures within 5 %</summary>\
+         <p class=\"lead\">Slowdown by the authors' normalisation and stop rule, beside it over all messages.</p>\
+         <div class=\"scroll\"><table><thead><tr><td>case</td><th scope=\"col\">figure</th><th scope=\"col\">scheme</th>\
+         <th scope=\"col\">published</th><th scope=\"col\">here</th><th scope=\"col\">÷ alone</th><th scope=\"col\">mean, ns</th>\
+         <th scope=\"col\">verdict</th></tr></thead><tbody>",
+        all.len()
+    );
+    for one in all {
+        let here = one.here.map_or("–".to_owned(), |here| format!("{here:.3}"));
+        let class = if one.is_same() { "" } else { "off" };
+        // Writing to a string cannot fail, so the result is ignored.
+        let _ = write!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{here}</td>\
+             <td>{:.3}</td><td>{:.1}</td><td>{}</td></tr>",
+            escape(&one.case),
+            one.figure(),
+            escape(&one.scheme),
+            one.says,
+            one.alone,
+            one.mean_ns,
+            escape(one.verdict())
+        );
+    }
+    out.push_str("</tbody></table></div></details>\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn figures_beside_the_table_have_verdicts() {
+        let run = |case: &str, scheme: &str, here: Value| {
+            json!({
+                "sweep": "golden", "settings": { "case": case },
+                "outcome": {
+                    "name": "g", "scheme": scheme, "golden": 1.05, "published_slowdown": here,
+                    "slowdown": { "mean": 1.1 }, "latency_ns": { "mean": { "mean": 300.0 } }, "alone_ns": 1.0
+                }
+            })
+        };
+        let results = [
+            run("write 0.4", "edm-published", json!(1.051)),
+            run("write 0.4", "edm-published", json!(1.2)),
+            run("Hadoop", "cxl", json!(3.0)),
+            run("Hadoop", "cxl", Value::Null),
+            json!({ "outcome": { "goodput_gbps": 1.0 } }),
+        ];
+        let all = golden(&results);
+        let lines: Vec<String> = all.iter().map(Golden::text).collect();
+        assert_eq!(all.len(), 4, "{lines:?}");
+        assert!(lines[0].starts_with(
+            "golden, Hadoop (Figure 8b), cxl: published 1.05, here 3.000: not reproduced: the pub"
+        ));
+        assert!(lines[1].ends_with("here –: no figure\n"));
+        assert_eq!(
+            lines[2],
+            "golden, write 0.4 (Figure 8a), edm-published: published 1.05, here 1.051: as published\n"
+        );
+        assert!(lines[3].ends_with("here 1.200: not reproduced: no reason found\n"));
+        assert!(html(&all).contains("1 of 4 figures within 5 %") && html(&[]).is_empty());
+    }
+}

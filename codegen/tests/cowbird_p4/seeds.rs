@@ -1,0 +1,151 @@
+//! Whatever links do to frames, and however often threads are served anew: histories are in order, nothing is lost. The checker
+//! sees mistakes that a program could have.
+
+use crate::common::Built;
+use crate::rack::{Faults, Net, built, built_beside};
+use p4rack_cowbird::Layout;
+use p4rack_fabric::common::SplitMix;
+use p4rack_wire::cowbird::Phase;
+use std::sync::LazyLock;
+
+/// Seeds of an ordinary run; `P4RACK_SEEDS` asks for more.
+const SEEDS: u64 = 200;
+const STEPS_MAX: usize = 200_000;
+
+/// Programs: by requests under way, and beside other protocols.
+static BUILT: LazyLock<Vec<Built>> = LazyLock::new(|| {
+    let alone = [1, 4, 16].map(built);
+    let pl2 = built_beside(8, "[pl2]\nmode = \"clock\"", &["pl2-clock"]);
+    let edm = built_beside(8, "[edm]\nmode = \"timed-dst\"\nmemory = [\"h3\"]", &["edm-timed-dst"]);
+    alone.into_iter().chain([pl2, edm]).collect()
+});
+
+/// What happened in a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Happened {
+    again: u64,
+    waits: u64,
+    gaps: u64,
+    reads: u64,
+    writes: u64,
+}
+
+/// Runs a seed. Errors: what is out of order.
+fn run(built: &Built, seed: u64) -> Result<Happened, String> {
+    let mut random = SplitMix(seed);
+    let mut draw = |below: u64| random.next() % below;
+    let faults = match draw(4) {
+        0 => Faults::default(),
+        1 => Faults { lost: 1, ..Faults::default() },
+        _ => Faults { lost: draw(40), copied: draw(40), delayed: draw(100) },
+    };
+    let layout =
+        Layout { entries: 2 << draw(4), request_bytes: 256 << draw(4), response_bytes: 256 << draw(4) };
+    let (restarts, often) = [(0, 0), (3, 2), (30, 10)][draw(3) as usize];
+    let replaced = draw(8) == 0;
+    let mut net = Net::new(built, 1 + draw(3) as usize, 60, layout, faults, seed);
+    let mut restarted = 0;
+    for _ in 0..STEPS_MAX {
+        for nth in 0..net.threads.len() {
+            if net.chance(300) {
+                net.ask(nth)?;
+            }
+            if net.chance(100) {
+                net.fetch(nth)?;
+            }
+        }
+        if restarted < restarts && net.chance(often) {
+            restarted += 1;
+            if replaced && restarted % 3 == 1 {
+                net.replace_switch();
+            } else {
+                let nth = net.random.next() as usize % net.threads.len();
+                net.restart(nth);
+            }
+        }
+        net.step();
+        if net.is_done() {
+            let mut happened = Happened::default();
+            for nth in 0..net.threads.len() {
+                net.threads[nth].history.end(net.span(nth))?;
+                happened.again += net.sent(nth, 0);
+                happened.reads += net.sent(nth, Phase::PoolRead as u8);
+                happened.writes += net.threads[nth].history.writes();
+            }
+            let unexpected = ["bad_frame", "bad_opcode", "bad_data", "corrupt"];
+            for reason in unexpected {
+                if net.rig.drops(&format!("cowbird_{reason}")) > 0 {
+                    return Err(format!("{:?}", net.rig.all_drops()));
+                }
+            }
+            happened.waits += net.rig.drops("cowbird_waits");
+            happened.gaps += net.rig.drops("cowbird_gap");
+            if !net.to_controller.is_empty() {
+                return Err("a request was refused".into());
+            }
+            return Ok(happened);
+        }
+    }
+    Err(format!("not done: {:?}", net.rig.all_drops()))
+}
+
+#[test]
+fn histories_are_in_order_whatever_happens() {
+    let asked = std::env::var("P4RACK_SEEDS").map(|seeds| seeds.parse().expect("P4RACK_SEEDS is a number"));
+    let mut sum = Happened::default();
+    for seed in 0..asked.unwrap_or(SEEDS) {
+        let built = &BUILT[seed as usize % BUILT.len()];
+        let happened = run(built, seed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        sum.again += happened.again;
+        sum.waits += happened.waits;
+        sum.gaps += happened.gaps;
+        sum.reads += happened.reads;
+        sum.writes += happened.writes;
+    }
+    // What never happened was not tested.
+    assert!(sum.again > 100 && sum.waits > 100 && sum.gaps > 100, "{sum:?}");
+    assert!(sum.reads > 1_000 && sum.writes > 1_000, "{sum:?}");
+}
+
+/// Mistakes in the program: what stands there, and what would be wrong.
+const MISTAKES: [(&str, &str, &str); 7] = [
+    (
+        "an entry does not wait for those of the other kind",
+        "kind == meta.cowbird_kind || meta.cowbird_position == meta.cowbird_ready",
+        "kind != COWBIRD_NO_KIND",
+    ),
+    (
+        "packets pass in any order",
+        "meta.cowbird_outcome = passed == meta.cowbird_count ?",
+        "meta.cowbird_outcome = passed != 0xABCDEF ?",
+    ),
+    ("a read is told done before it is", "= meta.cowbird_reads;\n", "= meta.cowbird_reads + 1;\n"),
+    (
+        "writes are counted when their data is there",
+        "meta.cowbird_phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0",
+        "meta.cowbird_phase == COWBIRD_PAYLOAD ? 24w1 : 0",
+    ),
+    (
+        "entries are taken in any order",
+        "meta.cowbird_position[23:0] == meta.cowbird_count &&",
+        "meta.cowbird_position[23:0] <= meta.cowbird_count &&",
+    ),
+    (
+        "nothing starts again",
+        "meta.cowbird_late = {{now}} - stamp > COWBIRD_TIMEOUT",
+        "meta.cowbird_late = false",
+    ),
+    ("data goes eight bytes too far", "= meta.cowbird_address;", "= meta.cowbird_address + 8;"),
+];
+
+#[test]
+fn mistakes_of_a_program_are_seen() {
+    for (mistake, right, wrong) in MISTAKES {
+        let right = right.replace("{{now}}", "standard_metadata.ingress_global_timestamp");
+        let text = BUILT[2].p4();
+        assert!(text.contains(&right), "{mistake}: the program has changed");
+        let built = BUILT[2].with_text(&text.replace(&right, wrong));
+        let seen = (0..12).filter(|seed| run(&built, *seed).is_err()).count();
+        assert!(seen >= 3, "{mistake}: seen in {seen} of 12 seeds");
+    }
+}

@@ -1,0 +1,1310 @@
+// cowbird: the switch of rack "offload".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it Cowbird's offload engine: it reads what threads of compute nodes ask for out of rings in their memory, and
+// moves data between these nodes and memory pools, by RDMA. Each packet that comes back becomes the next request.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <v1model.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+
+// Queues, served in strict order, 7 first.
+const bit<3> COWBIRD_CLASS_PROBE  = 0;
+const bit<3> PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<32> DROP_MALFORMED                    = 0;  // cut short within a header
+const bit<32> DROP_SPOOFED                      = 1;  // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION          = 2;  // no host has this address
+const bit<32> DROP_SAME_PORT                    = 3;  // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER            = 4;  // more best effort than the port may send
+const bit<32> DROP_COWBIRD_BAD_FRAME            = 5;  // for the engine, but a header is missing or lengths don't agree
+const bit<32> DROP_COWBIRD_UNKNOWN_PAIR         = 6;  // no queue pair of the engine, or not from its other end
+const bit<32> DROP_COWBIRD_NO_INSTANCE          = 7;  // of a thread that is served no more
+const bit<32> DROP_COWBIRD_BAD_OPCODE           = 8;  // not what its queue pair is for
+const bit<32> DROP_COWBIRD_BAD_DATA             = 9;  // what was read is not as long as what was asked for
+const bit<32> DROP_COWBIRD_STALE                = 10; // not the next one of its queue pair
+const bit<32> DROP_COWBIRD_GAP                  = 11; // says that a packet before was lost
+const bit<32> DROP_COWBIRD_WAITS                = 12; // an entry that is asked for again, as it has to wait for others
+const bit<32> DROP_COWBIRD_CORRUPT              = 13; // a thread has ruined its rings: its red block says how
+const bit<32> DROP_COWBIRD_NOTHING_TO_DO        = 14; // a turn or an answer, and nothing to ask for next
+const bit<32> DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15; // management from a port other than the controller's
+const bit<32> DROP_COWBIRD_BAD_INDEX            = 16; // management of an instance that doesn't exist
+const bit<32> DROP_REASONS                      = 17; // how many there are
+
+// The engine's address: what goes there is for it.
+const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
+const bit<32> COWBIRD_IP  = 0x0A0000FE;
+
+// RoCEv2 in UDP over IPv4.
+const bit<16> ROCE_PORT         = 4791;
+const bit<16> ROCE_HEADERS      = 24;   // bytes of UDP, base transport header and iCRC
+const bit<16> ROCE_PARTITION    = 0xFFFF;
+const bit<8>  ROCE_WRITE_FIRST  = 6;    // FIRST, MIDDLE, LAST
+const bit<8>  ROCE_WRITE_ONLY   = 10;
+const bit<8>  ROCE_READ         = 12;
+const bit<8>  ROCE_READ_FIRST   = 13;   // what was read: FIRST, MIDDLE, LAST, ONLY
+const bit<8>  ROCE_READ_LAST    = 15;
+const bit<8>  ROCE_READ_ONLY    = 16;
+const bit<8>  ROCE_ACKNOWLEDGE  = 17;
+const bit<16> ROCE_MTU          = 1024;
+const bit<8>  COWBIRD_OP_TICK   = 0xC0;
+const bit<8>  COWBIRD_OP_READ   = 0xC1;
+const bit<8>  COWBIRD_OP_SET    = 0xC2;
+const bit<8>  COWBIRD_OP_REPLY  = 0xC3;
+
+// What a queue pair is for, and so what a packet is.
+const bit<8> COWBIRD_NOTHING    = 0;
+const bit<8> COWBIRD_PROBE      = 1;
+const bit<8> COWBIRD_ENTRY      = 2;
+const bit<8> COWBIRD_PAYLOAD    = 3;
+const bit<8> COWBIRD_RESPONSE   = 4;
+const bit<8> COWBIRD_RED        = 5;
+const bit<8> COWBIRD_POOL_READ  = 6;
+const bit<8> COWBIRD_POOL_WRITE = 7;
+const bit<8> COWBIRD_TICK       = 8;
+
+// The red block, and the ring of entries behind it.
+const bit<64> COWBIRD_RED_AT      = 64;
+const bit<64> COWBIRD_ENTRIES_AT  = 128;
+const bit<16> COWBIRD_RED_BYTES   = 48;
+const bit<16> COWBIRD_ENTRY_BYTES = 32;
+const bit<16> COWBIRD_TAIL_BYTES  = 8;
+const bit<16> COWBIRD_TYPE_READ   = 1;
+const bit<16> COWBIRD_TYPE_WRITE  = 2;
+
+// Why a set is served no more, as its red block says.
+const bit<8> COWBIRD_CORRUPT_TAIL   = 1;
+const bit<8> COWBIRD_CORRUPT_TYPE   = 2;
+const bit<8> COWBIRD_CORRUPT_REGION = 3;
+const bit<8> COWBIRD_CORRUPT_BOUNDS = 4;
+const bit<8> COWBIRD_CORRUPT_LENGTH = 5;
+const bit<8> COWBIRD_CORRUPT_PLACE  = 6;
+const bit<8> COWBIRD_CORRUPT_ID     = 7;
+
+const bit<32> COWBIRD_INSTANCES = 64;
+const bit<32> COWBIRD_SIDES     = 128; // reads and writes of each
+const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
+const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
+const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
+const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
+const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
+const bit<16> COWBIRD_BUSY      = 64; // turns without news after which an instance is probed more seldom
+const bit<16> COWBIRD_SELDOM    = 63; // then one turn of so many is used, less one
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
+
+// Without any answer for so long, an instance starts again from what is done.
+const time_t COWBIRD_TIMEOUT = 20000000;
+
+// What became of an entry, or of a packet.
+const bit<8> COWBIRD_STALE      = 0; // it is not the next one
+const bit<8> COWBIRD_TAKEN      = 1;
+const bit<8> COWBIRD_WAITS      = 2; // what is under way has to be done first
+const bit<8> COWBIRD_REFUSED    = 3; // it makes no sense
+const bit<8> COWBIRD_HELD_READ  = 1; // until all before it is done
+const bit<8> COWBIRD_HELD_WRITE = 2; // until the thread knows that
+const bit<8> COWBIRD_NO_KIND    = 2; // neither reads nor writes are begun any more
+
+// Precedes frames from the switch to the controller.
+@controller_header("packet_in")
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+@controller_header("packet_out")
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// IPv4 header without options.
+header ipv4_t {
+    bit<4>  version;        // 4
+    bit<4>  ihl;            // length of the header in words of 4 bytes; 5 without options
+    bit<6>  dscp;           // differentiated services code point
+    bit<2>  ecn;            // explicit congestion notification
+    bit<16> totalLen;       // bytes of the packet, this header included
+    bit<16> identification; // which packet a fragment belongs to
+    bit<3>  flags;          // don't fragment, more fragments
+    bit<13> fragOffset;     // place of a fragment in units of 8 bytes
+    bit<8>  ttl;            // routers that the packet may still pass
+    bit<8>  protocol;       // what follows
+    bit<16> hdrChecksum;    // ones' complement sum of the header
+    bit<32> srcAddr;        // source
+    bit<32> dstAddr;        // destination
+}
+
+// UDP header.
+header udp_t {
+    bit<16> srcPort;  // source port
+    bit<16> dstPort;  // destination port
+    bit<16> length;   // bytes of header and payload
+    bit<16> checksum; // 0 if the sender computed none
+}
+
+// Base transport header: every packet has one.
+header roce_bth_t {
+    bit<8>  opcode;      // what the packet is
+    bit<1>  solicited;   // the receiver's application asks to be woken up
+    bit<1>  migrated;    // path migration state; true on sending, ignored on receipt
+    bit<2>  pad;         // bytes that fill the payload up to a multiple of 4
+    bit<4>  version;     // version of the transport: 0
+    bit<16> partition;   // partition key
+    bit<1>  fecn;        // forward congestion notification
+    bit<1>  becn;        // backward congestion notification
+    bit<6>  reserved;    // zero on sending, ignored on receipt, not part of the iCRC
+    bit<24> destQp;      // queue pair that the packet is for
+    bit<1>  ackReq;      // the requester asks for an acknowledgement
+    bit<7>  reservedLow; // zero on sending, ignored on receipt
+    bit<24> psn;         // packet sequence number
+}
+
+// Acknowledgement header.
+header roce_aeth_t {
+    bit<8>  syndrome; // ACK, RNR NAK or NAK
+    bit<24> msn;      // messages that the responder has completed, modulo 2^24
+}
+
+// RDMA extended transport header: which memory.
+header roce_reth_t {
+    bit<64> virtualAddress; // address of the message's first byte
+    bit<32> rKey;           // proves the right to the region
+    bit<32> dmaLength;      // bytes of the message
+}
+
+// Where an instance of the engine in a switch begins, and how far it is; behind a base transport header.
+header cowbird_management_t {
+    bit<32> instance; // number of the instance
+    bit<8>  side;     // 0: its reads, 1: its writes
+    bit<24> reserved; // 0
+    bit<64> done;     // requests of this kind that are done
+    bit<64> end;      // position in their ring behind the last of these
+    bit<64> head;     // entries that are done, as the thread knows
+}
+
+// Red block: what the engine tells the thread.
+header cowbird_red_t {
+    bit<64> requestHead;      // entries whose requests are done, up to the first that is not
+    bit<64> requestDataHead;  // bytes of request data that are no longer needed
+    bit<64> responseDataTail; // bytes of response data that have arrived
+    bit<64> writeProgress;    // writes done
+    bit<64> readProgress;     // reads done
+    bit<64> refusal;          // 0, or why the engine serves the set no more
+}
+
+// Request of a compute node's thread.
+header cowbird_entry_t {
+    bit<16> rwType;    // 1: read, 2: write
+    bit<16> regionId;  // remote memory that it is about
+    bit<32> length;    // bytes to be moved
+    bit<64> reqAddr;   // where from: offset in the region for a read, in the set for a write
+    bit<64> respAddr;  // where to: offset in the set for a read, in the region for a write
+    bit<64> requestId; // type, region and number of the request
+}
+
+// First field of the green block, read alone: what the engine in a switch probes.
+header cowbird_tail_t {
+    bit<64> requestTail; // entries written
+}
+
+struct headers_t {
+    packet_in_t          packet_in;
+    packet_out_t         packet_out;
+    ethernet_t           ethernet;
+    vlan_t               vlan;
+    ipv4_t               cowbird_ipv4;
+    udp_t                cowbird_udp;
+    roce_bth_t           cowbird_bth;
+    roce_aeth_t          cowbird_aeth;
+    roce_reth_t          cowbird_reth;
+    cowbird_management_t cowbird_management;
+    cowbird_red_t        cowbird_red;
+    cowbird_entry_t      cowbird_entry;
+    cowbird_tail_t       cowbird_tail;
+}
+
+struct metadata_t {
+    bit<8>  cowbird_phase;          // what the frame answers
+    bit<8>  cowbird_next;           // what it becomes; 0: nothing
+    bit<32> cowbird_instance;
+    bit<32> cowbird_instances;      // how many have turns
+    bit<24> cowbird_first;          // first sequence number of the frame's queue pair
+    bit<24> cowbird_count;          // packets of the queue pair before the frame; in the end, before what leaves
+    bit<16> cowbird_bytes;          // of payload, with padding
+    bit<32> cowbird_set_key;        // the thread's set: key, address, entries, and where its rings are
+    bit<64> cowbird_set;
+    bit<64> cowbird_entries;
+    bit<64> cowbird_request_at;
+    bit<64> cowbird_request_bytes;
+    bit<64> cowbird_response_at;
+    bit<64> cowbird_response_bytes;
+    bit<24> cowbird_reads_before;   // requests that were done before the queue pairs were made
+    bit<24> cowbird_writes_before;
+    bit<32> cowbird_pool_key;       // the entry's region: key, address, bytes
+    bit<64> cowbird_pool;
+    bit<64> cowbird_pool_bytes;
+    bit<64> cowbird_reads;          // requests that are done
+    bit<64> cowbird_writes;
+    bit<64> cowbird_head;           // entries that are done
+    bit<24> cowbird_news;           // requests that an acknowledgement reports
+    bit<64> cowbird_told;           // what the thread is told of that
+    bit<64> cowbird_acked;          // and what it has been told for sure
+    bit<8>  cowbird_tells;
+    bit<24> cowbird_reds;           // red blocks that have arrived; WRONG: not this one
+    bit<8>  cowbird_late;
+    bit<8>  cowbird_kind;           // 0: read, 1: write
+    bit<32> cowbird_side;
+    bit<24> cowbird_number;         // of a request among those of its kind
+    bit<32> cowbird_slot;
+    bit<64> cowbird_remote;         // of an entry: where in the region, where in the set, its bytes
+    bit<64> cowbird_local;
+    bit<64> cowbird_length;
+    bit<64> cowbird_padded;
+    bit<64> cowbird_ring;           // the ring that its data is in
+    bit<64> cowbird_ring_at;
+    bit<64> cowbird_ready;          // what has to be done before an entry of another kind
+    bit<8>  cowbird_refusal;
+    bit<8>  cowbird_outcome;        // of taking an entry, or a packet
+    bit<64> cowbird_position;       // of an entry
+    bit<64> cowbird_tail;           // entries that the thread has written
+    bit<24> cowbird_packets;        // of a message
+    bit<24> cowbird_behind;         // packets up to its end
+    bit<64> cowbird_end;            // where its data ends in the ring
+    bit<64> cowbird_response_end;
+    bit<64> cowbird_request_end;
+    bit<16> cowbird_quiet;          // turns since the thread asked for something
+    bit<64> cowbird_address;        // what a READ or WRITE is about
+    bit<32> cowbird_key;
+    bit<32> cowbird_dma_length;
+    bit<9>  cowbird_port;           // where the next packet goes
+    bit<32> cowbird_sum;
+}
+
+parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    state start {
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_IPV4 : parse_cowbird;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_IPV4 : parse_cowbird;
+            default        : accept;
+        }
+    }
+
+    // What is not for the engine is the hosts' own.
+    state parse_cowbird {
+        transition select(hdr.ethernet.dstAddr) {
+            COWBIRD_MAC : parse_cowbird_ipv4;
+            default     : accept;
+        }
+    }
+
+    state parse_cowbird_ipv4 {
+        packet.extract(hdr.cowbird_ipv4);
+        transition select(hdr.cowbird_ipv4.version, hdr.cowbird_ipv4.ihl, hdr.cowbird_ipv4.fragOffset,
+                          hdr.cowbird_ipv4.protocol) {
+            (4, 5, 0, 17) : parse_cowbird_udp;
+            default       : accept;
+        }
+    }
+
+    state parse_cowbird_udp {
+        packet.extract(hdr.cowbird_udp);
+        transition select(hdr.cowbird_udp.dstPort) {
+            ROCE_PORT : parse_cowbird_bth;
+            default   : accept;
+        }
+    }
+
+    state parse_cowbird_bth {
+        packet.extract(hdr.cowbird_bth);
+        transition select(hdr.cowbird_bth.opcode) {
+            ROCE_READ_FIRST  : parse_cowbird_aeth;
+            ROCE_READ_LAST   : parse_cowbird_aeth;
+            ROCE_READ_ONLY   : parse_cowbird_aeth;
+            ROCE_ACKNOWLEDGE : parse_cowbird_aeth;
+            COWBIRD_OP_READ  : parse_cowbird_management;
+            COWBIRD_OP_SET   : parse_cowbird_management;
+            default          : accept;
+        }
+    }
+
+    // Whether it is data or one of the engine's own READs, its queue pair tells later: data goes on with these headers.
+    state parse_cowbird_aeth {
+        packet.extract(hdr.cowbird_aeth);
+        transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
+            (ROCE_READ_ONLY, 36) : parse_cowbird_tail;
+            (ROCE_READ_ONLY, 60) : parse_cowbird_entry;
+            default              : accept;
+        }
+    }
+
+    state parse_cowbird_tail {
+        packet.extract(hdr.cowbird_tail);
+        transition accept;
+    }
+
+    state parse_cowbird_entry {
+        packet.extract(hdr.cowbird_entry);
+        transition accept;
+    }
+
+    state parse_cowbird_management {
+        packet.extract(hdr.cowbird_management);
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.cowbird_ipv4);
+        packet.emit(hdr.cowbird_udp);
+        packet.emit(hdr.cowbird_bth);
+        packet.emit(hdr.cowbird_aeth);
+        packet.emit(hdr.cowbird_reth);
+        packet.emit(hdr.cowbird_management);
+        packet.emit(hdr.cowbird_red);
+        packet.emit(hdr.cowbird_entry);
+        packet.emit(hdr.cowbird_tail);
+    }
+}
+
+// Nothing here carries a checksum that the switch touches.
+control RackVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
+
+    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
+    counter(COWBIRD_SENT, CounterType.packets) cowbird_sent;
+
+    // Every refusal goes through here: nothing disappears uncounted.
+    action drop(in bit<32> reason) {
+        drops.count(reason);
+        mark_to_drop(standard_metadata);
+        exit;
+    }
+
+    action accept_source() { }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            standard_metadata.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port) {
+        standard_metadata.egress_spec = port;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // What the engine knows of an instance. Each phase has a queue pair of its own, so sequence numbers follow from what
+    // is asked for: the number of the entry, the packets of requests before this one, the red blocks before. To start again
+    // is to send the same numbers for the same requests, which responders take for copies.
+    //
+    //   cowbird_reads, cowbird_writes  requests done, as acknowledgements count messages; both make the head
+    //   cowbird_told, cowbird_acked    the head that the red block under way tells, and the one before
+    //   cowbird_reds                   red blocks that have arrived: one is under way at a time
+    //   cowbird_stamp                  when something last went on
+    //   cowbird_taken, cowbird_kind    the next entry to be begun; whether reads or writes are under way
+    //   cowbird_placed                 by side: where data of the last request begun ends in its ring
+    //   cowbird_asked                  by side: packets of all requests begun
+    //   cowbird_passed                 by side: packets of what was read that have passed, in order
+    //   cowbird_messages               by side: requests whose data has passed
+    //   slots                          by side: of requests under way, where data goes, and packets up to its end
+    //   cowbird_tail                   entries that the thread has written
+    //   cowbird_fetched                entries that were asked for
+    //   cowbird_held                   whether the next entry waits, and for what
+    //   cowbird_probes, cowbird_probing  probes that were answered; whether one is under way
+    //   cowbird_quiet                  turns since the tail last moved
+    //   cowbird_refusal                why the set is served no more
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_reads;
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_writes;
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_told;
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_acked;
+    register<bit<24>>(COWBIRD_INSTANCES) cowbird_reds;
+    register<time_t>(COWBIRD_INSTANCES)  cowbird_stamp;
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_taken;
+    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_kind;
+    register<bit<64>>(COWBIRD_SIDES)     cowbird_placed;
+    register<bit<24>>(COWBIRD_SIDES)     cowbird_asked;
+    register<bit<24>>(COWBIRD_SIDES)     cowbird_passed;
+    register<bit<24>>(COWBIRD_SIDES)     cowbird_messages;
+    register<bit<24>>(COWBIRD_ALL_SLOTS) cowbird_slot_behind;
+    register<bit<64>>(COWBIRD_ALL_SLOTS) cowbird_slot_address;
+    register<bit<32>>(COWBIRD_ALL_SLOTS) cowbird_slot_key;
+    register<bit<32>>(COWBIRD_ALL_SLOTS) cowbird_slot_length;
+    register<bit<64>>(COWBIRD_ENDS)      cowbird_response_ends;
+    register<bit<64>>(COWBIRD_ENDS)      cowbird_request_ends;
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_tail;
+    register<bit<64>>(COWBIRD_INSTANCES) cowbird_fetched;
+    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_held;
+    register<bit<24>>(COWBIRD_INSTANCES) cowbird_probes;
+    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_probing;
+    register<bit<16>>(COWBIRD_INSTANCES) cowbird_quiet;
+    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_refusal;
+    register<bit<32>>(1)                 cowbird_turn;
+
+    // Which instance a frame is for, by its queue pair and who sends it.
+    action cowbird_pair(bit<32> instance, bit<8> phase, bit<24> first) {
+        meta.cowbird_instance = instance;
+        meta.cowbird_phase    = phase;
+        meta.cowbird_first    = first;
+    }
+
+    action cowbird_tick(bit<32> instances) {
+        meta.cowbird_phase     = COWBIRD_TICK;
+        meta.cowbird_instances = instances;
+    }
+
+    table cowbird_pairs {
+        key = {
+            standard_metadata.ingress_port : exact @name("port");
+            hdr.ethernet.srcAddr           : exact;
+            hdr.cowbird_ipv4.srcAddr       : exact;
+            hdr.cowbird_bth.destQp         : exact;
+        }
+        actions = {
+            cowbird_pair;
+            cowbird_tick;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    // Instances take turns.
+    action cowbird_take_turn() {
+        cowbird_turn.read(meta.cowbird_instance, 0);
+        bit<32> next = meta.cowbird_instance + 1;
+        cowbird_turn.write(0, next >= meta.cowbird_instances ? 0 : next);
+    }
+
+    // A thread's set.
+    action cowbird_serve(bit<32> key, bit<64> address, bit<64> entries, bit<64> request_at, bit<64> request_bytes,
+                         bit<64> response_at, bit<64> response_bytes, bit<24> reads, bit<24> writes) {
+        meta.cowbird_set_key        = key;
+        meta.cowbird_set            = address;
+        meta.cowbird_entries        = entries;
+        meta.cowbird_request_at     = request_at;
+        meta.cowbird_request_bytes  = request_bytes;
+        meta.cowbird_response_at    = response_at;
+        meta.cowbird_response_bytes = response_bytes;
+        meta.cowbird_reads_before   = reads;
+        meta.cowbird_writes_before  = writes;
+    }
+
+    table cowbird_instances {
+        key = {
+            meta.cowbird_instance : exact @name("instance");
+        }
+        actions = {
+            cowbird_serve;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 64;
+    }
+
+    // Remote memory that the entries of an instance may be about.
+    action cowbird_region(bit<32> key, bit<64> address, bit<64> length) {
+        meta.cowbird_pool_key   = key;
+        meta.cowbird_pool       = address;
+        meta.cowbird_pool_bytes = length;
+    }
+
+    table cowbird_regions {
+        key = {
+            meta.cowbird_instance      : exact @name("instance");
+            hdr.cowbird_entry.regionId : exact @name("region");
+        }
+        actions = {
+            cowbird_region;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Where the packets of a phase go.
+    action cowbird_peer(port_t port, mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first,
+                        bit<16> checksum) {
+        meta.cowbird_port         = port;
+        meta.cowbird_sum          = (bit<32>) checksum;
+        hdr.ethernet.dstAddr      = mac;
+        hdr.cowbird_ipv4.dstAddr  = ip;
+        hdr.cowbird_udp.srcPort   = udp_port;
+        hdr.cowbird_bth.destQp    = qpn;
+        hdr.cowbird_bth.psn       = first + meta.cowbird_count;
+    }
+
+    table cowbird_peers {
+        key = {
+            meta.cowbird_instance : exact @name("instance");
+            meta.cowbird_next     : exact @name("phase");
+        }
+        actions = {
+            cowbird_peer;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
+    action cowbird_count_reads() {
+        bit<64> done;
+        cowbird_reads.read(done, meta.cowbird_instance);
+        bit<24> news = meta.cowbird_reads_before + hdr.cowbird_aeth.msn - done[23:0];
+        news = meta.cowbird_phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        meta.cowbird_news  = news;
+        meta.cowbird_reads = done + (bit<64>) meta.cowbird_news;
+        cowbird_reads.write(meta.cowbird_instance, meta.cowbird_reads);
+    }
+
+    action cowbird_count_writes() {
+        bit<64> done;
+        cowbird_writes.read(done, meta.cowbird_instance);
+        bit<24> news = meta.cowbird_writes_before + hdr.cowbird_aeth.msn - done[23:0];
+        news = meta.cowbird_phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        meta.cowbird_news   = meta.cowbird_news + news;
+        meta.cowbird_writes = done + (bit<64>) news;
+        cowbird_writes.write(meta.cowbird_instance, meta.cowbird_writes);
+        meta.cowbird_head   = meta.cowbird_reads + meta.cowbird_writes;
+    }
+
+    // A red block has arrived if it is the one under way.
+    action cowbird_count_reds() {
+        bit<24> reds;
+        cowbird_reds.read(reds, meta.cowbird_instance);
+        bool arrived = meta.cowbird_phase == COWBIRD_RED && meta.cowbird_count == reds;
+        meta.cowbird_news = meta.cowbird_news + (arrived ? 24w1 : 24w0);
+        meta.cowbird_reds = reds + (arrived ? 24w1 : 24w0);
+        cowbird_reds.write(meta.cowbird_instance, meta.cowbird_reds);
+    }
+
+    // What is done is told when something new is known, unless a red block is under way.
+    action cowbird_tell() {
+        cowbird_told.read(meta.cowbird_told, meta.cowbird_instance);
+        cowbird_acked.read(meta.cowbird_acked, meta.cowbird_instance);
+        bool news = meta.cowbird_news != 0;
+        meta.cowbird_acked = news && meta.cowbird_phase == COWBIRD_RED ? meta.cowbird_told : meta.cowbird_acked;
+        bool tells = news && meta.cowbird_told == meta.cowbird_acked && meta.cowbird_head != meta.cowbird_told;
+        meta.cowbird_told  = tells ? meta.cowbird_head : meta.cowbird_told;
+        meta.cowbird_tells = tells ? 8w1 : 8w0;
+        cowbird_told.write(meta.cowbird_instance, meta.cowbird_told);
+        cowbird_acked.write(meta.cowbird_instance, meta.cowbird_acked);
+    }
+
+    action cowbird_go_on() {
+        cowbird_stamp.write(meta.cowbird_instance, standard_metadata.ingress_global_timestamp);
+    }
+
+    // The next turn starts again.
+    action cowbird_hurry() {
+        cowbird_stamp.write(meta.cowbird_instance, standard_metadata.ingress_global_timestamp - COWBIRD_TIMEOUT - 1);
+    }
+
+    action cowbird_look_at_time() {
+        time_t stamp;
+        cowbird_stamp.read(stamp, meta.cowbird_instance);
+        meta.cowbird_late = standard_metadata.ingress_global_timestamp - stamp > COWBIRD_TIMEOUT ? 8w1 : 8w0;
+        cowbird_stamp.write(meta.cowbird_instance, meta.cowbird_late == 1 ? standard_metadata.ingress_global_timestamp : stamp);
+    }
+
+    // Begins an entry if it is the next one, and of the kind that is under way or nothing is in its way. Only then is it
+    // known what it has to be. After one that makes no sense none is begun.
+    action cowbird_take() {
+        bit<8> kind;
+        cowbird_taken.read(meta.cowbird_position, meta.cowbird_instance);
+        cowbird_kind.read(kind, meta.cowbird_instance);
+        bool next  = meta.cowbird_position[23:0] == meta.cowbird_count && kind != COWBIRD_NO_KIND;
+        bool ready = kind == meta.cowbird_kind || meta.cowbird_position == meta.cowbird_ready;
+        meta.cowbird_outcome = !next ? COWBIRD_STALE :
+            (!ready ? COWBIRD_WAITS : (meta.cowbird_refusal != 0 ? COWBIRD_REFUSED : COWBIRD_TAKEN));
+        cowbird_taken.write(meta.cowbird_instance,
+            meta.cowbird_position + (meta.cowbird_outcome == COWBIRD_TAKEN ? 64w1 : 64w0));
+        cowbird_kind.write(meta.cowbird_instance, meta.cowbird_outcome == COWBIRD_TAKEN ? meta.cowbird_kind :
+            (meta.cowbird_outcome == COWBIRD_REFUSED ? COWBIRD_NO_KIND : kind));
+    }
+
+    // Back to the first entry that is not done, if nothing goes on; or forward to it, since nobody may look at an entry
+    // again that the thread knows to be done.
+    action cowbird_go_to_head() {
+        cowbird_taken.read(meta.cowbird_position, meta.cowbird_instance);
+        cowbird_kind.read(meta.cowbird_kind, meta.cowbird_instance);
+        meta.cowbird_late = meta.cowbird_position < meta.cowbird_head ? 8w1 : meta.cowbird_late;
+        cowbird_taken.write(meta.cowbird_instance,
+            meta.cowbird_late == 1 ? meta.cowbird_head : meta.cowbird_position);
+        meta.cowbird_side   = meta.cowbird_instance << 1 | (bit<32>) (meta.cowbird_kind & 1);
+        meta.cowbird_number = meta.cowbird_kind == 0 ? meta.cowbird_reads[23:0] : meta.cowbird_writes[23:0];
+        meta.cowbird_slot   = meta.cowbird_side * COWBIRD_SLOTS +
+            ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
+    }
+
+    // So go its side's packets, requests and data.
+    action cowbird_side_goes_too() {
+        cowbird_slot_behind.read(meta.cowbird_behind, meta.cowbird_slot);
+        cowbird_asked.write(meta.cowbird_side, meta.cowbird_behind);
+        cowbird_passed.write(meta.cowbird_side, meta.cowbird_behind);
+        cowbird_messages.write(meta.cowbird_side, meta.cowbird_number);
+        cowbird_placed.write(meta.cowbird_side,
+            meta.cowbird_kind == 0 ? meta.cowbird_response_end : meta.cowbird_request_end);
+    }
+
+    // Where data of a request is, follows from those before: nothing straddles the end of a ring.
+    action cowbird_place() {
+        bit<64> placed;
+        cowbird_placed.read(placed, meta.cowbird_side);
+        bit<64> left  = meta.cowbird_ring - (placed & (meta.cowbird_ring - 1));
+        bit<64> start = meta.cowbird_padded > left ? placed + left : placed;
+        bool    right = meta.cowbird_local == meta.cowbird_ring_at + (start & (meta.cowbird_ring - 1));
+        meta.cowbird_end     = right ? start + meta.cowbird_padded : placed;
+        meta.cowbird_refusal = right ? 8w0 : COWBIRD_CORRUPT_PLACE;
+        cowbird_placed.write(meta.cowbird_side, meta.cowbird_end);
+    }
+
+    // Sequence numbers for all packets that a READ brings.
+    action cowbird_ask() {
+        cowbird_asked.read(meta.cowbird_count, meta.cowbird_side);
+        meta.cowbird_behind = meta.cowbird_count + meta.cowbird_packets;
+        cowbird_asked.write(meta.cowbird_side, meta.cowbird_behind);
+    }
+
+    action cowbird_keep(bit<64> address, bit<32> key) {
+        cowbird_slot_behind.write(meta.cowbird_slot, meta.cowbird_behind);
+        cowbird_slot_address.write(meta.cowbird_slot, address);
+        cowbird_slot_key.write(meta.cowbird_slot, key);
+        cowbird_slot_length.write(meta.cowbird_slot, hdr.cowbird_entry.length);
+    }
+
+    // Lets the next packet of what was read pass, and counts requests whose last one it is.
+    action cowbird_pass() {
+        bit<24> passed;
+        cowbird_passed.read(passed, meta.cowbird_side);
+        meta.cowbird_outcome = passed == meta.cowbird_count ? COWBIRD_TAKEN : COWBIRD_STALE;
+        cowbird_passed.write(meta.cowbird_side, meta.cowbird_outcome == COWBIRD_TAKEN ? passed + 1 : passed);
+    }
+
+    action cowbird_count_message(in bit<24> ends) {
+        bit<24> messages;
+        cowbird_messages.read(messages, meta.cowbird_side);
+        cowbird_messages.write(meta.cowbird_side, messages + ends);
+        meta.cowbird_number = messages + 1;
+        meta.cowbird_slot   = meta.cowbird_side * COWBIRD_SLOTS +
+            ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
+        cowbird_slot_behind.read(meta.cowbird_behind, meta.cowbird_slot);
+        cowbird_slot_address.read(meta.cowbird_address, meta.cowbird_slot);
+        cowbird_slot_key.read(meta.cowbird_key, meta.cowbird_slot);
+        cowbird_slot_length.read(meta.cowbird_dma_length, meta.cowbird_slot);
+    }
+
+    action cowbird_look_at_ends() {
+        bit<32> slots = meta.cowbird_instance * COWBIRD_SLOTS;
+        cowbird_response_ends.read(meta.cowbird_response_end,
+            slots + ((bit<32>) meta.cowbird_reads[31:0] & (COWBIRD_SLOTS - 1)));
+        cowbird_request_ends.read(meta.cowbird_request_end,
+            slots + ((bit<32>) meta.cowbird_writes[31:0] & (COWBIRD_SLOTS - 1)));
+    }
+
+    // The tail goes forward, and no further than the ring is long.
+    action cowbird_see_tail() {
+        bit<64> tail;
+        cowbird_tail.read(tail, meta.cowbird_instance);
+        meta.cowbird_tail    = hdr.cowbird_tail.requestTail;
+        bool right           = meta.cowbird_tail >= tail &&
+            meta.cowbird_tail - meta.cowbird_head <= meta.cowbird_entries;
+        meta.cowbird_refusal = right ? 8w0 : COWBIRD_CORRUPT_TAIL;
+        meta.cowbird_outcome = right && meta.cowbird_tail != tail ? COWBIRD_TAKEN : COWBIRD_STALE;
+        cowbird_tail.write(meta.cowbird_instance, right ? meta.cowbird_tail : tail);
+    }
+
+    action cowbird_look_at_tail() {
+        cowbird_tail.read(meta.cowbird_tail, meta.cowbird_instance);
+    }
+
+    // Asks for the next entry, if there is one and it may be under way. One that had to wait is asked for again when it need not
+    // any more.
+    action cowbird_fetch() {
+        bit<64> fetched;
+        bit<8>  held;
+        cowbird_fetched.read(fetched, meta.cowbird_instance);
+        cowbird_held.read(held, meta.cowbird_instance);
+        meta.cowbird_position = meta.cowbird_late == 1 ? meta.cowbird_head : fetched;
+        bool waits = meta.cowbird_late == 0 && (held == COWBIRD_HELD_READ ? meta.cowbird_head < fetched :
+            (held == COWBIRD_HELD_WRITE && meta.cowbird_acked < fetched));
+        bool more  = meta.cowbird_refusal == 0 && !waits && meta.cowbird_position < meta.cowbird_tail &&
+            meta.cowbird_position < meta.cowbird_head + COWBIRD_WINDOW;
+        meta.cowbird_next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
+        cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_position + (more ? 64w1 : 64w0));
+        cowbird_held.write(meta.cowbird_instance, waits ? held : 0);
+    }
+
+    action cowbird_hold() {
+        cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_position);
+        cowbird_held.write(meta.cowbird_instance,
+            meta.cowbird_kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
+    }
+
+    action cowbird_take_answer() {
+        bit<24> probes;
+        bit<8>  probing;
+        cowbird_probes.read(probes, meta.cowbird_instance);
+        cowbird_probing.read(probing, meta.cowbird_instance);
+        bool answered = meta.cowbird_count == probes;
+        meta.cowbird_outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
+        cowbird_probes.write(meta.cowbird_instance, probes + (answered ? 24w1 : 24w0));
+        cowbird_probing.write(meta.cowbird_instance, answered ? 8w0 : probing);
+    }
+
+    // One probe is under way, unless it got lost.
+    action cowbird_probe() {
+        bit<8> probing;
+        cowbird_probes.read(meta.cowbird_count, meta.cowbird_instance);
+        cowbird_probing.read(probing, meta.cowbird_instance);
+        cowbird_probing.write(meta.cowbird_instance, 1);
+        meta.cowbird_next = probing == 0 || meta.cowbird_late == 1 ? COWBIRD_PROBE : COWBIRD_NOTHING;
+    }
+
+    // Whether an instance at rest uses its turn.
+    action cowbird_count_turns() {
+        bit<16> turns;
+        cowbird_quiet.read(turns, meta.cowbird_instance);
+        meta.cowbird_quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
+        cowbird_quiet.write(meta.cowbird_instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
+    }
+
+    action cowbird_wake() {
+        cowbird_quiet.write(meta.cowbird_instance, 0);
+    }
+
+    action cowbird_refuse() {
+        cowbird_refusal.write(meta.cowbird_instance, meta.cowbird_refusal);
+    }
+
+    action cowbird_look_at_refusal() {
+        cowbird_refusal.read(meta.cowbird_refusal, meta.cowbird_instance);
+    }
+
+    // A READ, of the set or of the pool.
+    action cowbird_read(in bit<64> address, in bit<32> key, in bit<32> length) {
+        hdr.cowbird_bth.opcode           = ROCE_READ;
+        hdr.cowbird_bth.pad              = 0;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress  = address;
+        hdr.cowbird_reth.rKey            = key;
+        hdr.cowbird_reth.dmaLength       = length;
+        hdr.cowbird_udp.length           = ROCE_HEADERS + 16;
+    }
+
+    // The red block.
+    action cowbird_write_red() {
+        hdr.cowbird_bth.opcode           = ROCE_WRITE_ONLY;
+        hdr.cowbird_bth.pad              = 0;
+        hdr.cowbird_bth.ackReq           = 1;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress  = meta.cowbird_set + COWBIRD_RED_AT;
+        hdr.cowbird_reth.rKey            = meta.cowbird_set_key;
+        hdr.cowbird_reth.dmaLength       = (bit<32>) COWBIRD_RED_BYTES;
+        hdr.cowbird_red.setValid();
+        hdr.cowbird_red.requestHead      = meta.cowbird_head;
+        hdr.cowbird_red.requestDataHead  = meta.cowbird_request_end;
+        hdr.cowbird_red.responseDataTail = meta.cowbird_response_end;
+        hdr.cowbird_red.writeProgress    = meta.cowbird_writes;
+        hdr.cowbird_red.readProgress     = meta.cowbird_reads;
+        hdr.cowbird_red.refusal          = (bit<64>) meta.cowbird_refusal;
+        hdr.cowbird_udp.length           = ROCE_HEADERS + 16 + COWBIRD_RED_BYTES;
+        meta.cowbird_count               = meta.cowbird_reds;
+    }
+
+    // What all packets have that the engine sends. IPv4's checksum is that of the connection and the length.
+    action cowbird_address() {
+        hdr.ethernet.srcAddr             = COWBIRD_MAC;
+        hdr.cowbird_ipv4.dscp            = 0;
+        hdr.cowbird_ipv4.ecn             = 0;
+        hdr.cowbird_ipv4.totalLen        = hdr.cowbird_udp.length + 20;
+        hdr.cowbird_ipv4.identification  = 0;
+        hdr.cowbird_ipv4.flags           = 2;
+        hdr.cowbird_ipv4.ttl             = 64;
+        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
+        meta.cowbird_sum                 = meta.cowbird_sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
+        meta.cowbird_sum                 = (meta.cowbird_sum & 0xFFFF) + (meta.cowbird_sum >> 16);
+        hdr.cowbird_ipv4.hdrChecksum     = ~meta.cowbird_sum[15:0];
+        hdr.cowbird_udp.dstPort          = ROCE_PORT;
+        hdr.cowbird_udp.checksum         = 0;
+        hdr.cowbird_bth.solicited        = 0;
+        hdr.cowbird_bth.migrated         = 1;
+        hdr.cowbird_bth.version          = 0;
+        hdr.cowbird_bth.partition        = ROCE_PARTITION;
+        hdr.cowbird_bth.fecn             = 0;
+        hdr.cowbird_bth.becn             = 0;
+        hdr.cowbird_bth.reserved         = 0;
+        hdr.cowbird_bth.reservedLow      = 0;
+    }
+
+    // The controller's: a side begins, with its instance.
+    action cowbird_begin() {
+        bit<32> slot = (bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1);
+        cowbird_told.write(meta.cowbird_instance, meta.cowbird_head);
+        cowbird_acked.write(meta.cowbird_instance, meta.cowbird_head);
+        cowbird_reds.write(meta.cowbird_instance, 0);
+        cowbird_stamp.write(meta.cowbird_instance, standard_metadata.ingress_global_timestamp);
+        cowbird_taken.write(meta.cowbird_instance, meta.cowbird_head);
+        cowbird_kind.write(meta.cowbird_instance, 0);
+        cowbird_placed.write(meta.cowbird_side, meta.cowbird_end);
+        cowbird_asked.write(meta.cowbird_side, 0);
+        cowbird_passed.write(meta.cowbird_side, 0);
+        cowbird_messages.write(meta.cowbird_side, meta.cowbird_number);
+        cowbird_slot_behind.write(meta.cowbird_side * COWBIRD_SLOTS + slot, 0);
+        cowbird_tail.write(meta.cowbird_instance, meta.cowbird_head);
+        cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_head);
+        cowbird_held.write(meta.cowbird_instance, 0);
+        cowbird_probes.write(meta.cowbird_instance, 0);
+        cowbird_probing.write(meta.cowbird_instance, 0);
+        cowbird_quiet.write(meta.cowbird_instance, 0);
+        cowbird_refusal.write(meta.cowbird_instance, 0);
+        if (meta.cowbird_kind == 0) {
+            cowbird_reads.write(meta.cowbird_instance, hdr.cowbird_management.done);
+            cowbird_response_ends.write(meta.cowbird_instance * COWBIRD_SLOTS + slot, meta.cowbird_end);
+        } else {
+            cowbird_writes.write(meta.cowbird_instance, hdr.cowbird_management.done);
+            cowbird_request_ends.write(meta.cowbird_instance * COWBIRD_SLOTS + slot, meta.cowbird_end);
+        }
+    }
+
+    // Or asks how far it is; what it is refused for stands in place of the end.
+    action cowbird_look() {
+        bit<64> writes;
+        bit<8>  refusal;
+        cowbird_reads.read(hdr.cowbird_management.done, meta.cowbird_instance);
+        cowbird_writes.read(writes, meta.cowbird_instance);
+        cowbird_acked.read(hdr.cowbird_management.head, meta.cowbird_instance);
+        cowbird_refusal.read(refusal, meta.cowbird_instance);
+        hdr.cowbird_management.done = meta.cowbird_kind == 0 ? hdr.cowbird_management.done : writes;
+        hdr.cowbird_management.end  = (bit<64>) refusal;
+    }
+
+    apply {
+        bit<2> color;
+
+        standard_metadata.priority = PRIORITY_BEST_EFFORT;
+        if (hdr.cowbird_management.isValid() && !hdr.packet_out.isValid()) {
+            drop(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+        }
+        if (hdr.cowbird_bth.isValid() && !hdr.cowbird_management.isValid()) {
+            bool acknowledges = hdr.cowbird_bth.opcode == ROCE_ACKNOWLEDGE;
+            bool carries      = hdr.cowbird_bth.opcode >= ROCE_READ_FIRST && hdr.cowbird_bth.opcode <= ROCE_READ_ONLY;
+            bool begins       = hdr.cowbird_bth.opcode == ROCE_READ_FIRST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
+            bool ends         = hdr.cowbird_bth.opcode == ROCE_READ_LAST || hdr.cowbird_bth.opcode == ROCE_READ_ONLY;
+
+            // A frame is whole: all lengths agree, and headers are there.
+            bit<32> whole = (bit<32>) hdr.cowbird_ipv4.totalLen +
+                (hdr.packet_out.isValid() ? 32w16 : 32w14);
+            meta.cowbird_bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
+            if (hdr.cowbird_aeth.isValid()) {
+                meta.cowbird_bytes = meta.cowbird_bytes - 4;
+            }
+            if (hdr.vlan.isValid() || standard_metadata.packet_length != whole ||
+                hdr.cowbird_ipv4.totalLen != hdr.cowbird_udp.length + 20 ||
+                meta.cowbird_bytes > ROCE_MTU || meta.cowbird_bytes[1:0] != 0 ||
+                (acknowledges || begins || ends) != hdr.cowbird_aeth.isValid() ||
+                (!carries && (meta.cowbird_bytes != 0 || hdr.cowbird_bth.pad != 0)) ||
+                (carries && meta.cowbird_bytes <= (bit<16>) hdr.cowbird_bth.pad)) {
+                drop(DROP_COWBIRD_BAD_FRAME);
+            }
+            if (cowbird_pairs.apply().miss) {
+                drop(DROP_COWBIRD_UNKNOWN_PAIR);
+            }
+            meta.cowbird_count = hdr.cowbird_bth.psn - meta.cowbird_first;
+            if (meta.cowbird_phase == COWBIRD_TICK) {
+                cowbird_take_turn();
+            }
+            if (cowbird_instances.apply().miss) {
+                drop(DROP_COWBIRD_NO_INSTANCE);
+            }
+
+            // A gap in what was sent: the next turn starts again. Any other refusal is for the controller.
+            if (acknowledges && hdr.cowbird_aeth.syndrome[6:5] == 3) {
+                if (hdr.cowbird_aeth.syndrome[4:0] == 0) {
+                    cowbird_hurry();
+                    drop(DROP_COWBIRD_GAP);
+                }
+                standard_metadata.egress_spec = CPU_PORT;
+                return;
+            }
+            bool whole_read = hdr.cowbird_bth.opcode == ROCE_READ_ONLY && hdr.cowbird_bth.pad == 0;
+            bool is_data    = meta.cowbird_phase == COWBIRD_PAYLOAD || meta.cowbird_phase == COWBIRD_POOL_READ;
+            bool is_done    = meta.cowbird_phase == COWBIRD_RESPONSE || meta.cowbird_phase == COWBIRD_POOL_WRITE ||
+                meta.cowbird_phase == COWBIRD_RED;
+            if ((is_data && !carries) ||
+                (is_done && (!acknowledges || hdr.cowbird_aeth.syndrome[6:5] != 0)) ||
+                (meta.cowbird_phase == COWBIRD_PROBE && !(whole_read && hdr.cowbird_tail.isValid())) ||
+                (meta.cowbird_phase == COWBIRD_ENTRY && !(whole_read && hdr.cowbird_entry.isValid())) ||
+                (meta.cowbird_phase == COWBIRD_TICK && hdr.cowbird_bth.opcode != COWBIRD_OP_TICK)) {
+                drop(DROP_COWBIRD_BAD_OPCODE);
+            }
+
+            // What is done, and what the thread knows of it.
+            cowbird_count_reads();
+            cowbird_count_writes();
+            cowbird_count_reds();
+            cowbird_tell();
+            if (meta.cowbird_news != 0) {
+                cowbird_go_on();
+            }
+
+            if (meta.cowbird_phase == COWBIRD_ENTRY) {
+                // The next request.
+                if (hdr.cowbird_entry.rwType == COWBIRD_TYPE_READ) {
+                    meta.cowbird_kind    = 0;
+                    meta.cowbird_remote  = hdr.cowbird_entry.reqAddr;
+                    meta.cowbird_local   = hdr.cowbird_entry.respAddr;
+                    meta.cowbird_ring    = meta.cowbird_response_bytes;
+                    meta.cowbird_ring_at = meta.cowbird_response_at;
+                    meta.cowbird_number  = meta.cowbird_count + 1 - meta.cowbird_writes[23:0];
+                    meta.cowbird_ready   = meta.cowbird_head;
+                } else {
+                    // Whoever takes over must find all that came before a write told, as it does again what is not.
+                    meta.cowbird_kind    = 1;
+                    meta.cowbird_remote  = hdr.cowbird_entry.respAddr;
+                    meta.cowbird_local   = hdr.cowbird_entry.reqAddr;
+                    meta.cowbird_ring    = meta.cowbird_request_bytes;
+                    meta.cowbird_ring_at = meta.cowbird_request_at;
+                    meta.cowbird_number  = meta.cowbird_count + 1 - meta.cowbird_reads[23:0];
+                    meta.cowbird_ready   = meta.cowbird_acked;
+                }
+                meta.cowbird_length  = (bit<64>) hdr.cowbird_entry.length;
+                meta.cowbird_padded  = (meta.cowbird_length + 7) & ~64w7;
+                meta.cowbird_packets = (bit<24>) ((meta.cowbird_length + (bit<64>) ROCE_MTU - 1) >> 10);
+                meta.cowbird_side    = meta.cowbird_instance << 1 | (bit<32>) meta.cowbird_kind;
+                meta.cowbird_slot    = meta.cowbird_side * COWBIRD_SLOTS +
+                    ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
+                if (hdr.cowbird_entry.rwType != COWBIRD_TYPE_READ && hdr.cowbird_entry.rwType != COWBIRD_TYPE_WRITE) {
+                    meta.cowbird_refusal = COWBIRD_CORRUPT_TYPE;
+                } else if (cowbird_regions.apply().miss) {
+                    meta.cowbird_refusal = COWBIRD_CORRUPT_REGION;
+                } else if (meta.cowbird_length == 0 || meta.cowbird_padded > meta.cowbird_ring >> 1) {
+                    meta.cowbird_refusal = COWBIRD_CORRUPT_LENGTH;
+                } else if (meta.cowbird_remote > meta.cowbird_pool_bytes ||
+                    meta.cowbird_length > meta.cowbird_pool_bytes - meta.cowbird_remote) {
+                    meta.cowbird_refusal = COWBIRD_CORRUPT_BOUNDS;
+                } else if (hdr.cowbird_entry.requestId[63:63] != meta.cowbird_kind[0:0] ||
+                    hdr.cowbird_entry.requestId[62:47] != hdr.cowbird_entry.regionId ||
+                    hdr.cowbird_entry.requestId[23:0] != meta.cowbird_number) {
+                    meta.cowbird_refusal = COWBIRD_CORRUPT_ID;
+                }
+                cowbird_take();
+                if (meta.cowbird_outcome == COWBIRD_STALE) {
+                    drop(DROP_COWBIRD_STALE);
+                }
+                if (meta.cowbird_outcome == COWBIRD_WAITS) {
+                    cowbird_hold();
+                    drop(DROP_COWBIRD_WAITS);
+                }
+                if (meta.cowbird_outcome == COWBIRD_TAKEN) {
+                    cowbird_place();
+                }
+                if (meta.cowbird_refusal != 0) {
+                    cowbird_refuse();
+                    drop(DROP_COWBIRD_CORRUPT);
+                }
+                cowbird_ask();
+                cowbird_go_on();
+                bit<32> ends_at = meta.cowbird_instance * COWBIRD_SLOTS +
+                    ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
+                if (meta.cowbird_kind == 0) {
+                    cowbird_response_ends.write(ends_at, meta.cowbird_end);
+                    cowbird_keep(meta.cowbird_set + meta.cowbird_local, meta.cowbird_set_key);
+                    cowbird_read(meta.cowbird_pool + meta.cowbird_remote, meta.cowbird_pool_key,
+                        hdr.cowbird_entry.length);
+                    meta.cowbird_next = COWBIRD_POOL_READ;
+                } else {
+                    cowbird_request_ends.write(ends_at, meta.cowbird_end);
+                    cowbird_keep(meta.cowbird_pool + meta.cowbird_remote, meta.cowbird_pool_key);
+                    cowbird_read(meta.cowbird_set + meta.cowbird_local, meta.cowbird_set_key,
+                        hdr.cowbird_entry.length);
+                    meta.cowbird_next = COWBIRD_PAYLOAD;
+                }
+            } else if (is_data) {
+                // What was read goes on as a WRITE, packet by packet, in order.
+                meta.cowbird_side = meta.cowbird_instance << 1;
+                meta.cowbird_next = COWBIRD_RESPONSE;
+                if (meta.cowbird_phase == COWBIRD_PAYLOAD) {
+                    meta.cowbird_side = meta.cowbird_side + 1;
+                    meta.cowbird_next = COWBIRD_POOL_WRITE;
+                }
+                cowbird_pass();
+                if (meta.cowbird_outcome == COWBIRD_STALE) {
+                    drop(DROP_COWBIRD_STALE);
+                }
+                cowbird_count_message(ends ? 24w1 : 24w0);
+                meta.cowbird_packets = (bit<24>) ((meta.cowbird_dma_length + (bit<32>) ROCE_MTU - 1) >> 10);
+                bool    last  = meta.cowbird_count + 1 == meta.cowbird_behind;
+                bool    first = meta.cowbird_count + meta.cowbird_packets == meta.cowbird_behind;
+                bit<32> rest  = meta.cowbird_dma_length - ((bit<32>) (meta.cowbird_packets - 1) << 10);
+                if (last != ends || first != begins ||
+                    (bit<32>) (meta.cowbird_bytes - (bit<16>) hdr.cowbird_bth.pad) != (last ? rest : (bit<32>) ROCE_MTU)) {
+                    drop(DROP_COWBIRD_BAD_DATA);
+                }
+                cowbird_go_on();
+                hdr.cowbird_bth.ackReq = last ? 1w1 : 1w0;
+                hdr.cowbird_udp.length = meta.cowbird_bytes + ROCE_HEADERS;
+                hdr.cowbird_bth.opcode = last && first ? ROCE_WRITE_ONLY :
+                    hdr.cowbird_bth.opcode - ROCE_READ_FIRST + ROCE_WRITE_FIRST;
+                if (first) {
+                    hdr.cowbird_reth.setValid();
+                    hdr.cowbird_reth.virtualAddress = meta.cowbird_address;
+                    hdr.cowbird_reth.rKey           = meta.cowbird_key;
+                    hdr.cowbird_reth.dmaLength      = meta.cowbird_dma_length;
+                    hdr.cowbird_udp.length          = hdr.cowbird_udp.length + 16;
+                }
+            } else {
+                // Nothing that has to go on: a red block, the next entry, or a probe.
+                cowbird_look_at_ends();
+                bool moves = is_done && meta.cowbird_phase != COWBIRD_RED && meta.cowbird_news != 0;
+                if (meta.cowbird_phase == COWBIRD_TICK) {
+                    cowbird_look_at_time();
+                    if (meta.cowbird_late == 1 && meta.cowbird_told != meta.cowbird_acked) {
+                        meta.cowbird_tells = 1;
+                    }
+                    moves = meta.cowbird_late == 1 && meta.cowbird_tells == 0;
+                }
+                if (moves) {
+                    cowbird_go_to_head();
+                    if (meta.cowbird_late == 1 && meta.cowbird_kind != COWBIRD_NO_KIND) {
+                        cowbird_side_goes_too();
+                    }
+                    if (meta.cowbird_late == 1 && meta.cowbird_position != meta.cowbird_head) {
+                        cowbird_sent.count(meta.cowbird_instance << 3);
+                    }
+                }
+                if (meta.cowbird_phase == COWBIRD_PROBE) {
+                    cowbird_take_answer();
+                    if (meta.cowbird_outcome == COWBIRD_STALE) {
+                        drop(DROP_COWBIRD_STALE);
+                    }
+                    cowbird_see_tail();
+                    if (meta.cowbird_refusal != 0) {
+                        cowbird_refuse();
+                        drop(DROP_COWBIRD_CORRUPT);
+                    }
+                    if (meta.cowbird_outcome == COWBIRD_TAKEN) {
+                        cowbird_wake();
+                    }
+                } else {
+                    cowbird_look_at_tail();
+                }
+                if (meta.cowbird_phase != COWBIRD_PROBE) {
+                    cowbird_look_at_refusal();
+                }
+                if (meta.cowbird_tells == 1) {
+                    meta.cowbird_next = COWBIRD_RED;
+                } else {
+                    cowbird_fetch();
+                }
+                if (meta.cowbird_next == COWBIRD_NOTHING && meta.cowbird_phase == COWBIRD_TICK) {
+                    cowbird_count_turns();
+                    if (meta.cowbird_refusal != 0) {
+                        if (meta.cowbird_quiet == 0) {
+                            meta.cowbird_next = COWBIRD_RED;
+                        }
+                    } else if (meta.cowbird_quiet == 0 || meta.cowbird_late == 1) {
+                        cowbird_probe();
+                    }
+                }
+                if (meta.cowbird_next == COWBIRD_NOTHING) {
+                    drop(DROP_COWBIRD_NOTHING_TO_DO);
+                }
+                if (meta.cowbird_next == COWBIRD_RED) {
+                    cowbird_write_red();
+                } else if (meta.cowbird_next == COWBIRD_ENTRY) {
+                    cowbird_read(meta.cowbird_set + COWBIRD_ENTRIES_AT +
+                        ((meta.cowbird_position & (meta.cowbird_entries - 1)) << 5),
+                        meta.cowbird_set_key, (bit<32>) COWBIRD_ENTRY_BYTES);
+                    meta.cowbird_count = meta.cowbird_position[23:0];
+                } else {
+                    cowbird_read(meta.cowbird_set, meta.cowbird_set_key, (bit<32>) COWBIRD_TAIL_BYTES);
+                }
+            }
+
+            if (cowbird_peers.apply().miss) {
+                drop(DROP_COWBIRD_NO_INSTANCE);
+            }
+            cowbird_address();
+            hdr.cowbird_aeth.setInvalid();
+            if (!is_data) {
+                hdr.cowbird_tail.setInvalid();
+                hdr.cowbird_entry.setInvalid();
+            }
+            cowbird_sent.count(meta.cowbird_instance << 3 | (bit<32>) meta.cowbird_next);
+            if (meta.cowbird_next == COWBIRD_PROBE) {
+                standard_metadata.priority = COWBIRD_CLASS_PROBE;
+            }
+            standard_metadata.egress_spec = meta.cowbird_port;
+            return;
+        }
+        if (standard_metadata.parser_error != error.NoError) {
+            drop(DROP_MALFORMED);
+        }
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+
+        if (hdr.packet_out.isValid()) {
+            if (hdr.cowbird_management.isValid()) {
+                if (hdr.cowbird_management.instance >= COWBIRD_INSTANCES) {
+                    drop(DROP_COWBIRD_BAD_INDEX);
+                }
+                meta.cowbird_instance = hdr.cowbird_management.instance;
+                meta.cowbird_kind     = hdr.cowbird_management.side & 1;
+                meta.cowbird_side     = meta.cowbird_instance << 1 | (bit<32>) meta.cowbird_kind;
+                if (hdr.cowbird_bth.opcode == COWBIRD_OP_SET) {
+                    meta.cowbird_number = hdr.cowbird_management.done[23:0];
+                    meta.cowbird_end    = hdr.cowbird_management.end;
+                    meta.cowbird_head   = hdr.cowbird_management.head;
+                    cowbird_begin();
+                } else {
+                    cowbird_look();
+                }
+                hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
+                standard_metadata.egress_spec = CPU_PORT;
+                return;
+            }
+            if (hdr.packet_out.egress_port != 0) {
+                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
+                return;
+            }
+        } else if (source_guard.apply().miss) {
+            drop(DROP_SPOOFED);
+        }
+
+        if (!to_group) {
+            if (l2_forward.apply().miss) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            }
+            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                drop(DROP_SAME_PORT);
+            }
+        }
+
+        if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
+            best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+            if (color == V1MODEL_METER_COLOR_RED) {
+                drop(DROP_BEST_EFFORT_METER);
+            }
+            if (to_group) {
+                standard_metadata.mcast_grp = RACK_GROUP;
+            }
+        }
+    }
+}
+
+control RackEgress(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (standard_metadata.egress_rid != 0 &&
+            standard_metadata.egress_port == standard_metadata.ingress_port) {
+            mark_to_drop(standard_metadata);
+        }
+        if (standard_metadata.egress_port == CPU_PORT) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.ingress_port = (bit<16>) standard_metadata.ingress_port;
+        }
+    }
+}
+
+@pkginfo(name="cowbird", version="0.1.0")
+V1Switch(
+    RackParser(),
+    RackVerifyChecksum(),
+    RackIngress(),
+    RackEgress(),
+    RackComputeChecksum(),
+    RackDeparser()
+) main;

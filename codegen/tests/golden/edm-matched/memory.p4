@@ -1,0 +1,1153 @@
+// edm_matched: the switch of rack "memory".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
+// chunk, each from when its destination is free. Only what was
+// granted gets the class that is free of queues.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <v1model.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_EDM  = 0x88B6;
+
+// Queues, served in strict order, 7 first.
+const bit<3> EDM_CLASS_CONTROL    = 7;
+const bit<3> EDM_CLASS_DATA       = 5;
+const bit<3> PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<32> DROP_MALFORMED                = 0;  // cut short within a header
+const bit<32> DROP_SPOOFED                  = 1;  // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
+const bit<32> DROP_SAME_PORT                = 3;  // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
+const bit<32> DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
+const bit<32> DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
+const bit<32> DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing, or for more than a message may have
+const bit<32> DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
+const bit<32> DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
+const bit<32> DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
+const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
+const bit<32> DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
+const bit<32> DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
+const bit<32> DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
+const bit<32> DROP_EDM_WAITS                = 16; // no loss: a notification that waits for its grant
+const bit<32> DROP_EDM_LOOKED               = 17; // no loss: a copy that looked for demands that wait, and found none
+const bit<32> DROP_REASONS                  = 18; // how many there are
+
+// What EDM's frames start with: the version and one of the kinds.
+const bit<4> EDM_VERSION    = 1;
+const bit<4> EDM_NOTIFY     = 1;
+const bit<4> EDM_GRANT      = 2;
+const bit<4> EDM_RREQ       = 3;
+const bit<4> EDM_WREQ       = 4;
+const bit<4> EDM_RMWREQ     = 5;
+const bit<4> EDM_RRES       = 6;
+const bit<4> EDM_MGMT_READ  = 8;
+const bit<4> EDM_MGMT_WRITE = 9;
+const bit<4> EDM_MGMT_RESET = 10;
+const bit<4> EDM_MGMT_REPLY = 11;
+
+// Which register a management frame means.
+const bit<8> EDM_TARGET_DESTINATION = 1;
+const bit<8> EDM_TARGET_RIGHTS      = 2;
+
+const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
+const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<2>  EDM_DEMANDS    = 3; // lanes of a pair in use
+
+// What a frame asks of EDM's registers.
+const bit<8> EDM_OP_NONE    = 0;
+const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
+const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
+const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
+const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
+
+// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
+const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
+
+// EDM's times are the lowest 32 bits of time.
+const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
+const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+
+const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
+const bit<32> EDM_LOOKS     = 1024;         // and here: headers of frames, to look for demands that wait
+const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
+const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
+const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
+const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
+const bit<32> INGRESS_CLONE = 1; // what standard_metadata.instance_type says of a copy of a frame as it came
+
+const bit<32> RECIRCULATED = 4; // what standard_metadata.instance_type says of a frame that went round
+const bit<32> EDM_LATER     = 0xFFFFFFFF;   // the wait in a request whose answer is granted later
+const bit<8>  EDM_RINGS     = 6;            // rings of a destination, the first one for the shortest messages
+const bit<32> EDM_RING      = 16;         // demands that a ring holds: as many as lanes lead to a host
+const bit<8>  EDM_AT_ONCE   = 24;           // grants that one frame brings about, at most
+
+// Precedes frames from the switch to the controller.
+@controller_header("packet_in")
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+@controller_header("packet_out")
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// What every EDM frame starts with.
+header edm_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // NOTIFY or GRANT
+}
+
+// NOTIFY and GRANT.
+header edm_control_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // NOTIFY or GRANT
+    bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
+    bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
+    bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
+}
+
+// RREQ, WREQ, RMWREQ and RRES.
+header edm_message_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
+    bit<8>  code;    // RMWREQ: operation; RRES: status; else zero
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> key;     // proves the right to the region
+    bit<64> address; // address of the message's first byte
+    bit<32> total;   // bytes of the message: read, written or answered
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
+    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header edm_management_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+    bit<8>  target;  // 0 source, 1 destination, 2 rights
+    bit<16> token;   // chosen by the controller, returned in the reply
+    bit<32> index;   // the port, or the number of the lane among all pairs'
+    bit<32> value;   // time units from now, or bytes; in a reply, what was there before
+}
+
+struct headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+}
+
+struct metadata_t {
+    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
+    bit<8>  edm_op;                 // the same, once it may be
+    bit<32> edm_now;                // when it came
+    bit<32> edm_source_link;        // where the frame comes from
+    bit<32> edm_source_asks;        // the source's first cell as one who asks
+    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<8>  edm_source_memory;      // whether it has memory
+    bit<8>  edm_source_rate;        // the number of its rate
+    bit<32> edm_destination_link;   // the same of where the frame goes
+    bit<32> edm_destination_asks;
+    bit<32> edm_destination_asked;
+    bit<8>  edm_destination_memory;
+    bit<8>  edm_destination_rate;
+    bit<16> edm_id;                 // of the message
+    bit<32> edm_cell;               // the lane of the message
+    bit<8>  edm_memory;             // whether who is asked has memory
+    bit<32> edm_total;              // bytes of the message
+    bit<32> edm_offset;             // where in the message the chunk starts
+    bit<32> edm_size;               // bytes of the chunk
+    bit<32> edm_slack;              // below 0: the message is too long
+    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    @field_list(EDM_COPY) bit<32> edm_bytes;   // what is granted
+    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> edm_amount;             // what it uses up of this
+    int<32> edm_expired;            // whether the lane's message has given it up
+    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<8>  edm_to_rate;            // the number of the rate of where data goes
+    @field_list(EDM_COPY) bit<32> edm_to;                 // where data goes
+    bit<32> edm_to_time;            // what the granted bytes take where they go
+    @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
+    bit<32> edm_earliest;           // before which the destination has no time for them
+    bit<32> edm_round;              // their length, to be rounded up to units
+    bit<32> edm_session; // by which a copy goes back
+    bit<8>  edm_stalled; // whether nothing of the message can be granted
+    bit<16> edm_source_host;      // the numbers of the hosts from and to which the frame goes,
+    bit<16> edm_destination_host;
+    bit<32> edm_hosts;            // and those from and to which data goes
+    bit<32> edm_waiting;          // demands that wait for the destination
+    bit<8>  edm_queued;           // whether the frame's is one of them
+    bit<8>  edm_class;            // its ring
+    bit<8>  edm_entered;          // whether there is room in it
+    bit<32> edm_ring;
+    bit<32> edm_at;               // its place there
+    bit<64> edm_who;              // a demand that waits: source, destination, whether it is for an answer, id
+    bit<64> edm_what;             // its offset and bytes
+    @field_list(EDM_COPY) bit<8>  edm_looks;       // whether a frame's copy goes round, to look for a demand that waits
+    @field_list(EDM_COPY) bit<8>  edm_nth;         // how many it has found
+    @field_list(EDM_COPY) bit<32> edm_window_time; // what a window takes at the destination
+    @field_list(EDM_COPY) bit<32> edm_limit;       // how far ahead its clock may be for another grant
+    @field_list(EDM_COPY) bit<32> edm_excess;      // what the last grant took too much of it
+}
+
+parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    state start {
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    // Whatever is neither known nor of this version goes through edm_control, for ingress to refuse by reason.
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
+            (EDM_VERSION, EDM_RREQ)       : parse_edm_request;
+            (EDM_VERSION, EDM_RMWREQ)     : parse_edm_request;
+            (EDM_VERSION, EDM_WREQ)       : parse_edm_write;
+            (EDM_VERSION, EDM_RRES)       : parse_edm_answer;
+            (EDM_VERSION, EDM_MGMT_READ)  : parse_edm_management;
+            (EDM_VERSION, EDM_MGMT_WRITE) : parse_edm_management;
+            (EDM_VERSION, EDM_MGMT_RESET) : parse_edm_management;
+            default                       : parse_edm_control;
+        }
+    }
+
+    state parse_edm_control {
+        packet.extract(hdr.edm_control);
+        transition accept;
+    }
+
+    state parse_edm_notify {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind  = EDM_OP_NOTIFY;
+        meta.edm_id    = hdr.edm_control.id;
+        meta.edm_total = hdr.edm_control.bytes;
+        transition accept;
+    }
+
+    state parse_edm_request {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_REQUEST;
+        transition parse_edm_message;
+    }
+
+    state parse_edm_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_WRITE;
+        transition parse_edm_message;
+    }
+
+    state parse_edm_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_ANSWER;
+        transition parse_edm_message;
+    }
+
+    state parse_edm_message {
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition accept;
+    }
+
+    state parse_edm_management {
+        packet.extract(hdr.edm_management);
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+// Nothing here carries a checksum that the switch touches.
+control RackVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
+    meter(PORT_COUNT, MeterType.bytes) edm_control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted.
+    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) edm_demoted;
+
+    // Chunks whose message stops, because the ring for its rest is full: its host asks again.
+    counter(1, CounterType.packets_and_bytes) edm_stalled;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_demands;
+    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
+
+    // Every refusal goes through here: nothing disappears uncounted.
+    action drop(in bit<32> reason) {
+        drops.count(reason);
+        mark_to_drop(standard_metadata);
+        exit;
+    }
+
+    action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<16> edm_host) {
+        meta.edm_source_link   = edm_link;
+        meta.edm_source_asks   = edm_asks;
+        meta.edm_source_asked  = edm_asked;
+        meta.edm_source_memory = edm_memory;
+        meta.edm_source_rate   = edm_rate;
+        meta.edm_source_host   = edm_host;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            standard_metadata.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<16> edm_host) {
+        standard_metadata.egress_spec = port;
+        meta.edm_destination_link   = edm_link;
+        meta.edm_destination_asks   = edm_asks;
+        meta.edm_destination_asked  = edm_asked;
+        meta.edm_destination_memory = edm_memory;
+        meta.edm_destination_rate   = edm_rate;
+        meta.edm_destination_host   = edm_host;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // edm_destination_free  a destination gets granted chunks one after the other
+    // edm_waiting_*, edm_ring_*
+    //                       demands for which a destination has no time yet wait in its rings, shortest rest first
+    //
+    // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
+    register<int<32>>(EDM_CELL_COUNT) edm_touched;
+    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
+
+    action edm_touch(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_touched.read(value, at);
+        if ((int<32>) meta.edm_now - value < 0 || (int<32>) meta.edm_now - value > EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_now;
+        edm_touched.write(at, value);
+    }
+
+    // A demand's: the lane must be free.
+    action edm_take_lane(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        if (value == 0) {
+            value  = meta.edm_need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        edm_rights.write(at, value);
+    }
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    action edm_replace_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        value  = meta.edm_need;
+        edm_rights.write(at, value);
+    }
+
+    // A chunk's. What is granted behind it is no more than itself.
+    action edm_use_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        if (value >= meta.edm_need) {
+            value  = value - meta.edm_amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        edm_rights.write(at, value);
+    }
+
+    // A chunk's that asks for the next window. Who holds more than one already gets none.
+    action edm_ask(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        if (value >= meta.edm_need && value <= EDM_WINDOW) {
+            value  = value - meta.edm_amount;
+            result = 1;
+        } else if (value >= meta.edm_need) {
+            value  = value - meta.edm_size;
+            result = 2;
+        } else {
+            result = 0;
+        }
+        edm_rights.write(at, value);
+    }
+
+    action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        edm_rights.write(at, value);
+    }
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    // Behind the time, how many demands wait for the link. A demand is granted at once if nobody waits and the link is not
+    // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
+    // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
+    // whole window, and the next one gives back what was too much.
+    register<bit<64>>(PORT_COUNT) edm_destination_free;
+
+    action edm_read_destination(in bit<32> at) {
+        bit<64> both;
+        edm_destination_free.read(both, at);
+        meta.edm_to_wait = (int<32>) (both[63:32] - meta.edm_excess - meta.edm_now);
+        meta.edm_to_wait = meta.edm_to_wait < 0 || meta.edm_to_wait >= EDM_HORIZON ? 32s0 : meta.edm_to_wait;
+        meta.edm_waiting = both[31:0];
+        meta.edm_looks   = meta.edm_waiting != 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w1 : 8w0;
+    }
+
+    // A demand's.
+    action edm_join(in bit<32> at) {
+        edm_read_destination(at);
+        meta.edm_queued  = meta.edm_waiting == 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w0 : 8w1;
+        meta.edm_waiting = meta.edm_queued == 0 ? 32w0 : meta.edm_waiting + 1;
+        bit<32> free = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_queued == 0 ? meta.edm_to_time : 32w0);
+        edm_destination_free.write(at, free ++ meta.edm_waiting);
+    }
+
+    // Of a copy that looks for a demand that waits.
+    action edm_serve(in bit<32> at) {
+        edm_read_destination(at);
+        meta.edm_waiting = meta.edm_looks == 0 ? meta.edm_waiting : meta.edm_waiting - 1;
+        bit<32> free = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_looks == 0 ? 32w0 : meta.edm_window_time);
+        edm_destination_free.write(at, free ++ meta.edm_waiting);
+    }
+
+    // The controller's. Whatever it writes, who waits goes on waiting.
+    action edm_look_at_destination(in bit<32> at, out int<32> result) {
+        edm_read_destination(at);
+        result = meta.edm_to_wait;
+    }
+
+    action edm_write_destination(in bit<32> at, out int<32> result) {
+        edm_read_destination(at);
+        result = meta.edm_to_wait;
+        edm_destination_free.write(at, meta.edm_to_time ++ meta.edm_waiting);
+    }
+
+    register<bit<32>>(4) edm_waiting_0; // of messages with 1024 bytes left, or less
+
+    action edm_enter_0(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_0.read(count, at);
+        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
+        edm_waiting_0.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    action edm_leave_0(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_0.read(count, at);
+        meta.edm_class = count == 0 ? EDM_RINGS : 8w0;
+        edm_waiting_0.write(at, count |-| 1);
+    }
+
+    register<bit<32>>(4) edm_waiting_1; // of messages with 4096 bytes left, or less
+
+    action edm_enter_1(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_1.read(count, at);
+        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
+        edm_waiting_1.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    action edm_leave_1(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_1.read(count, at);
+        meta.edm_class = count == 0 ? EDM_RINGS : 8w1;
+        edm_waiting_1.write(at, count |-| 1);
+    }
+
+    register<bit<32>>(4) edm_waiting_2; // of messages with 16384 bytes left, or less
+
+    action edm_enter_2(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_2.read(count, at);
+        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
+        edm_waiting_2.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    action edm_leave_2(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_2.read(count, at);
+        meta.edm_class = count == 0 ? EDM_RINGS : 8w2;
+        edm_waiting_2.write(at, count |-| 1);
+    }
+
+    register<bit<32>>(4) edm_waiting_3; // of messages with 65536 bytes left, or less
+
+    action edm_enter_3(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_3.read(count, at);
+        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
+        edm_waiting_3.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    action edm_leave_3(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_3.read(count, at);
+        meta.edm_class = count == 0 ? EDM_RINGS : 8w3;
+        edm_waiting_3.write(at, count |-| 1);
+    }
+
+    register<bit<32>>(4) edm_waiting_4; // of messages with 262144 bytes left, or less
+
+    action edm_enter_4(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_4.read(count, at);
+        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
+        edm_waiting_4.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    action edm_leave_4(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_4.read(count, at);
+        meta.edm_class = count == 0 ? EDM_RINGS : 8w4;
+        edm_waiting_4.write(at, count |-| 1);
+    }
+
+    register<bit<32>>(4) edm_waiting_5; // of longer messages
+
+    action edm_enter_5(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_5.read(count, at);
+        meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
+        edm_waiting_5.write(at, count < EDM_RING ? count + 1 : count);
+    }
+
+    action edm_leave_5(in bit<32> at) {
+        bit<32> count;
+        edm_waiting_5.read(count, at);
+        meta.edm_class = count == 0 ? EDM_RINGS : 8w5;
+        edm_waiting_5.write(at, count |-| 1);
+    }
+
+    register<bit<32>>(24) edm_ring_tail; // where the next demand goes in, and where the next one comes out
+    register<bit<32>>(24) edm_ring_head;
+    register<bit<64>>(384) edm_ring_who;
+    register<bit<64>>(384) edm_ring_what;
+    register<bit<32>>(384) edm_ring_time;
+
+    action edm_put_in_ring() {
+        meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
+        edm_ring_tail.read(meta.edm_at, meta.edm_ring);
+        edm_ring_tail.write(meta.edm_ring, meta.edm_at + 1);
+        meta.edm_at = meta.edm_ring << 4 | meta.edm_at & (EDM_RING - 1);
+        edm_ring_who.write(meta.edm_at, meta.edm_who);
+        edm_ring_what.write(meta.edm_at, meta.edm_what);
+        edm_ring_time.write(meta.edm_at, meta.edm_to_time);
+    }
+
+    action edm_take_from_ring() {
+        meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
+        edm_ring_head.read(meta.edm_at, meta.edm_ring);
+        edm_ring_head.write(meta.edm_ring, meta.edm_at + 1);
+        meta.edm_at = meta.edm_ring << 4 | meta.edm_at & (EDM_RING - 1);
+        edm_ring_who.read(meta.edm_who, meta.edm_at);
+        edm_ring_what.read(meta.edm_what, meta.edm_at);
+        edm_ring_time.read(meta.edm_to_time, meta.edm_at);
+    }
+
+    // The copy becomes the demand's grant. Nothing of the frame that it was is left.
+    action edm_grant_waiting() {
+        hdr.vlan.pcp = 7;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.answer  = meta.edm_who[23:16];
+        hdr.edm_control.id      = meta.edm_who[15:0];
+        hdr.edm_control.offset  = meta.edm_what[63:32];
+        hdr.edm_control.bytes   = meta.edm_what[31:0];
+        hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
+        hdr.edm_message.setValid();
+        hdr.edm_message.version = 0;
+        hdr.edm_message.kind    = 0;
+        hdr.edm_message.code    = 0;
+        hdr.edm_message.id      = 0;
+        hdr.edm_message.key     = 0;
+        hdr.edm_message.address = 0;
+        hdr.edm_message.total   = 0;
+        hdr.edm_message.offset  = 0;
+        hdr.edm_message.bytes   = 0;
+        hdr.edm_message.start   = 0;
+        standard_metadata.priority = EDM_CLASS_CONTROL;
+    }
+
+    action edm_to_grantee(mac_addr_t mac, port_t port) {
+        hdr.ethernet.dstAddr = mac;
+        standard_metadata.egress_spec = port;
+    }
+
+    table edm_grantees {
+        key = {
+            meta.edm_who[63:48] : exact @name("host");
+        }
+        actions = {
+            edm_to_grantee;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action edm_about_partner(mac_addr_t mac) {
+        hdr.ethernet.srcAddr = mac;
+    }
+
+    table edm_partners {
+        key = {
+            meta.edm_who[47:32] : exact @name("host");
+        }
+        actions = {
+            edm_about_partner;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action edm_take_times(bit<32> to_time, bit<32> window_time, bit<32> limit) {
+        meta.edm_to_time = to_time;
+        meta.edm_window_time = window_time;
+        meta.edm_limit       = limit;
+    }
+
+    table edm_times {
+        key = {
+            meta.edm_round[15:4] : exact @name("units");
+            meta.edm_to_rate : exact;
+        }
+        actions = {
+            edm_take_times;
+        }
+        const default_action = edm_take_times(0, 0, 0);
+        size = 1024;
+    }
+
+    action edm_turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+        standard_metadata.priority = EDM_CLASS_CONTROL;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    action edm_grant() {
+        edm_turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm_bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    action edm_reply_to_controller() {
+        edm_turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    action edm_locate_by_destination() {
+        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
+        meta.edm_memory = meta.edm_destination_memory;
+    }
+
+    action edm_locate_by_source() {
+        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
+        meta.edm_memory = meta.edm_source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    action edm_goes_on() {
+        meta.edm_to        = meta.edm_destination_link;
+        meta.edm_to_rate   = meta.edm_destination_rate;
+        meta.edm_hosts     = meta.edm_source_host ++ meta.edm_destination_host;
+    }
+
+    action edm_comes_back() {
+        meta.edm_to        = meta.edm_source_link;
+        meta.edm_to_rate   = meta.edm_source_rate;
+        meta.edm_hosts     = meta.edm_destination_host ++ meta.edm_source_host;
+    }
+
+    apply {
+        bit<2> color;
+
+        standard_metadata.priority = PRIORITY_BEST_EFFORT;
+        time_t edm_arrived = standard_metadata.ingress_global_timestamp;
+        meta.edm_now   = edm_arrived[31:0];
+        meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
+        meta.edm_earliest = meta.edm_now;
+        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
+        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        if (standard_metadata.instance_type == RECIRCULATED) {
+            // A copy that looks for a demand that waits. There may be more, so it sends another one.
+            edm_serve(meta.edm_to);
+            if (meta.edm_looks == 0) {
+                drop(DROP_EDM_LOOKED);
+            }
+            meta.edm_class = EDM_RINGS;
+            if (meta.edm_class == EDM_RINGS) {
+                edm_leave_0(meta.edm_to);
+            }
+            if (meta.edm_class == EDM_RINGS) {
+                edm_leave_1(meta.edm_to);
+            }
+            if (meta.edm_class == EDM_RINGS) {
+                edm_leave_2(meta.edm_to);
+            }
+            if (meta.edm_class == EDM_RINGS) {
+                edm_leave_3(meta.edm_to);
+            }
+            if (meta.edm_class == EDM_RINGS) {
+                edm_leave_4(meta.edm_to);
+            }
+            if (meta.edm_class == EDM_RINGS) {
+                edm_leave_5(meta.edm_to);
+            }
+            if (meta.edm_class != EDM_RINGS) {
+                edm_take_from_ring();
+            }
+            meta.edm_excess = meta.edm_window_time - meta.edm_to_time;
+            meta.edm_nth    = meta.edm_nth + 1;
+            if (meta.edm_nth < EDM_AT_ONCE) {
+                    meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+            }
+            if (meta.edm_class == EDM_RINGS) {
+                drop(DROP_EDM_LOOKED);
+            }
+            edm_grant_waiting();
+            edm_grantees.apply();
+            edm_partners.apply();
+            return;
+        }
+        if (standard_metadata.parser_error != error.NoError) {
+            drop(DROP_MALFORMED);
+        }
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+
+        if (hdr.packet_out.isValid()) {
+            if (hdr.edm_management.isValid()) {
+                bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
+                if (hdr.edm_management.kind == EDM_MGMT_RESET) {
+                    hdr.edm_management.value = 0;
+                }
+                if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
+                    if (hdr.edm_management.index >= EDM_CELL_COUNT) {
+                        drop(DROP_EDM_BAD_INDEX);
+                    }
+                    meta.edm_need = hdr.edm_management.value;
+                    if (reads) {
+                        edm_look_at_rights(hdr.edm_management.index, meta.edm_granted);
+                    } else {
+                        edm_replace_rights(hdr.edm_management.index, meta.edm_granted);
+                    }
+                    hdr.edm_management.value = meta.edm_granted;
+                } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
+                    if (hdr.edm_management.index >= PORT_COUNT) {
+                        drop(DROP_EDM_BAD_INDEX);
+                    }
+                    meta.edm_to_time = meta.edm_now + hdr.edm_management.value;
+                    if (reads) {
+                        edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
+                    } else {
+                        edm_write_destination(hdr.edm_management.index, meta.edm_to_wait);
+                    }
+                    hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
+                } else {
+                    drop(DROP_EDM_BAD_TARGET);
+                }
+                edm_reply_to_controller();
+                return;
+            }
+            if (hdr.packet_out.egress_port != 0) {
+                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
+                return;
+            }
+        } else if (source_guard.apply().miss) {
+            drop(DROP_SPOOFED);
+        }
+
+        // What EDM's frames may say is checked before it reaches a register.
+        if (hdr.edm_management.isValid()) {
+            drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+        } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
+            drop(DROP_EDM_BAD_VERSION);
+        } else if (hdr.edm_control.isValid() && meta.edm_kind == EDM_OP_NONE) {
+            drop(DROP_EDM_BAD_KIND);
+        } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
+            drop(DROP_UNKNOWN_DESTINATION);
+        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+            edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+            if (color == V1MODEL_METER_COLOR_RED) {
+                drop(DROP_EDM_CONTROL_METER);
+            } else if (meta.edm_total == 0 || meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1) {
+                drop(DROP_EDM_BAD_DEMAND);
+            } else if (meta.edm_kind == EDM_OP_REQUEST &&
+                hdr.edm_message.kind == EDM_RMWREQ && meta.edm_total != EDM_WORD) {
+                drop(DROP_EDM_BAD_DEMAND);
+            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
+                drop(DROP_EDM_BAD_LANE);
+            } else {
+                meta.edm_op = meta.edm_kind;
+            }
+        } else {
+            meta.edm_op = meta.edm_kind;
+        }
+
+        if (!to_group) {
+            if (l2_forward.apply().miss) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            }
+            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                drop(DROP_SAME_PORT);
+            }
+        }
+
+        if (meta.edm_op != EDM_OP_NONE) {
+            if (meta.edm_op == EDM_OP_ANSWER) {
+                edm_locate_by_source();
+            } else {
+                edm_locate_by_destination();
+            }
+            meta.edm_cell[1:0] = meta.edm_id[1:0];
+            if (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER) {
+                meta.edm_cell[2:2] = 1;
+            }
+            if (meta.edm_op == EDM_OP_REQUEST) {
+                edm_comes_back();
+            } else {
+                edm_goes_on();
+            }
+
+            // What is granted: of a demand what the window holds, behind the first chunk of a window the next window.
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
+                meta.edm_need  = meta.edm_bytes;
+            } else {
+                meta.edm_need = meta.edm_size;
+                meta.edm_rest = meta.edm_rest - EDM_WINDOW;
+                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK &&
+                    meta.edm_offset & (EDM_WINDOW - 1) == 0) {
+                    meta.edm_bytes = (meta.edm_rest < EDM_WINDOW ? meta.edm_rest : EDM_WINDOW);
+                }
+                meta.edm_amount = meta.edm_size - meta.edm_bytes;
+                if (meta.edm_total == 0) {
+                    // The NULL response: there is nothing behind it.
+                    meta.edm_need = 0;
+                }
+                // Its header says how long it is.
+                if (standard_metadata.packet_length > EDM_FRAME_MIN &&
+                    standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
+                    meta.edm_need = EDM_NEVER;
+                }
+            }
+            meta.edm_round = meta.edm_bytes + 15;
+            edm_times.apply();
+
+            // edm_touched, edm_rights
+            if (meta.edm_memory != 0) {
+                edm_touch(meta.edm_cell, meta.edm_expired);
+                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                    if (meta.edm_expired == 0) {
+                        edm_take_lane(meta.edm_cell, meta.edm_granted);
+                    } else {
+                        edm_replace_rights(meta.edm_cell, meta.edm_granted);
+                        meta.edm_granted = 1;
+                    }
+                } else if (meta.edm_total == 0) {
+                    edm_replace_rights(meta.edm_cell, meta.edm_granted);
+                } else if (meta.edm_bytes != 0) {
+                    edm_ask(meta.edm_cell, meta.edm_granted);
+                    if (meta.edm_granted != 1) {
+                        meta.edm_bytes = 0;
+                    }
+                } else {
+                    edm_use_rights(meta.edm_cell, meta.edm_granted);
+                }
+            }
+
+            // edm_destination_free, edm_waiting_*, edm_ring_*
+            if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
+                edm_join(meta.edm_to);
+                if (meta.edm_queued != 0) {
+                    if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                        meta.edm_rest = meta.edm_total;
+                        meta.edm_what = 32w0 ++ meta.edm_bytes;
+                    } else {
+                        meta.edm_what = (meta.edm_offset + EDM_WINDOW) ++ meta.edm_bytes;
+                    }
+                    meta.edm_who = meta.edm_hosts ++ 8w0 ++
+                        (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER ? 8w1 : 8w0) ++ meta.edm_id;
+                    if (meta.edm_rest <= 1024) {
+                        meta.edm_class = 0;
+                        edm_enter_0(meta.edm_to);
+                    } else if (meta.edm_rest <= 4096) {
+                        meta.edm_class = 1;
+                        edm_enter_1(meta.edm_to);
+                    } else if (meta.edm_rest <= 16384) {
+                        meta.edm_class = 2;
+                        edm_enter_2(meta.edm_to);
+                    } else if (meta.edm_rest <= 65536) {
+                        meta.edm_class = 3;
+                        edm_enter_3(meta.edm_to);
+                    } else if (meta.edm_rest <= 262144) {
+                        meta.edm_class = 4;
+                        edm_enter_4(meta.edm_to);
+                    } else {
+                        meta.edm_class = 5;
+                        edm_enter_5(meta.edm_to);
+                    }
+                    if (meta.edm_entered != 0) {
+                        edm_put_in_ring();
+                    } else {
+                        meta.edm_stalled = 1;
+                    }
+                }
+            } else if (meta.edm_granted != 0) {
+                edm_read_destination(meta.edm_to);
+            }
+            if (!hdr.vlan.isValid()) {
+                // Its header would be too short for a grant.
+                meta.edm_looks = 0;
+            }
+
+            // What follows for the frame.
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.edm_memory == 0) {
+                    drop(DROP_EDM_NO_MEMORY);
+                } else if (meta.edm_granted == 0) {
+                    drop(DROP_EDM_LANE_TAKEN);
+                } else if (meta.edm_stalled != 0) {
+                    drop(DROP_EDM_NO_TIME);
+                } else {
+                    edm_demands.count((bit<32>) standard_metadata.ingress_port);
+                    if (meta.edm_queued != 0) {
+                        if (meta.edm_looks != 0) {
+                    meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                        }
+                        if (meta.edm_op == EDM_OP_NOTIFY) {
+                            drop(DROP_EDM_WAITS);
+                        }
+                        hdr.edm_message.offset = EDM_LATER;
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    } else if (meta.edm_op == EDM_OP_NOTIFY) {
+                        edm_grant();
+                    } else {
+                        // To the memory node this is the grant of its answer's first bytes.
+                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    }
+                }
+            } else if (meta.edm_granted == 0) {
+                standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                if (meta.edm_need == EDM_NEVER) {
+                    edm_demoted.count(EDM_DEMOTED_TOO_LONG);
+                } else {
+                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+                }
+            } else {
+                edm_data.count((bit<32>) standard_metadata.egress_spec);
+                standard_metadata.priority = EDM_CLASS_DATA;
+                if (meta.edm_stalled != 0) {
+                    edm_stalled.count(0);
+                    meta.edm_bytes = 0;
+                }
+                if (meta.edm_looks != 0) {
+                    meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                } else if (meta.edm_bytes != 0 && meta.edm_queued == 0) {
+                    meta.edm_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                }
+            }
+        }
+        if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
+            best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+            if (color == V1MODEL_METER_COLOR_RED) {
+                drop(DROP_BEST_EFFORT_METER);
+            }
+            if (to_group) {
+                standard_metadata.mcast_grp = RACK_GROUP;
+            }
+        }
+    }
+}
+
+control RackEgress(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (standard_metadata.egress_rid != 0 &&
+            standard_metadata.egress_port == standard_metadata.ingress_port) {
+            mark_to_drop(standard_metadata);
+        }
+        if (standard_metadata.instance_type == INGRESS_CLONE && meta.edm_looks != 0) {
+            recirculate_preserving_field_list(EDM_COPY);
+        } else
+        // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+        if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
+            mac_addr_t source = hdr.ethernet.srcAddr;
+            hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+            hdr.ethernet.dstAddr = source;
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_control.setValid();
+            hdr.edm_control.version = EDM_VERSION;
+            hdr.edm_control.kind    = EDM_GRANT;
+            hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
+            hdr.edm_control.id      = hdr.edm_message.id;
+            hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+            hdr.edm_control.bytes   = meta.edm_bytes;
+            hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
+            hdr.edm_message.setInvalid();
+        }
+        if (standard_metadata.egress_port == CPU_PORT) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.ingress_port = (bit<16>) standard_metadata.ingress_port;
+        }
+    }
+}
+
+@pkginfo(name="edm_matched", version="0.1.0")
+V1Switch(
+    RackParser(),
+    RackVerifyChecksum(),
+    RackIngress(),
+    RackEgress(),
+    RackComputeChecksum(),
+    RackDeparser()
+) main;

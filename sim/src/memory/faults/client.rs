@@ -1,0 +1,189 @@
+//! What the clients ask for, and what they learn.
+
+use super::history::{Act, Entry, History};
+use crate::random::Random;
+use p4rack_fabric::edm::host::compute::{Outcome, Request};
+use p4rack_wire::edm::{Opcode, WORD_BYTES};
+use std::collections::BTreeMap;
+
+/// Words that all clients use; each is an object of its own.
+const WORDS: u64 = 3;
+/// Where chunks begin that all clients use; each is an object of its own, all of whose words are the same.
+const CHUNKS_AT: u64 = 1_024;
+const CHUNKS: u64 = 4;
+/// Bytes that clients need.
+pub(super) const BYTES: usize = 4_096;
+
+#[derive(Debug)]
+struct Asked {
+    node: u16,
+    address: u64,
+    at: u64,
+    request: Request,
+    is_probe: bool,
+}
+
+/// The client of a compute node.
+#[derive(Debug)]
+pub(super) struct Client {
+    random: Random,
+    /// Operations that it has still to ask for.
+    pub left: u32,
+    open: BTreeMap<u64, Asked>,
+    own: u16,
+    chunk_bytes: u64,
+    /// Values that it wrote, each once.
+    values: u64,
+}
+
+/// What became of operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub answered: u64,
+    /// Writes that left.
+    pub sent: u64,
+    /// Whose outcome nobody knows.
+    pub unknown: u64,
+    pub refused: u64,
+    /// Atomic operations that were answered, and those that may have been done.
+    pub modified: u64,
+    pub perhaps_modified: u64,
+}
+
+impl Client {
+    pub fn new(seed: u64, own: u16, chunk_bytes: u32, left: u32) -> Client {
+        let random = Random::stream(seed, 100 + u64::from(own));
+        Client { random, left, open: BTreeMap::new(), own, chunk_bytes: chunk_bytes.into(), values: 0 }
+    }
+
+    /// Operations under way.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How long it waits before it asks again.
+    pub fn pause_ns(&mut self) -> u64 {
+        self.random.below(20_000)
+    }
+
+    /// The next operation: a memory node, an address, and what to do there.
+    pub fn next(&mut self) -> (u16, u64, Request) {
+        let node = match self.own {
+            2 => 3,
+            _ => 2 + self.random.below(2) as u16,
+        };
+        let word = 8 * self.random.below(WORDS);
+        let first = self.random.below(CHUNKS);
+        let bytes = (1 + self.random.below(CHUNKS - first)) * self.chunk_bytes;
+        let chunks = CHUNKS_AT + first * self.chunk_bytes;
+        match self.random.below(10) {
+            0..2 => (node, word, Request::Read(WORD_BYTES)),
+            2..4 => (node, word, Request::Write(self.value().to_be_bytes().to_vec())),
+            4..6 => (node, word, Request::Modify(Opcode::FetchAdd, [1, 0])),
+            6 => (node, word, Request::Modify(Opcode::Swap, [self.value(), 0])),
+            7 => (node, word, Request::Modify(Opcode::Cas, [0, self.value()])),
+            8 => (node, chunks, Request::Read(bytes as u32)),
+            _ => {
+                let (first, words) = (self.value(), self.chunk_bytes as usize / 8);
+                let written = (0..bytes / self.chunk_bytes).map(|n| (first + n).to_be_bytes().repeat(words));
+                (node, chunks, Request::Write(written.flatten().collect()))
+            }
+        }
+    }
+
+    /// A value that nobody else writes, nor the few behind it.
+    fn value(&mut self) -> u64 {
+        self.values += 1;
+        u64::from(self.own + 1) << 32 | self.values << 8
+    }
+
+    /// Notes what the machine has accepted. What writes leave is an object's from now on, if ever.
+    pub fn asked(
+        &mut self,
+        token: u64,
+        (node, address, request): (u16, u64, Request),
+        is_probe: bool,
+        at: u64,
+        history: &mut History,
+    ) {
+        if let Request::Write(bytes) = &request {
+            let size = if address < CHUNKS_AT { 8 } else { self.chunk_bytes };
+            for (object, bytes) in (address..).step_by(size as usize).zip(bytes.chunks(size as usize)) {
+                let entry = Entry { asked: at, answered: None, act: Act::Write(word(bytes)) };
+                history.add(node, object, entry);
+            }
+        }
+        self.open.insert(token, Asked { node, address, at, request, is_probe });
+    }
+
+    /// Takes an outcome. Errors: it can't be.
+    pub fn ended(
+        &mut self,
+        token: u64,
+        outcome: Outcome,
+        now: u64,
+        history: &mut History,
+        ends: &mut Ends,
+    ) -> Result<(), String> {
+        let Some(asked) = self.open.remove(&token) else { return Err(format!("{token} ended twice")) };
+        let Asked { node, address, at, request, is_probe } = asked;
+        let answered = Entry { asked: at, answered: Some(now), act: Act::Read(0) };
+        match (&request, &outcome) {
+            (Request::Write(_), Outcome::Sent) => ends.sent += 1,
+            (Request::Read(_), Outcome::Answer(bytes)) => {
+                ends.answered += 1;
+                let size = if address < CHUNKS_AT { 8 } else { self.chunk_bytes };
+                for (object, bytes) in (address..).step_by(size as usize).zip(bytes.chunks(size as usize)) {
+                    let value = word(bytes);
+                    if bytes.chunks(8).any(|one| word(one) != value) {
+                        return Err(format!("node {node}, {object:#x}: parts of two writes in one chunk"));
+                    }
+                    history.add(node, object, Entry { act: Act::Read(value), ..answered });
+                }
+            }
+            (Request::Modify(opcode, operands), Outcome::Answer(bytes)) => {
+                (ends.answered, ends.modified) = (ends.answered + 1, ends.modified + 1);
+                let act = Act::Modify(*opcode, *operands, Some(word(bytes)));
+                history.add(node, address, Entry { act, ..answered });
+            }
+            (_, Outcome::Null) => self.unknown(node, address, at, &request, history, ends),
+            (_, Outcome::Refused(_)) => ends.refused += 1,
+            _ => return Err(format!("{request:?} ended with {outcome:?}")),
+        }
+        match outcome {
+            Outcome::Null | Outcome::Refused(_) if is_probe => {
+                Err(format!("{request:?} of node {} at {node} after the faults: {outcome:?}", self.own))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its machine is gone: nobody learns what became of what was under way.
+    pub fn forget(&mut self, history: &mut History, ends: &mut Ends) {
+        for (_, Asked { node, address, at, request, .. }) in std::mem::take(&mut self.open) {
+            self.unknown(node, address, at, &request, history, ends);
+        }
+    }
+
+    fn unknown(
+        &self,
+        node: u16,
+        address: u64,
+        at: u64,
+        request: &Request,
+        history: &mut History,
+        ends: &mut Ends,
+    ) {
+        ends.unknown += 1;
+        if let Request::Modify(opcode, operands) = request {
+            ends.perhaps_modified += 1;
+            let act = Act::Modify(*opcode, *operands, None);
+            history.add(node, address, Entry { asked: at, answered: None, act });
+        }
+    }
+}
+
+/// The first word.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}

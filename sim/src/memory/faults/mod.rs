@@ -1,0 +1,17 @@
+//! EDM under faults: compute nodes, memory nodes and switches that run the generated program, while frames get lost, come
+//! twice, late or damaged, nodes fall silent or start again, and switches forget what they knew.
+//!
+//! ```text
+//! clients ─▶ compute nodes ─▶ links with faults ─▶ one switch or two ─▶ links with faults ─▶ memory nodes
+//!    └──────▶ history ─▶ is there an order that explains it?
+//! ```
+//!
+//! A seed determines everything: how many switches there are, which faults happen and when, what the clients ask for.
+
+mod client;
+mod faulty;
+mod history;
+mod world;
+
+pub use faulty::Plant;
+pub use world::{FaultsOutcome, FaultsRack};

@@ -1,0 +1,556 @@
+//! The rack, and its run.
+
+use super::client::{BYTES, Client, Ends};
+use super::faulty::{Break, Fate, Faults, Plant};
+use super::history::History;
+use crate::memory::agenda::Agenda;
+use crate::message::{host_of, mac_of};
+use crate::switch::{Model, P4};
+use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::scheme::edm::{Edm, Mode};
+use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_wire::edm::{self, Kind, Message};
+use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{MacAddr, Nanos};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Nodes: 0 to 2 use memory, 2 and 3 have it.
+const NODES: u16 = 4;
+const COMPUTES: u16 = 3;
+const MEMORIES: std::ops::Range<u16> = 2..4;
+const RATE_BPS: u64 = 10_000_000_000;
+/// From one end of a link to the other.
+const LINK_NS: u64 = 300;
+/// Operations of a client, and how many are under way at most.
+const OPERATIONS: u32 = 20;
+const OPEN_MAX: usize = 4;
+/// How long faults go on.
+const FAULTS_NS: u64 = 400_000;
+const CHUNK_BYTES: u32 = 256;
+const KEY: u32 = 1;
+/// When a write comes a second time, if that is planted.
+const AGAIN_NS: u64 = 30_000;
+
+/// A rack with one mode's program, for as many runs as seeds.
+#[derive(Debug)]
+pub struct FaultsRack {
+    rack: Rack,
+    mode: Mode,
+    edm: Edm,
+    timeout: Nanos,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultsOutcome {
+    /// Operations that clients asked for.
+    pub operations: u64,
+    /// Those whose outcome nobody knows.
+    pub unknown: u64,
+    /// What happened, by name.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// What must not be.
+    pub problems: Vec<String>,
+}
+
+enum Event {
+    /// A client may ask for something.
+    Issue(u16),
+    /// A node may have something to send, or something that has waited too long.
+    Poll(u16),
+    AtSwitch(usize, u16, Vec<u8>),
+    /// A switch may have something to send.
+    Switch(usize),
+    AtHost(u16, Vec<u8>),
+    Break(Break),
+    /// The faults are over; later, everybody tries all memory.
+    Heal,
+    /// True: now.
+    Probe(bool),
+}
+
+struct Node {
+    compute: compute::Node,
+    start: u16,
+    memory: memory::Node,
+    free_ns: u64,
+    poll_ns: u64,
+    is_silent: bool,
+    is_dead: bool,
+}
+
+struct World<'a> {
+    rack: &'a FaultsRack,
+    plant: Option<Plant>,
+    faults: Faults,
+    agenda: Agenda<Event>,
+    nodes: Vec<Node>,
+    clients: Vec<Client>,
+    /// `None`: it is dead.
+    switches: Vec<Option<P4>>,
+    switch_ns: Vec<u64>,
+    history: History,
+    ends: Ends,
+    outcome: FaultsOutcome,
+    /// The last answer that passed, for a plant.
+    answered: Vec<u8>,
+}
+
+impl FaultsRack {
+    /// A rack under this mode. Errors: its program can't be generated.
+    pub fn new(mode: Mode) -> Result<FaultsRack, String> {
+        let name = |nth: u16| format!("n{}", nth + 1);
+        let station = |nth: u16| Station {
+            name: name(nth),
+            mac: mac_of(nth.into()),
+            ip: Ipv4Addr::new(10, 0, 0, (nth + 1) as u8),
+            prefix: 24,
+            foreign_percent: None,
+        };
+        let edm = Edm {
+            chunk_bytes: CHUNK_BYTES,
+            window: 2,
+            message_bytes_max: BYTES as u32,
+            control_percent: 100,
+            ..Edm::new(mode, MEMORIES.map(name).collect())
+        };
+        let topology = Topology {
+            name: "faults".to_owned(),
+            switches: vec![Switch::new(Target::Embedded, RATE_BPS).with_buffer(1 << 20, RESERVED_PERCENT)],
+            hosts: (0..NODES).map(station).collect(),
+            links: (0..NODES).map(|nth| Link::to_port(nth.into(), nth + 1)).collect(),
+            protocols: vec![Arc::new(edm.clone())],
+            workload: None,
+        };
+        let rack = Rack::build(topology).map_err(|error| format!("{:?}", error.errors))?;
+        let timeout = edm.expiry(&rack) + Nanos::from_micros(50);
+        Ok(FaultsRack { rack, mode, edm, timeout })
+    }
+
+    fn switch(&self) -> Result<P4, String> {
+        P4::new(&self.rack, self.mode.scheme(), |_| {}).map_err(|error| error.to_string())
+    }
+
+    /// Runs a seed, with a bug if one is to be planted. The same seed gives the same outcome.
+    pub fn run(&self, seed: u64, plant: Option<Plant>) -> FaultsOutcome {
+        match World::new(self, seed, plant) {
+            Ok(world) => world.run(),
+            Err(problem) => FaultsOutcome { problems: vec![problem], ..FaultsOutcome::default() },
+        }
+    }
+}
+
+impl<'a> World<'a> {
+    fn new(rack: &'a FaultsRack, seed: u64, plant: Option<Plant>) -> Result<World<'a>, String> {
+        let switches = 1 + usize::from(seed.is_multiple_of(3));
+        let node = |nth: u16| {
+            let config =
+                memory::Config { chunk_bytes: CHUNK_BYTES as u16, window: 2, ..memory::Config::default() };
+            let rights = memory::Rights { read: true, write: true };
+            let region = memory::Region { start: 0, bytes: vec![0; BYTES], key: KEY, rights };
+            Ok(Node {
+                compute: rack.compute(nth),
+                start: nth,
+                memory: memory::Node::new(config, vec![region])?,
+                free_ns: 0,
+                poll_ns: u64::MAX,
+                is_silent: false,
+                is_dead: false,
+            })
+        };
+        Ok(World {
+            rack,
+            plant,
+            faults: Faults::new(seed, FAULTS_NS, switches),
+            agenda: Agenda::default(),
+            nodes: (0..NODES).map(node).collect::<Result<_, String>>()?,
+            clients: (0..COMPUTES).map(|own| Client::new(seed, own, CHUNK_BYTES, OPERATIONS)).collect(),
+            switches: (0..switches).map(|_| rack.switch().map(Some)).collect::<Result<_, _>>()?,
+            switch_ns: vec![u64::MAX; switches],
+            history: History::default(),
+            ends: Ends::default(),
+            outcome: FaultsOutcome::default(),
+            answered: Vec::new(),
+        })
+    }
+
+    fn count(&mut self, name: &'static str, more: u64) {
+        *self.outcome.counters.entry(name).or_default() += more;
+    }
+
+    fn run(mut self) -> FaultsOutcome {
+        for own in 0..COMPUTES {
+            let pause_ns = self.clients[usize::from(own)].pause_ns();
+            self.agenda.add(pause_ns, Event::Issue(own));
+        }
+        for (at_ns, what) in self.faults.breaks.clone() {
+            self.agenda.add(at_ns, Event::Break(what));
+        }
+        self.agenda.add(FAULTS_NS, Event::Heal);
+        // An operation may wait for as many timeouts as it has retries, behind those before it.
+        let limit_ns = FAULTS_NS + self.rack.timeout.0 * u64::from(OPERATIONS) * 8;
+        let mut now_ns = 0;
+        while let Some((at_ns, event)) = self.agenda.next() {
+            if at_ns > limit_ns {
+                self.outcome.problems.push("it never comes to an end".into());
+                break;
+            }
+            now_ns = at_ns;
+            self.handle(event, now_ns);
+        }
+        self.finish(now_ns)
+    }
+
+    fn finish(mut self, now_ns: u64) -> FaultsOutcome {
+        for (own, client) in self.clients.iter().enumerate() {
+            if client.open() > 0 || client.left > 0 {
+                let what = format!(
+                    "node {own}: {} operations under way, {} not asked for",
+                    client.open(),
+                    client.left
+                );
+                self.outcome.problems.push(what);
+            }
+        }
+        for switch in 0..self.switches.len() {
+            self.account(switch, now_ns);
+        }
+        let modified: u64 = MEMORIES.map(|nth| self.nodes[usize::from(nth)].memory.counters().modifies).sum();
+        let Ends { answered, sent, unknown, refused, modified: known, perhaps_modified } = self.ends;
+        if modified < known || modified > known + perhaps_modified {
+            let what = format!(
+                "{modified} atomic operations were done, {known} answered, {perhaps_modified} unknown"
+            );
+            self.outcome.problems.push(what);
+        }
+        self.outcome.problems.extend(self.history.problems());
+        self.outcome.operations = answered + sent + unknown + refused;
+        self.outcome.unknown = unknown;
+        for (name, more) in [("answered", answered), ("writes_sent", sent), ("refused", refused)] {
+            self.count(name, more);
+        }
+        let copies = MEMORIES.map(|nth| self.nodes[usize::from(nth)].memory.counters().copies).sum();
+        let again = self.nodes.iter().map(|node| node.compute.counters().again).sum();
+        self.count("copies_dropped", copies);
+        self.count("asked_again", again);
+        self.outcome
+    }
+
+    /// What came into a switch has left it, was dropped and counted, or waits there.
+    fn account(&mut self, switch: usize, now_ns: u64) {
+        let Some(model) = &self.switches[switch] else { return };
+        let stats = model.stats(Nanos(now_ns));
+        let sum = |of: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(of).sum::<u64>();
+        let came = sum(|port| port.rx_frames) + stats.clones;
+        let drops: u64 = stats.drops.iter().map(|(_, count)| count).sum();
+        let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
+        let went = sum(|port| port.tx_frames) + drops + queued;
+        if came != went {
+            self.outcome.problems.push(format!("switch {switch}: {came} frames came, {went} went"));
+        }
+        let named: u64 = model.counted().drops.iter().map(|(_, count)| count).sum();
+        let ingress = stats
+            .drops
+            .iter()
+            .find(|(reason, _)| reason.name() == "ingress_drop")
+            .map_or(0, |(_, count)| *count);
+        if named != ingress {
+            self.outcome
+                .problems
+                .push(format!("switch {switch}: {ingress} frames dropped, {named} by reason"));
+        }
+        self.count("switch_drops", drops);
+        self.count("switch_frames", came);
+    }
+
+    fn handle(&mut self, event: Event, now_ns: u64) {
+        match event {
+            Event::Issue(own) => self.issue(own, now_ns),
+            Event::Poll(nth) if self.nodes[usize::from(nth)].poll_ns == now_ns => self.poll(nth, now_ns),
+            Event::Poll(_) => {}
+            Event::AtSwitch(switch, from, frame) => {
+                let Some(model) = &mut self.switches[switch] else {
+                    return self.count("lost_with_switch", 1);
+                };
+                model.take(from + 1, &frame, Nanos(now_ns));
+                self.transmit(switch, now_ns);
+            }
+            Event::Switch(switch) if self.switch_ns[switch] == now_ns => {
+                self.switch_ns[switch] = u64::MAX;
+                self.transmit(switch, now_ns);
+            }
+            Event::Switch(_) => {}
+            Event::AtHost(nth, frame) => self.at_host(nth, &frame, now_ns),
+            Event::Break(what) => self.break_down(what, now_ns),
+            Event::Heal => {
+                for node in &mut self.nodes {
+                    node.is_silent = node.is_dead;
+                }
+                (0..NODES).for_each(|nth| self.plan(nth, now_ns));
+                self.agenda.add(now_ns, Event::Probe(false));
+            }
+            Event::Probe(ready) => self.probe(ready, now_ns),
+        }
+    }
+
+    fn issue(&mut self, own: u16, now_ns: u64) {
+        let client = &mut self.clients[usize::from(own)];
+        let pause_ns = client.pause_ns();
+        if client.left > 0 && client.open() < OPEN_MAX {
+            client.left -= 1;
+            let asked = client.next();
+            self.ask(own, asked, false, now_ns);
+        }
+        if self.clients[usize::from(own)].left > 0 {
+            self.agenda.add(now_ns + 1 + pause_ns, Event::Issue(own));
+        }
+    }
+
+    fn ask(&mut self, own: u16, asked: (u16, u64, compute::Request), is_probe: bool, now_ns: u64) {
+        let (node, address, request) = asked.clone();
+        let machine = &mut self.nodes[usize::from(own)].compute;
+        match machine.handle_request(node, KEY, address, request, Nanos(now_ns)) {
+            Ok(token) => {
+                self.clients[usize::from(own)].asked(token, asked, is_probe, now_ns, &mut self.history);
+            }
+            Err(why) => self.outcome.problems.push(format!("node {own} refuses a request: {why:?}")),
+        }
+        self.plan(own, now_ns);
+    }
+
+    /// Once all is quiet, everybody reads, writes and changes all memory that is left.
+    fn probe(&mut self, ready: bool, now_ns: u64) {
+        if self.clients.iter().any(|client| client.left > 0 || client.open() > 0) {
+            self.agenda.add(now_ns + self.rack.timeout.0, Event::Probe(false));
+            return;
+        }
+        if !ready {
+            // Lanes that nobody uses any more are given up.
+            self.agenda.add(now_ns + 3 * self.rack.timeout.0, Event::Probe(true));
+            return;
+        }
+        let alive: Vec<u16> = MEMORIES.filter(|node| !self.nodes[usize::from(*node)].is_dead).collect();
+        for own in (0..COMPUTES).filter(|own| !self.nodes[usize::from(*own)].is_dead).collect::<Vec<_>>() {
+            for node in alive.iter().copied().filter(|node| *node != own) {
+                let word = 2_048 + 8 * u64::from(own);
+                for (address, request) in [
+                    (word, compute::Request::Modify(edm::Opcode::FetchAdd, [1, 0])),
+                    (word, compute::Request::Read(8)),
+                    (word, compute::Request::Write(vec![0; 8])),
+                    (1_024, compute::Request::Read(4 * CHUNK_BYTES)),
+                ] {
+                    self.ask(own, (node, address, request), true, now_ns);
+                }
+            }
+        }
+    }
+
+    /// Asks a node when it has something to send or to give up.
+    fn plan(&mut self, nth: u16, now_ns: u64) {
+        let node = &mut self.nodes[usize::from(nth)];
+        let messages = [node.compute.next_message(), node.memory.next_message()];
+        let message = messages.into_iter().flatten().min().map(|at| at.0.max(node.free_ns));
+        let timer = node.compute.next_timeout().map(|at| at.0);
+        let Some(at_ns) = [message, timer].into_iter().flatten().min() else { return };
+        let at_ns = at_ns.max(now_ns);
+        if at_ns < node.poll_ns || node.poll_ns < now_ns {
+            node.poll_ns = at_ns;
+            self.agenda.add(at_ns, Event::Poll(nth));
+        }
+    }
+
+    fn poll(&mut self, nth: u16, now_ns: u64) {
+        let (now, mut payload) = (Nanos(now_ns), Vec::new());
+        let node = &mut self.nodes[usize::from(nth)];
+        node.poll_ns = u64::MAX;
+        node.compute.handle_timeout(now);
+        let to = if node.free_ns > now_ns {
+            None
+        } else {
+            node.memory
+                .poll_message(now, &mut payload)
+                .or_else(|| node.compute.poll_message(now, &mut payload))
+        };
+        if let Some(to) = to {
+            let mut frame = Vec::new();
+            edm::emit_frame(
+                mac_of(to.into()),
+                mac_of(nth.into()),
+                self.rack.edm.ether_type,
+                &payload,
+                &mut frame,
+            );
+            let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
+            node.free_ns = tail_ns;
+            for switch in 0..self.switches.len() {
+                self.cross(frame.clone(), tail_ns, |frame| Event::AtSwitch(switch, nth, frame), nth);
+            }
+        }
+        self.completed(nth, now_ns);
+        self.plan(nth, now_ns);
+    }
+
+    /// Carries a frame over a link of this node.
+    fn cross(&mut self, frame: Vec<u8>, now_ns: u64, arrival: impl Fn(Vec<u8>) -> Event, node: u16) {
+        self.count("crossings", 1);
+        if self.nodes[usize::from(node)].is_silent {
+            return self.count("lost_in_silence", 1);
+        }
+        let kind = self.kind_of(&frame);
+        if self.plant == Some(Plant::NoGrants) && kind == Some(Kind::Grant) && now_ns >= FAULTS_NS {
+            return;
+        }
+        match self.faults.fate(kind, now_ns) {
+            Fate::Lost => self.count("lost", 1),
+            // A receiver sees that by the frame's checksum.
+            Fate::Damaged => self.count("damaged", 1),
+            Fate::Arrives { late_ns } => {
+                self.count("late", u64::from(late_ns > 0));
+                self.agenda.add(now_ns + LINK_NS + late_ns, arrival(frame));
+            }
+            Fate::Twice { late_ns } => {
+                self.count("twice", 1);
+                self.agenda.add(now_ns + LINK_NS, arrival(frame.clone()));
+                self.agenda.add(now_ns + LINK_NS + late_ns, arrival(frame));
+            }
+        }
+    }
+
+    fn kind_of(&self, frame: &[u8]) -> Option<Kind> {
+        let (_, payload) = edm::parse_frame(frame, self.rack.edm.ether_type)?;
+        Kind::of(payload[0]).ok()
+    }
+
+    fn transmit(&mut self, switch: usize, now_ns: u64) {
+        let mut frame = Vec::new();
+        loop {
+            let Some(model) = &mut self.switches[switch] else { return };
+            let Some(port) = model.poll_transmit(Nanos(now_ns), &mut frame) else { break };
+            let (to, frame) = (port - 1, std::mem::take(&mut frame));
+            let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
+            self.cross(frame, tail_ns, |frame| Event::AtHost(to, frame), to);
+        }
+        let due = self.switches[switch].as_ref().map_or(Nanos::MAX, Model::due);
+        if due < Nanos::MAX {
+            let at_ns = due.0.max(now_ns);
+            if at_ns < self.switch_ns[switch] || self.switch_ns[switch] < now_ns {
+                self.switch_ns[switch] = at_ns;
+                self.agenda.add(at_ns, Event::Switch(switch));
+            }
+        }
+    }
+
+    fn at_host(&mut self, nth: u16, frame: &[u8], now_ns: u64) {
+        let parsed = edm::parse_frame(frame, self.rack.edm.ether_type);
+        let from = parsed.as_ref().and_then(|(ethernet, _)| node_of(ethernet.src));
+        let (Some((_, payload)), Some(from)) = (parsed, from) else {
+            return self.outcome.problems.push(format!("node {nth} gets a frame that is not EDM's"));
+        };
+        if self.nodes[usize::from(nth)].is_silent {
+            return self.count("lost_in_silence", 1);
+        }
+        let mut payload = payload.to_vec();
+        let kind = Kind::of(payload[0]).ok();
+        self.planted(nth, from, kind, &mut payload, now_ns);
+        let (now, node) = (Nanos(now_ns), &mut self.nodes[usize::from(nth)]);
+        let is_of_answer = || edm::Control::parse(&payload).is_ok_and(|grant| grant.answer != 0);
+        match kind {
+            Some(Kind::Grant) if !is_of_answer() => node.compute.handle_message(from, &payload, now),
+            Some(Kind::Rres) => node.compute.handle_message(from, &payload, now),
+            _ => node.memory.handle_message(from, &payload, now),
+        }
+        self.completed(nth, now_ns);
+        self.plan(nth, now_ns);
+    }
+
+    /// Does to a message what the planted bug does.
+    fn planted(&mut self, nth: u16, from: u16, kind: Option<Kind>, payload: &mut [u8], now_ns: u64) {
+        // The same message under another id is no duplicate.
+        let renamed = |payload: &[u8]| {
+            let mut again = payload.to_vec();
+            again[2] ^= 0x40;
+            again
+        };
+        match (self.plant, kind) {
+            (Some(Plant::AtomicTwice), Some(Kind::Rmwreq)) => {
+                self.nodes[usize::from(nth)].memory.handle_message(from, &renamed(payload), Nanos(now_ns));
+            }
+            (Some(Plant::WriteTwice), Some(Kind::Wreq)) => {
+                let (to, from) = (mac_of(nth.into()), mac_of(from.into()));
+                let mut frame = Vec::new();
+                edm::emit_frame(to, from, self.rack.edm.ether_type, &renamed(payload), &mut frame);
+                if payload[2] & 0x40 == 0 {
+                    self.agenda.add(now_ns + AGAIN_NS, Event::AtHost(nth, frame));
+                }
+            }
+            (Some(Plant::StaleRead), Some(Kind::Rres)) => {
+                let now = payload[Message::BYTES..].to_vec();
+                if now.len() == self.answered.len() {
+                    payload[Message::BYTES..].copy_from_slice(&self.answered);
+                }
+                self.answered = now;
+            }
+            (Some(Plant::TornWrite), Some(Kind::Wreq)) => {
+                let half = (payload.len() + Message::BYTES) / 2;
+                payload[half..].fill(0);
+            }
+            _ => {}
+        }
+    }
+
+    fn completed(&mut self, nth: u16, now_ns: u64) {
+        while let Some((token, outcome)) = self.nodes[usize::from(nth)].compute.poll_completion() {
+            let client = &mut self.clients[usize::from(nth)];
+            if let Err(problem) = client.ended(token, outcome, now_ns, &mut self.history, &mut self.ends) {
+                self.outcome.problems.push(problem);
+            }
+        }
+    }
+
+    fn break_down(&mut self, what: Break, now_ns: u64) {
+        match what {
+            Break::Silent { node, for_ever } => {
+                let node = &mut self.nodes[usize::from(node)];
+                (node.is_silent, node.is_dead) = (true, node.is_dead || for_ever);
+                self.count("nodes_silent", 1);
+            }
+            Break::SwitchRestarts(switch) | Break::SwitchDies(switch) => {
+                self.account(switch, now_ns);
+                let restarts = matches!(what, Break::SwitchRestarts(_)) && self.switches[switch].is_some();
+                let fresh = if restarts { self.rack.switch().map(Some) } else { Ok(None) };
+                self.switches[switch] = fresh.unwrap_or_else(|problem| {
+                    self.outcome.problems.push(problem);
+                    None
+                });
+                self.count(if restarts { "switch_restarts" } else { "switches_dead" }, 1);
+            }
+            Break::ComputeRestarts(nth) => {
+                self.completed(nth, now_ns);
+                self.clients[usize::from(nth)].forget(&mut self.history, &mut self.ends);
+                let node = &mut self.nodes[usize::from(nth)];
+                node.start = node.start.wrapping_add(1);
+                node.compute = self.rack.compute(node.start);
+                self.count("compute_restarts", 1);
+            }
+        }
+    }
+}
+
+impl FaultsRack {
+    fn compute(&self, start: u16) -> compute::Node {
+        let config = compute::Config {
+            chunk_bytes: CHUNK_BYTES,
+            window: 2,
+            timeout: self.timeout,
+            ..compute::Config::default()
+        };
+        compute::Node::new(config, start)
+    }
+}
+
+/// The node with this address.
+fn node_of(mac: MacAddr) -> Option<u16> {
+    u16::try_from(host_of(&mac.0)?).ok()
+}

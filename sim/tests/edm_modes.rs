@@ -1,0 +1,51 @@
+//! The generated programs of EDM's `matched` and `calendar` beside the exact scheduler, with the same frames and latencies.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+use p4rack_sim::{MemoryExperiment, MemoryOutcome, run_memory};
+
+fn run(scheme: &str, more: &str, size: &str, load: f64, messages: u32) -> MemoryOutcome {
+    let text = format!(
+        "name = \"t\"\nkind = \"memory\"\nscheme = \"{scheme}\"\nnodes = 36\nlatency = \"pipeline\"\n[edm]\nchunk = 1024\n\
+         framing = \"ethernet\"\n{more}\n[workload]\nsize = {size}\nload = {load}\nmessages = {messages}\nread_percent = 30\n"
+    );
+    let outcome = run_memory(&MemoryExperiment::parse(&text, "t.toml").unwrap());
+    assert_eq!((&outcome.problems[..], outcome.again, outcome.dropped), (&[][..], 0, 0), "{scheme}");
+    assert_eq!(outcome.counters.get("uncovered"), None, "{scheme}");
+    outcome
+}
+
+#[test]
+fn matched_carries_nine_tenths_of_what_the_exact_scheduler_does_at_saturation() {
+    for size in ["1024", "4096", "20000"] {
+        let [exact, matched] =
+            ["edm", "edm-matched"].map(|scheme| run(scheme, "", size, 1.0, 4_000).carried_load);
+        assert!(exact > 0.7 && matched >= 0.9 * exact, "{size}: {matched} {exact}");
+    }
+}
+
+/// Before demands wait, `matched` is `timed-dst`; when they do, short ones come first.
+#[test]
+fn matched_is_near_the_exact_scheduler() {
+    for load in [0.3, 0.7] {
+        let [exact, matched] =
+            ["edm", "edm-matched"].map(|scheme| run(scheme, "", "1024", load, 4_000).added_ns.mean.mean);
+        assert!(matched < 1.15 * exact, "{load}: {matched} {exact}");
+    }
+    let hadoop = "\"EDM-hadoop\"";
+    let exact = run("edm", "policy = \"srpt\"", hadoop, 0.5, 1_000).latency_ns.mean.mean;
+    let matched = |more| run("edm-matched", more, hadoop, 0.5, 1_000);
+    let (short_first, in_order) = (matched("window = 8"), matched("window = 8\nclasses = 1"));
+    let means = [&short_first, &in_order].map(|outcome| outcome.latency_ns.mean.mean);
+    assert!(means[0] < 1.15 * exact && means[0] < means[1], "{means:?} {exact}");
+    assert!(short_first.counters["edm_waits"] > 0 && short_first.counters["second_passes"] > 0);
+}
+
+/// No time is granted twice at any link, so hardly anything waits in the switch.
+#[test]
+fn calendars_leave_no_queue() {
+    for (size, window) in [("1024", 1), ("8192", 2)] {
+        let outcome = run("edm-calendar", &format!("window = {window}"), size, 0.5, 3_000);
+        assert!(!outcome.grows && outcome.queue_max_bytes < 8_000, "{}", outcome.queue_max_bytes);
+    }
+}

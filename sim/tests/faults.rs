@@ -1,0 +1,44 @@
+//! EDM under faults: what is looked at afterwards, and that planted bugs are found.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+use p4rack_codegen::scheme::edm::Mode;
+use p4rack_sim::{FaultsRack, Plant};
+
+/// Seeds of each mode: 200 in all.
+const SEEDS: u64 = 50;
+
+#[test]
+fn nothing_is_done_twice_or_never_ends_whatever_gets_lost() {
+    for mode in Mode::ALL {
+        let rack = FaultsRack::new(mode).unwrap();
+        let (mut operations, mut unknown) = (0, 0);
+        for seed in 0..SEEDS {
+            let outcome = rack.run(seed, None);
+            assert_eq!(outcome.problems, Vec::<String>::new(), "{mode:?}, seed {seed}");
+            (operations, unknown) = (operations + outcome.operations, unknown + outcome.unknown);
+        }
+        // There are faults, and not only faults.
+        assert!(
+            unknown > operations / 100 && unknown < operations / 2,
+            "{mode:?}: {unknown} of {operations}"
+        );
+    }
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for mode in [Mode::TimedDst, Mode::Matched] {
+        let rack = FaultsRack::new(mode).unwrap();
+        for plant in Plant::ALL {
+            let found = (0..20).filter(|seed| !rack.run(*seed, Some(plant)).problems.is_empty()).count();
+            assert!(found >= 3, "{mode:?}: {plant:?} is found with {found} of 20 seeds");
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_outcome_again() {
+    let rack = FaultsRack::new(Mode::Matched).unwrap();
+    assert_eq!(rack.run(7, None), rack.run(7, None));
+}
