@@ -5,7 +5,7 @@
 mod common;
 
 use common::switch::Running;
-use common::{can_make_namespaces, have, one_at_a_time, p4rack, stderr, stdout};
+use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout};
 use p4rack_hosts::roce::star::Star;
 use p4rack_netdev::NetNs;
 use std::io::Read;
@@ -158,6 +158,67 @@ fn what_makes_no_sense_is_refused_by_its_name() {
         command(star.host(1), &["cowbird", "engine", "--pool", POOL, "--grpc-server-addr", "0.0.0.0:0"], 1);
     let open = { open }.output().unwrap();
     assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));
+}
+
+#[test]
+fn a_program_in_c_uses_rings() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() || !have("cc", "gcc") {
+        return;
+    }
+    let star = Star::create(3).unwrap();
+    let _pool = pool(&star, "1 MiB");
+    let (_engine, addr) = engine(&star, 1, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("remote-rings");
+    // The test's own folder has the library that was built with it.
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let compiled = Command::new("cc")
+        .arg(repo("examples/remote-rings.c"))
+        .arg("-I")
+        .arg(repo("include"))
+        .arg("-L")
+        .arg(&libraries)
+        .args(["-lp4rack_memory", "-o"])
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", stderr(&compiled));
+    let mut command = Command::new(&program);
+    command.args(["roce0", &Star::ip(2).to_string(), POOL, &addr]).env("LD_LIBRARY_PATH", &libraries);
+    star.host(2).command(&mut command, true).unwrap();
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = format!(
+        "served by {addr}\n1000 records written and read, 0 words wrong\n\
+         beyond the end: the request reaches beyond the region's end\n"
+    );
+    assert_eq!(stdout(&output), said);
+}
+
+#[test]
+fn a_store_keeps_its_old_records_in_remote_memory() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let words = "cowbird store --seconds 0.1 --records 5000 --value-bytes 56 --memory-percent 10 --json";
+    let output = p4rack().args(words.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let schemes = ["local", "cowbird_spot", "rdma_async", "rdma_sync"];
+    let expected: Vec<(&str, &str)> =
+        schemes.iter().flat_map(|scheme| ["A", "B", "C", "F"].map(|mix| (*scheme, mix))).collect();
+    let found: Vec<(&str, &str)> =
+        all.iter().map(|one| (one["scheme"].as_str().unwrap(), one["mix"].as_str().unwrap())).collect();
+    assert_eq!(found, expected);
+    for one in &all {
+        assert!(one["operations"].as_u64().unwrap() > 100, "{one}");
+        assert_eq!((one["lost"].as_u64(), one["wrong"].as_u64()), (Some(0), Some(0)), "{one}");
+        assert_eq!(one["cold_share"].as_f64().unwrap() > 0.1, one["scheme"] != "local", "{one}");
+    }
+    let written = |one: &&serde_json::Value| one["mix"] == "A" && one["pages_written"].as_u64().unwrap() > 0;
+    assert_eq!(all.iter().filter(written).count(), 3, "{all:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! rack.toml ─ Rack::load ─→ Rack ─ generate ─→ NAME.p4  NAME.entries.txtpb  NAME.p4info.txtpb  NAME.json
-//!                                              and for Tofino  NAME.bf-rt.json
+//!                                              and for Tofino  NAME.bf-rt.json  NAME.switchd.conf …
 //! ```
 
 mod arch;
@@ -16,5 +16,6 @@ pub use arch::Arch;
 pub use rack::{Rack, RackError};
 pub use render::{
     Artefacts, GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, Program, generate, program, render_p4,
+    sde,
 };
 pub use scheme::{DropReason, NoParameters, Scheme, SchemeError, endpoint_config, spoken_beside};

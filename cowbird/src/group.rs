@@ -7,6 +7,18 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollId(pub(crate) usize);
 
+impl PollId {
+    /// As a number, for interfaces that have nothing else.
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// From a number. A client refuses one that it did not give.
+    pub const fn of_number(number: u32) -> PollId {
+        PollId(number as usize)
+    }
+}
+
 /// Requests by kind, in the order of their numbers: requests of a kind complete in that order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {

@@ -18,6 +18,7 @@
 //!  etcd        where controllers share a description
 //!  telemetry   the switch's statistics
 //!  generator   packet generators
+//!  cowbird     what Cowbird's engine in a switch serves
 //!  trace       what a program does with single packets
 //!  bench       how fast a server is
 //! ```
@@ -28,6 +29,7 @@ pub mod bmv2;
 pub mod client;
 pub mod connect;
 mod counters;
+pub mod cowbird;
 pub mod deploy;
 mod desired;
 mod error;

@@ -160,13 +160,21 @@ fn calls_that_make_no_sense_are_refused_by_their_fields() {
                 psn: 5,
             };
             let Layout { entries, request_bytes, response_bytes } = LAYOUT;
-            let set = |nth: u64| Set { key: 1, address: nth << 16, entries, request_bytes, response_bytes };
+            let set = |nth: u64| Set {
+                key: 1,
+                address: nth << 16,
+                entries,
+                request_bytes,
+                response_bytes,
+                ..Set::default()
+            };
             let mut request = ServeRequest {
                 end: Some(end),
                 mtu_bytes: 1_024,
                 reads_max: 16,
                 token: reserved.token.bytes().to_vec(),
                 sets: vec![set(0), set(1)],
+                ..ServeRequest::default()
             };
             change(&mut request);
             let status = runtime.block_on(async {

@@ -10,6 +10,7 @@ pub mod error;
 pub mod hostile;
 pub mod keep;
 mod kill;
+pub mod log_store;
 mod measure;
 pub mod memory;
 pub mod network;

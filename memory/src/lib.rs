@@ -1,5 +1,5 @@
 //! Remote memory for programs, as a rack's description gives it: which hosts have memory, and how the nodes of EDM on them are
-//! configured. [`c`] has the same for C; `include/p4rack_memory.h` declares it.
+//! configured. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
 
 pub mod c;
 

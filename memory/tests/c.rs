@@ -1,8 +1,9 @@
-//! The C header: it says what the library has, and its example compiles. `cli/tests/memory.rs` runs that.
+//! The C headers: they say what the library has, and their examples compile. `cli/tests/memory.rs` and `cowbird.rs` run them.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_memory::c::{CallerOperation, Status};
+use p4rack_memory::c::cowbird;
+use p4rack_memory::c::edm::{CallerOperation, Status};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::mem::{offset_of, size_of};
@@ -67,8 +68,47 @@ fn the_header_says_what_the_library_has() {
     ] {
         wanted.push((format!("P4RACK_MEMORY_{name}"), status as usize));
     }
-    let mut source = String::from("#include <p4rack_memory.h>\n");
-    for (what, number) in &wanted {
+    assert_all("p4rack_memory.h", &wanted);
+}
+
+#[test]
+fn the_header_of_cowbird_says_what_the_library_has() {
+    if !have_cc() {
+        return;
+    }
+    let mut wanted = vec![("sizeof(p4rack_cowbird_config)".to_owned(), size_of::<cowbird::CallerConfig>())];
+    macro_rules! places {
+        ($($field:ident),*) => { $(wanted.push((
+            format!("offsetof(p4rack_cowbird_config, {})", stringify!($field)),
+            offset_of!(cowbird::CallerConfig, $field),
+        ));)* };
+    }
+    places!(interface, ip, pool, engines, region_bytes, entries, ring_bytes);
+    places!(engine_count, region_count, threads, mtu_bytes);
+    for (name, status) in [
+        ("OK", cowbird::Status::Ok),
+        ("REQUESTS_FULL", cowbird::Status::RequestsFull),
+        ("REQUEST_DATA_FULL", cowbird::Status::RequestDataFull),
+        ("RESPONSE_DATA_FULL", cowbird::Status::ResponseDataFull),
+        ("UNKNOWN_REGION", cowbird::Status::UnknownRegion),
+        ("OUT_OF_BOUNDS", cowbird::Status::OutOfBounds),
+        ("BAD_LENGTH", cowbird::Status::BadLength),
+        ("ENDED", cowbird::Status::Ended),
+        ("UNKNOWN_GROUP", cowbird::Status::UnknownGroup),
+        ("UNKNOWN_REQUEST", cowbird::Status::UnknownRequest),
+        ("TWICE", cowbird::Status::Twice),
+        ("CORRUPT", cowbird::Status::Corrupt),
+        ("BAD_ARGUMENT", cowbird::Status::BadArgument),
+    ] {
+        wanted.push((format!("P4RACK_COWBIRD_{name}"), status as usize));
+    }
+    assert_all("p4rack_cowbird.h", &wanted);
+}
+
+/// Has the C compiler check numbers that a header gives.
+fn assert_all(header: &str, wanted: &[(String, usize)]) {
+    let mut source = format!("#include <{header}>\n");
+    for (what, number) in wanted {
         writeln!(source, "_Static_assert({what} == {number}, \"the library has {number}\");").unwrap();
     }
     source += "int main(void) { return 0; }\n";
@@ -98,6 +138,29 @@ fn the_example_compiles_and_links() {
     for (args, expected) in [
         (["/nonexistent.toml", "h2", "h1"], "/nonexistent.toml"),
         ([&rack, "h9", "h1"], "no host is called `h9`"),
+    ] {
+        let (code, said) = run(&args);
+        assert!(code == Some(1) && said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn the_example_of_cowbird_compiles_and_says_what_it_needs() {
+    if !have_cc() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("remote-rings");
+    let libraries = std::env::current_exe().unwrap().parent().unwrap().display().to_string();
+    compile(&repo("examples/remote-rings.c"), &program, &["-L", &libraries, "-lp4rack_memory"]);
+    let run = |args: &[&str]| {
+        let output = Command::new(&program).args(args).env("LD_LIBRARY_PATH", &libraries).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(run(&[]).0, Some(2));
+    for (args, expected) in [
+        (["nowhere0", "10.0.0.1", "127.0.0.1:1", "127.0.0.1:1"], "nowhere0"),
+        (["lo", "10.0.0", "127.0.0.1:1", "127.0.0.1:1"], "ip is `10.0.0`, which is no IPv4 address"),
     ] {
         let (code, said) = run(&args);
         assert!(code == Some(1) && said.contains(expected), "{said}");

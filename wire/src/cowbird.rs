@@ -108,6 +108,83 @@ crate::header! {
     }
 }
 
+crate::header! {
+    /// First field of the green block, read alone: what the engine in a switch probes.
+    Tail = "cowbird_tail_t" {
+        /// entries written
+        request_tail / "requestTail": u64 = 64;
+    }
+}
+
+crate::header! {
+    /// Where an instance of the engine in a switch begins, and how far it is; behind a base transport header.
+    Management = "cowbird_management_t" {
+        /// number of the instance
+        instance / "instance": u32 = 32;
+        /// 0: its reads, 1: its writes
+        side / "side": u8 = 8;
+        /// 0
+        reserved / "reserved": u32 = 24;
+        /// requests of this kind that are done
+        done / "done": u64 = 64;
+        /// position in their ring behind the last of these
+        end / "end": u64 = 64;
+        /// entries that are done, as the thread knows
+        head / "head": u64 = 64;
+    }
+}
+
+/// Opcodes of the base transport header that only the engine in a switch uses, of those that the standard leaves to makers.
+pub mod opcode {
+    /// The switch's packet generator asks for a turn.
+    pub const TICK: u8 = 0xc0;
+    /// The controller asks how far an instance is.
+    pub const READ: u8 = 0xc1;
+    /// The controller says where an instance begins.
+    pub const SET: u8 = 0xc2;
+    /// What the controller gets back.
+    pub const REPLY: u8 = 0xc3;
+}
+
+/// What a packet of the engine in a switch is for. Each instance has a queue pair for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Phase {
+    /// READ of the green block's first word.
+    Probe = 1,
+    /// READ of an entry.
+    Entry = 2,
+    /// READ of what a write carries, from the compute node.
+    Payload = 3,
+    /// WRITE of what a read has brought, to the compute node.
+    Response = 4,
+    /// WRITE of the red block.
+    Red = 5,
+    /// READ from the pool.
+    PoolRead = 6,
+    /// WRITE to the pool.
+    PoolWrite = 7,
+}
+
+impl Phase {
+    /// All, with their names in P4.
+    pub const ALL: [(Phase, &'static str); 7] = [
+        (Phase::Probe, "PROBE"),
+        (Phase::Entry, "ENTRY"),
+        (Phase::Payload, "PAYLOAD"),
+        (Phase::Response, "RESPONSE"),
+        (Phase::Red, "RED"),
+        (Phase::PoolRead, "POOL_READ"),
+        (Phase::PoolWrite, "POOL_WRITE"),
+    ];
+
+    /// Those of the queue pairs to the compute node, in the order of their numbers.
+    pub const COMPUTE: [Phase; 5] = [Phase::Probe, Phase::Entry, Phase::Payload, Phase::Response, Phase::Red];
+
+    /// Those of the queue pairs to the pool, in the order of their numbers.
+    pub const POOL: [Phase; 2] = [Phase::PoolRead, Phase::PoolWrite];
+}
+
 /// A request's id. Ids of a type count up by one in each set, so that all checks are comparisons of integers.
 ///
 /// ```text

@@ -11,6 +11,7 @@
 //! which of a rack's protocols run, each in which of its variants. Nothing outside of a protocol's module knows what
 //! is in it, but for those who ask a rack for it by its type ([`Rack::protocol`]).
 
+pub mod cowbird;
 pub mod edm;
 mod hosts;
 pub mod l2;
@@ -25,7 +26,7 @@ use crate::rack::{L2, Rack};
 use std::any::Any;
 
 /// The protocols that descriptions may name, in pipeline order.
-pub static PROTOCOLS: &[&dyn Definition] = &[&pl2::Definition, &edm::Definition];
+pub static PROTOCOLS: &[&dyn Definition] = &[&pl2::Definition, &edm::Definition, &cowbird::Definition];
 
 impl Scheme {
     /// Plain switching, and each protocol's variants on their own.

@@ -13,8 +13,10 @@
 pub mod hash;
 pub mod node;
 pub mod rack;
+pub mod remote;
 mod service;
 pub mod spot;
+pub mod tenant;
 pub mod verify;
 
 pub use node::{Node, NodeConfig, NodeError, NodeState};

@@ -1,15 +1,18 @@
 //! A compute node: the rings of its threads behind an adapter, its reservation at the pool, and an engine that serves it.
 
 use crate::commands::{Gone, Handle};
-use crate::roce::setup::{Call, End, Reserved, Server, Station, numbers};
+use crate::roce::setup::{
+    Call, End, PAIRS_MAX, Reserved, Server, Station, add_pairs, numbers, pairs_of, remove_pairs,
+};
 use crate::roce::{Loss, Port, PortError, SetupError};
-use p4rack_cowbird::{Area, BadSet, Client, Layout};
+use p4rack_cowbird::{Area, BadSet, Client, Layout, words};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, Config, PairError};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::cowbird::v1::cowbird_client::CowbirdClient;
 use p4rack_p4rt::p4rack::cowbird::v1::{self, ServeRequest, ServeResponse};
 use p4rack_wire::Nanos;
+use p4rack_wire::cowbird::{RED_AT, Red};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -108,15 +111,14 @@ impl Node {
     pub fn start(config: NodeConfig) -> Result<(Node, Vec<ThreadClient>), NodeError> {
         config.layout.check().map_err(|why| NodeError::Rings(BadSet::Layout(why)))?;
         let (mut random, mut area) = (numbers(), Area::default());
-        let (mut sets, mut clients) = (Vec::new(), Vec::new());
+        let (mut sets, mut clients): (Vec<ThreadSet>, _) = (Vec::new(), Vec::new());
         let mut address = ALIGNMENT;
         while sets.len() < config.threads {
             let words: Arc<[AtomicU64]> = (0..config.layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
             let key = random.next() as u32;
             // Otherwise the key is taken: the next one will do.
             if area.offer(DOMAIN, key, address, words.clone()) {
-                let Layout { entries, request_bytes, response_bytes } = config.layout;
-                sets.push(v1::Set { key, address, entries, request_bytes, response_bytes });
+                sets.push(ThreadSet { key, address, layout: config.layout, words: words.clone() });
                 let client = Client::new(words, config.layout, config.region_bytes.clone());
                 clients.push(client.map_err(NodeError::Rings)?);
                 address += config.layout.bytes().next_multiple_of(ALIGNMENT);
@@ -189,13 +191,50 @@ fn respond(mut port: Port<Area>, over: &AtomicBool) -> Result<(), PortError> {
     Ok(())
 }
 
+/// The rings of a thread.
+struct ThreadSet {
+    key: u32,
+    address: u64,
+    layout: Layout,
+    words: Arc<[AtomicU64]>,
+}
+
+impl ThreadSet {
+    /// As an engine has to know it: nobody else may write its red block meanwhile.
+    fn message(&self) -> v1::Set {
+        let mut block = [0; Red::BYTES];
+        let read = words::read(&self.words, RED_AT as usize, &mut block);
+        let red = read.and_then(|()| Red::parse(&block).ok());
+        let Layout { entries, request_bytes, response_bytes } = self.layout;
+        let set = v1::Set {
+            key: self.key,
+            address: self.address,
+            entries,
+            request_bytes,
+            response_bytes,
+            ..v1::Set::default()
+        };
+        match red {
+            Some(red) => v1::Set {
+                request_head: red.request_head,
+                request_data_head: red.request_data_head,
+                response_data_tail: red.response_data_tail,
+                write_progress: red.write_progress,
+                read_progress: red.read_progress,
+                ..set
+            },
+            None => set,
+        }
+    }
+}
+
 /// Sees to it that an engine serves the node.
 struct Keeper {
     adapter: Handle<Adapter<Area>>,
     station: Station,
     config: Config,
     engines: Vec<Server>,
-    sets: Vec<v1::Set>,
+    sets: Vec<ThreadSet>,
     reserved: Reserved,
     random: SplitMix,
     told: watch::Sender<NodeState>,
@@ -207,7 +246,8 @@ struct Keeper {
 /// An engine serves the node as long as the call is open.
 struct Lease {
     call: Call<ServeResponse>,
-    qpn: u32,
+    ends: [End; 2],
+    pairs: u32,
 }
 
 impl Keeper {
@@ -233,29 +273,33 @@ impl Keeper {
             mtu_bytes: self.config.mtu.bytes(),
             reads_max: self.config.reads_max as u32,
             token: self.reserved.token.bytes().to_vec(),
-            sets: self.sets.clone(),
+            sets: self.sets.iter().map(ThreadSet::message).collect(),
+            pairs_max: PAIRS_MAX,
         };
         let mut client = CowbirdClient::new(server.channel().await?);
         let (answer, call) = server.answer(client.serve(request).await).await?;
         let peer = End::of(answer.end.as_ref()).map_err(|reason| server.nonsense(reason))?;
-        let connection = end.connection(&peer, DOMAIN);
-        self.adapter.call(move |adapter| adapter.add_pair(end.qpn, connection)).await??;
+        let pairs = pairs_of("pairs", answer.pairs).map_err(|reason| server.nonsense(reason))?;
+        let ends = [end, peer];
+        self.adapter.call(move |adapter| add_pairs(adapter, &ends, pairs, DOMAIN)).await??;
         self.served.fetch_add(1, Ordering::Relaxed);
         self.told.send_replace(NodeState::Served(server.addr.clone()));
-        Ok(Lease { call, qpn: end.qpn })
+        Ok(Lease { call, ends, pairs })
     }
 
     /// Goes to the next engine when one is lost, until the memory is.
     async fn keep(mut self, lease: Lease) {
         let (mut lease, mut wait) = (Some(lease), RETRY_MIN);
         let lost = loop {
-            if let Some(Lease { mut call, qpn }) = lease.take() {
+            if let Some(Lease { mut call, ends, pairs }) = lease.take() {
                 let why = tokio::select! {
                     why = call.ended() => why,
                     why = self.reserved.ended() => break format!("the pool is gone: {why}"),
                 };
                 // Nothing of this engine is to arrive while the next one serves.
-                if let Err(gone) = self.adapter.call(move |adapter| adapter.remove_pair(qpn)).await {
+                let removed =
+                    self.adapter.call(move |adapter| remove_pairs(adapter, &ends, pairs, DOMAIN)).await;
+                if let Err(gone) = removed {
                     break gone.to_string();
                 }
                 tracing::info!(why, "the engine is lost");

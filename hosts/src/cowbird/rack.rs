@@ -1,4 +1,4 @@
-//! A pool and an engine on this machine, each a thread in a namespace, for benches and tests.
+//! A pool, alone or with an engine, on this machine, each a thread in a namespace, for benches and tests.
 
 use super::service::{Service, SpotConfig, serve};
 use super::spot::Spot;
@@ -12,6 +12,7 @@ use p4rack_fabric::roce::{Adapter, Config, Regions};
 use p4rack_netdev::{NetNs, clock};
 use p4rack_wire::Nanos;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -44,17 +45,31 @@ pub enum RackError {
     Thread(#[from] std::io::Error),
 }
 
-/// A pool and an engine. They end when this is dropped.
+/// A pool. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Rack {
-    /// Where they are, and room for compute nodes from [`HOSTS`] on.
+pub struct Pool {
+    /// Where it is: its first host.
     pub star: Star,
     /// The pool's adapter.
     pub pool: Handle<Adapter<Regions>>,
-    /// The engine.
-    pub spot: Handle<Spot>,
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// A pool and an engine. They end when this is dropped.
+#[derive(Debug)]
+pub struct Rack {
+    /// The pool, with room for compute nodes from [`HOSTS`] on.
+    base: Pool,
+    /// The engine.
+    pub spot: Handle<Spot>,
+}
+
+impl Deref for Rack {
+    type Target = Pool;
+    fn deref(&self) -> &Pool {
+        &self.base
+    }
 }
 
 impl Rack {
@@ -65,20 +80,55 @@ impl Rack {
         engine: cowbird::Config,
         reserve_bytes_max: u64,
     ) -> Result<Rack, RackError> {
-        let star = Star::create(HOSTS + compute_nodes)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let loss = Loss::default;
-        let port =
-            star.host(POOL).run(|| Port::open(FRAMES, adapter.clone(), Regions::default(), loss()))??;
-        let spot = star.host(ENGINE).run(|| Spot::open(FRAMES, adapter.clone(), engine, loss()))??;
+        let mut base = Pool::start(Star::create(HOSTS + compute_nodes)?, adapter, reserve_bytes_max)?;
+        let open = || Spot::open(FRAMES, adapter.clone(), engine, Loss::default());
+        let spot = base.star.host(ENGINE).run(open)??;
+        let station = Station { mac: spot.mac(), ip: Star::ip(ENGINE) };
+        let config = SpotConfig { station, adapter: adapter.clone(), pool: Pool::server() };
+        let (engine, service) = (spot.handle(), Service::new(spot.handle(), config));
+        base.spawn(
+            ENGINE,
+            |listener| async move {
+                let _ = serve(listener, service, None).await;
+            },
+            spot,
+            Spot::turn,
+        )?;
+        Ok(Rack { base, spot: engine })
+    }
+
+    /// The pool's set-up service.
+    pub fn pool_server() -> Server {
+        Pool::server()
+    }
+
+    /// The engine's set-up service.
+    pub fn engine_server() -> Server {
+        server(ENGINE)
+    }
+
+    /// The namespace of a compute node, and the address of its adapter.
+    pub fn compute_node(&self, number: u8) -> (&NetNs, std::net::Ipv4Addr) {
+        (self.star.host(HOSTS + number), Star::ip(HOSTS + number))
+    }
+}
+
+/// The set-up service of a host.
+fn server(host: u8) -> Server {
+    Server { addr: SocketAddr::from((Star::setup_ip(host), PORT)).to_string(), tls: None }
+}
+
+impl Pool {
+    /// Starts it at the first host.
+    pub fn start(star: Star, adapter: &Config, reserve_bytes_max: u64) -> Result<Pool, RackError> {
+        let open = || Port::open(FRAMES, adapter.clone(), Regions::default(), Loss::default());
+        let port = star.host(POOL).run(open)??;
         let station = Station { mac: port.mac(), ip: Star::ip(POOL) };
         let config = PoolConfig { station, adapter: adapter.clone(), offers: Vec::new(), reserve_bytes_max };
         let (pool, service) = (port.handle(), pool::Service::new(port.handle(), config));
-        let station = Station { mac: spot.mac(), ip: Star::ip(ENGINE) };
-        let config = SpotConfig { station, adapter: adapter.clone(), pool: Rack::pool_server() };
-        let (engine, engine_service) = (spot.handle(), Service::new(spot.handle(), config));
-        let mut rack = Rack { star, pool, spot: engine, over, threads: Vec::new() };
-        rack.spawn(
+        let over = Arc::new(AtomicBool::new(false));
+        let mut base = Pool { star, pool, over, threads: Vec::new() };
+        base.spawn(
             POOL,
             |listener| async move {
                 let _ = pool::serve(listener, service, None).await;
@@ -86,34 +136,12 @@ impl Rack {
             port,
             Port::turn,
         )?;
-        rack.spawn(
-            ENGINE,
-            |listener| async move {
-                let _ = serve(listener, engine_service, None).await;
-            },
-            spot,
-            Spot::turn,
-        )?;
-        Ok(rack)
+        Ok(base)
     }
 
-    fn server(host: u8) -> Server {
-        Server { addr: SocketAddr::from((Star::setup_ip(host), PORT)).to_string(), tls: None }
-    }
-
-    /// The pool's set-up service.
-    pub fn pool_server() -> Server {
-        Rack::server(POOL)
-    }
-
-    /// The engine's set-up service.
-    pub fn engine_server() -> Server {
-        Rack::server(ENGINE)
-    }
-
-    /// The namespace of a compute node, and the address of its adapter.
-    pub fn compute_node(&self, number: u8) -> (&NetNs, std::net::Ipv4Addr) {
-        (self.star.host(HOSTS + number), Star::ip(HOSTS + number))
+    /// Its set-up service.
+    pub fn server() -> Server {
+        server(POOL)
     }
 
     /// Has a thread drive `machine`, and another one serve its set-up.
@@ -147,7 +175,7 @@ impl Rack {
     }
 }
 
-impl Drop for Rack {
+impl Drop for Pool {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

@@ -1,16 +1,15 @@
 //! The set-up service of an engine.
 
-use super::spot::{AddError, Spot, Tenant};
-use crate::commands::Handle;
+use super::tenant::{Engine, Tenant};
 use crate::roce::SetupError;
 use crate::roce::pool::{server, whole};
-use crate::roce::setup::{Connected, End, Offer, Server, Station, Token, agree, numbers};
+use crate::roce::setup::{Connected, End, Offer, Server, Station, Token, agree, numbers, pairs_of};
 use crate::roce::tls::ServerTls;
 use p4rack_fabric::cowbird::{Pool, Set};
-use p4rack_fabric::roce::{Config, PairError};
+use p4rack_fabric::roce::Config;
 use p4rack_p4rt::p4rack::cowbird::v1::cowbird_server::{Cowbird, CowbirdServer};
 use p4rack_p4rt::p4rack::cowbird::v1::{self, ServeRequest, ServeResponse};
-use p4rack_wire::cowbird::Layout;
+use p4rack_wire::cowbird::{Layout, Red};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -35,11 +34,11 @@ pub struct SpotConfig {
 
 /// The set-up service of an engine.
 #[derive(Debug)]
-pub struct Service(Arc<Inner>);
+pub struct Service<E>(Arc<Inner<E>>);
 
 #[derive(Debug)]
-struct Inner {
-    spot: Handle<Spot>,
+struct Inner<E> {
+    engine: E,
     config: SpotConfig,
 }
 
@@ -49,21 +48,34 @@ struct Asked {
     peer: End,
     token: Token,
     sets: Vec<(u32, u64, Layout)>,
+    reds: Vec<Red>,
+    pairs_max: u32,
 }
 
-impl Service {
-    /// A service for the engine behind `spot`.
-    pub fn new(spot: Handle<Spot>, config: SpotConfig) -> Service {
-        Service(Arc::new(Inner { spot, config }))
+impl<E: Engine> Service<E> {
+    /// A service for an engine.
+    pub fn new(engine: E, config: SpotConfig) -> Service<E> {
+        Service(Arc::new(Inner { engine, config }))
     }
 }
 
 fn set(set: &v1::Set) -> (u32, u64, Layout) {
-    let v1::Set { key, address, entries, request_bytes, response_bytes } = *set;
+    let v1::Set { key, address, entries, request_bytes, response_bytes, .. } = *set;
     (key, address, Layout { entries, request_bytes, response_bytes })
 }
 
-impl Inner {
+fn red(set: &v1::Set) -> Red {
+    Red {
+        request_head: set.request_head,
+        request_data_head: set.request_data_head,
+        response_data_tail: set.response_data_tail,
+        write_progress: set.write_progress,
+        read_progress: set.read_progress,
+        refusal: 0,
+    }
+}
+
+impl<E: Engine> Inner<E> {
     fn check(&self, request: &ServeRequest) -> Result<Asked, Status> {
         let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
         agree(request.mtu_bytes, request.reads_max, &self.config.adapter)
@@ -83,36 +95,47 @@ impl Inner {
         for (nth, (.., layout)) in sets.iter().enumerate() {
             layout.check().map_err(|why| Status::invalid_argument(format!("set {nth}: {why}")))?;
         }
-        Ok(Asked { peer, token, sets })
+        let reds = request.sets.iter().map(red).collect();
+        let pairs_max = pairs_of("pairs_max", request.pairs_max).map_err(Status::invalid_argument)?;
+        Ok(Asked { peer, token, sets, reds, pairs_max })
     }
 
     /// Serves until the caller has gone or something fails.
     async fn begin(
-        self: Arc<Inner>,
+        self: Arc<Self>,
         asked: Asked,
     ) -> Result<ReceiverStream<Result<ServeResponse, Status>>, Status> {
-        let Asked { peer, token, sets } = asked;
+        let Asked { peer, token, sets, reds, pairs_max } = asked;
+        let pairs = self.engine.pairs(sets.len());
+        if pairs.compute > pairs_max {
+            return Err(Status::failed_precondition(format!(
+                "pairs_max is {pairs_max}; this engine needs {} queue pairs for {} sets",
+                pairs.compute,
+                sets.len()
+            )));
+        }
         let SpotConfig { station, adapter, pool } = &self.config;
         let mut random = numbers();
-        let pool = pool.connect(*station, adapter, Some(&token), &mut random).await.map_err(not_connected)?;
+        let pool = pool.connect_pairs(*station, adapter, Some(&token), pairs.pool, &mut random);
+        let pool = pool.await.map_err(not_connected)?;
         let end = End::draw(*station, &mut random);
         let compute = (end.qpn, end.connection(&peer, DOMAIN));
         let sets = sets.into_iter().map(|set| with_regions(set, end.qpn, &pool)).collect();
         let (failed, why) = oneshot::channel();
-        let tenant = Tenant { compute, pool: (pool.qpn, pool.connection), sets, failed };
-        let added = self.spot.call(move |spot| spot.add(tenant)).await;
-        let number = added.map_err(|gone| Status::unavailable(gone.to_string()))?.map_err(not_added)?;
+        let tenant = Tenant { compute, pool: (pool.qpn, pool.connection), sets, reds, failed };
+        let number = self.engine.add(tenant).await?;
         tracing::info!(compute_node = %peer.station.ip, "served");
         let (answers, answered) = mpsc::channel(2);
         // There is room for both.
-        let _ = answers.try_send(Ok(ServeResponse { end: Some(end.message()) }));
+        let answer = ServeResponse { end: Some(end.message()), pairs: pairs.compute };
+        let _ = answers.try_send(Ok(answer));
         tokio::spawn(self.keep(number, pool, why, answers));
         Ok(ReceiverStream::new(answered))
     }
 
     /// Ends a lease when its caller has gone, the pool has, or a queue pair fails.
     async fn keep(
-        self: Arc<Inner>,
+        self: Arc<Self>,
         number: u32,
         mut pool: Connected,
         failed: oneshot::Receiver<String>,
@@ -120,12 +143,11 @@ impl Inner {
     ) {
         let why = tokio::select! {
             () = answers.closed() => "the compute node has ended it, or is gone".to_owned(),
-            why = failed => why.unwrap_or_else(|_| "the engine's thread has ended".to_owned()),
+            why = failed => why.unwrap_or_else(|_| "the engine has ended".to_owned()),
             why = pool.ended() => format!("the connection with the pool ended: {why}"),
         };
         tracing::info!(why, "served no more");
-        // An engine that is gone serves nothing.
-        let _ = self.spot.call(move |spot| spot.remove(number)).await;
+        self.engine.remove(number).await;
         let _ = answers.try_send(Err(Status::aborted(why)));
     }
 }
@@ -145,17 +167,8 @@ fn not_connected(error: SetupError) -> Status {
     }
 }
 
-fn not_added(error: AddError) -> Status {
-    match error {
-        AddError::Pair(PairError::Taken(_)) => Status::unavailable(format!("{error}; try again")),
-        AddError::Pair(PairError::Full) => Status::resource_exhausted(error.to_string()),
-        AddError::Overlap(_) => Status::already_exists(error.to_string()),
-        AddError::Pair(_) | AddError::Set(..) => Status::invalid_argument(error.to_string()),
-    }
-}
-
 #[tonic::async_trait]
-impl Cowbird for Service {
+impl<E: Engine> Cowbird for Service<E> {
     type ServeStream = ReceiverStream<Result<ServeResponse, Status>>;
 
     async fn serve(&self, request: Request<ServeRequest>) -> Result<Response<Self::ServeStream>, Status> {
@@ -165,9 +178,9 @@ impl Cowbird for Service {
 }
 
 /// Serves until the future is dropped.
-pub async fn serve(
+pub async fn serve<E: Engine>(
     listener: TcpListener,
-    service: Service,
+    service: Service<E>,
     tls: Option<&ServerTls>,
 ) -> Result<(), SetupError> {
     let router = server(tls)?.add_service(CowbirdServer::new(service));

@@ -1,15 +1,17 @@
 //! The engine at an interface: one thread owns both and calls [`Spot::turn`].
 
+use super::tenant::{Engine as Serves, Pairs, Tenant};
 use crate::commands::{Commands, Handle};
 use crate::roce::{Loss, Port, PortError};
-use p4rack_fabric::cowbird::{self, Engine, Set, SetError, State};
-use p4rack_fabric::roce::{BadConfig, Completion, Config, Connection, Outcome, PairError, Regions};
+use p4rack_fabric::cowbird::{self, Engine, SetError, State};
+use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Regions};
 use p4rack_netdev::clock;
 use p4rack_wire::{MacAddr, Nanos};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use tokio::sync::oneshot;
+use tonic::Status;
 
 /// Why sets are not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,19 +25,6 @@ pub enum AddError {
     /// Two sets share bytes.
     #[error("set {0} has bytes of another one that is served: each thread needs its own")]
     Overlap(usize),
-}
-
-/// A compute node that is to be served.
-#[derive(Debug)]
-pub struct Tenant {
-    /// Queue pair to it, and its connection.
-    pub compute: (u32, Connection),
-    /// Queue pair to the pool, and its connection.
-    pub pool: (u32, Connection),
-    /// What is to be served.
-    pub sets: Vec<Set>,
-    /// Is told why it can't be served any longer.
-    pub failed: oneshot::Sender<String>,
 }
 
 /// A compute node that is served.
@@ -153,7 +142,7 @@ impl Spot {
 
     /// Begins to serve a compute node. Returns its number. Errors: why not; nothing of it is left then.
     pub fn add(&mut self, tenant: Tenant) -> Result<u32, AddError> {
-        let Tenant { compute, pool, sets, failed } = tenant;
+        let Tenant { compute, pool, sets, failed, .. } = tenant;
         let ip = compute.1.path.dst_ip;
         let mut served = Served {
             ip,
@@ -268,6 +257,31 @@ impl Spot {
                 let _ = failed.send(format!("the queue pair to the {peer} failed: {why}"));
             }
         }
+    }
+}
+
+impl Serves for Handle<Spot> {
+    fn pairs(&self, _sets: usize) -> Pairs {
+        Pairs { compute: 1, pool: 1 }
+    }
+
+    async fn add(&self, tenant: Tenant) -> Result<u32, Status> {
+        let added = self.call(move |spot| spot.add(tenant)).await;
+        added.map_err(|gone| Status::unavailable(gone.to_string()))?.map_err(not_added)
+    }
+
+    async fn remove(&self, number: u32) {
+        // An engine that is gone serves nothing.
+        let _ = self.call(move |spot| spot.remove(number)).await;
+    }
+}
+
+fn not_added(error: AddError) -> Status {
+    match error {
+        AddError::Pair(PairError::Taken(_)) => Status::unavailable(format!("{error}; try again")),
+        AddError::Pair(PairError::Full) => Status::resource_exhausted(error.to_string()),
+        AddError::Overlap(_) => Status::already_exists(error.to_string()),
+        AddError::Pair(_) | AddError::Set(..) => Status::invalid_argument(error.to_string()),
     }
 }
 

@@ -3,11 +3,13 @@
 use super::error::SetupError;
 use super::lease::Lease;
 use super::reservations::Reservations;
-use super::setup::{End, KEEPALIVE, Offer, Station, Token, agree, numbers};
+use super::setup::{
+    End, KEEPALIVE, Offer, Station, Token, add_pairs, agree, numbers, pairs_of, remove_pairs,
+};
 use super::tls::ServerTls;
 use crate::commands::{Gone, Handle};
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Adapter, Config, Connection, PairError, Regions};
+use p4rack_fabric::roce::{Adapter, Config, PairError, Regions};
 use p4rack_p4rt::p4rack::roce::v1::roce_server::{Roce, RoceServer};
 use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
 use std::net::SocketAddr;
@@ -63,22 +65,21 @@ impl Pool {
         self.reservations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a queue pair for `peer`, under a number that is free. That of a reservation takes the place of the one before.
-    async fn add(&self, peer: End, domain: u32) -> Result<(End, Connection), Status> {
+    /// Adds queue pairs for `peer`, under numbers that are free. Those of a reservation take the place of the ones before.
+    async fn add(&self, peer: End, pairs: u32, domain: u32) -> Result<End, Status> {
         for _ in 0..DRAWS_MAX {
             let end = {
                 let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
                 End::draw(self.config.station, &mut random)
             };
-            let connection = end.connection(&peer, domain);
             let added = self.handle.call(move |adapter| {
                 if domain != DOMAIN {
                     adapter.remove_pairs_of(domain);
                 }
-                adapter.add_pair(end.qpn, connection)
+                add_pairs(adapter, &[end, peer], pairs, domain)
             });
             match added.await.map_err(gone)? {
-                Ok(()) => return Ok((end, connection)),
+                Ok(()) => return Ok(end),
                 Err(PairError::Taken(_)) => {}
                 Err(PairError::Full) => {
                     return Err(Status::resource_exhausted(
@@ -91,7 +92,12 @@ impl Pool {
         Err(Status::unavailable("no free number for a queue pair was found: try again"))
     }
 
-    async fn attach(&self, peer: End, token: Option<Token>) -> Result<Lease<AttachResponse>, Status> {
+    async fn attach(
+        &self,
+        peer: End,
+        pairs: u32,
+        token: Option<Token>,
+    ) -> Result<Lease<AttachResponse>, Status> {
         let (domain, offers) = match token {
             None => (DOMAIN, self.config.offers.clone()),
             Some(token) => {
@@ -101,18 +107,14 @@ impl Pool {
                 (reservation.domain, reservation.offers)
             }
         };
-        let (end, connection) = self.add(peer, domain).await?;
+        let end = self.add(peer, pairs, domain).await?;
         tracing::info!(peer = %peer.station.ip, qpn = end.qpn, domain, "connected");
         let regions = offers.iter().map(Offer::message).collect();
-        let (handle, qpn) = (self.handle.clone(), end.qpn);
+        let handle = self.handle.clone();
         Ok(Lease::new(AttachResponse { end: Some(end.message()), regions }, move || {
             // An adapter that is gone has no queue pairs.
-            let _: Result<(), Gone> = handle.post(move |adapter| {
-                // It may have gone before, and its number be another one's.
-                if adapter.connection(qpn) == Some(&connection) {
-                    adapter.remove_pair(qpn);
-                }
-            });
+            let _: Result<(), Gone> =
+                handle.post(move |adapter| remove_pairs(adapter, &[end, peer], pairs, domain));
         }))
     }
 
@@ -171,8 +173,9 @@ impl Roce for Service {
             [] => None,
             bytes => Some(Token::of(bytes).map_err(Status::invalid_argument)?),
         };
+        let pairs = pairs_of("pairs", request.pairs).map_err(Status::invalid_argument)?;
         let pool = self.0.clone();
-        whole(async move { pool.attach(peer, token).await }).await
+        whole(async move { pool.attach(peer, pairs, token).await }).await
     }
 
     async fn reserve(

@@ -6,7 +6,7 @@
 use super::error::SetupError;
 use super::tls::ClientTls;
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Config, Connection, Rights};
+use p4rack_fabric::roce::{Adapter, Config, Connection, Memory, PairError, Rights};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
 use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
@@ -27,6 +27,8 @@ pub const KEEPALIVE: Duration = Duration::from_secs(2);
 pub const SILENCE_MAX: Duration = Duration::from_secs(4);
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Queue pairs of a connection at most.
+pub const PAIRS_MAX: u32 = 2_048;
 /// Source ports of RoCEv2, the dynamic ones.
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 0xc000..=0xffff;
 
@@ -59,10 +61,15 @@ impl End {
         End {
             station,
             udp_port: SOURCE_PORTS.start() + (random.next() % ports) as u16,
-            // 0 and 1 are the standard's own.
-            qpn: 2 + (random.next() % u64::from(QPN_MAX - 1)) as u32,
+            // 0 and 1 are the standard's own; others of the connection follow.
+            qpn: 2 + (random.next() % u64::from(QPN_MAX - 1 - PAIRS_MAX)) as u32,
             psn: random.next() as u32 & QPN_MAX,
         }
+    }
+
+    /// The end of another queue pair of the same connection.
+    pub fn nth(&self, number: u32) -> End {
+        End { qpn: self.qpn.saturating_add(number), ..*self }
     }
 
     /// This end's view of the connection with `peer`.
@@ -193,6 +200,41 @@ pub fn numbers() -> SplitMix {
     SplitMix(clock::wall_ns() ^ u64::from(std::process::id()) << 32)
 }
 
+/// Adds queue pairs whose numbers follow those of both ends. Errors: why not; none is left then.
+pub(crate) fn add_pairs<M: Memory>(
+    adapter: &mut Adapter<M>,
+    ends: &[End; 2],
+    pairs: u32,
+    domain: u32,
+) -> Result<(), PairError> {
+    for number in 0..pairs {
+        let [own, peer] = ends.map(|end| end.nth(number));
+        if let Err(error) = adapter.add_pair(own.qpn, own.connection(&peer, domain)) {
+            remove_pairs(adapter, ends, number, domain);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Removes those of these queue pairs that are still there: they may have gone before, and their numbers be others'.
+pub(crate) fn remove_pairs<M: Memory>(adapter: &mut Adapter<M>, ends: &[End; 2], pairs: u32, domain: u32) {
+    for number in 0..pairs {
+        let [own, peer] = ends.map(|end| end.nth(number));
+        if adapter.connection(own.qpn) == Some(&own.connection(&peer, domain)) {
+            adapter.remove_pair(own.qpn);
+        }
+    }
+}
+
+/// A number of queue pairs, as messages have it. Errors: there are too many.
+pub(crate) fn pairs_of(field: &str, number: u32) -> Result<u32, String> {
+    match number.max(1) {
+        pairs if pairs <= PAIRS_MAX => Ok(pairs),
+        pairs => Err(format!("{field} is {pairs}; expected at most {PAIRS_MAX}")),
+    }
+}
+
 /// A set-up service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
@@ -277,12 +319,25 @@ impl Server {
         token: Option<&Token>,
         random: &mut SplitMix,
     ) -> Result<Connected, SetupError> {
+        self.connect_pairs(station, config, token, 1, random).await
+    }
+
+    /// The same for several queue pairs, with numbers that follow each other at both ends.
+    pub(crate) async fn connect_pairs(
+        &self,
+        station: Station,
+        config: &Config,
+        token: Option<&Token>,
+        pairs: u32,
+        random: &mut SplitMix,
+    ) -> Result<Connected, SetupError> {
         let end = End::draw(station, random);
         let request = AttachRequest {
             end: Some(end.message()),
             mtu_bytes: config.mtu.bytes(),
             reads_max: config.reads_max as u32,
             token: token.map(|token| token.bytes().to_vec()).unwrap_or_default(),
+            pairs,
         };
         let mut client = RoceClient::new(self.channel().await?);
         let (answer, call) = self.answer(client.attach(request).await).await?;

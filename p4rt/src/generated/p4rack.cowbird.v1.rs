@@ -14,6 +14,17 @@ pub struct Set {
     pub request_bytes: u64,
     #[prost(uint64, tag = "5")]
     pub response_bytes: u64,
+    /// what its red block says: an engine that does not read it begins here
+    #[prost(uint64, tag = "6")]
+    pub request_head: u64,
+    #[prost(uint64, tag = "7")]
+    pub request_data_head: u64,
+    #[prost(uint64, tag = "8")]
+    pub response_data_tail: u64,
+    #[prost(uint64, tag = "9")]
+    pub write_progress: u64,
+    #[prost(uint64, tag = "10")]
+    pub read_progress: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServeRequest {
@@ -30,12 +41,19 @@ pub struct ServeRequest {
     pub token: ::prost::alloc::vec::Vec<u8>,
     #[prost(message, repeated, tag = "5")]
     pub sets: ::prost::alloc::vec::Vec<Set>,
+    /// queue pairs that the caller makes at most; 0 is one
+    #[prost(uint32, tag = "6")]
+    pub pairs_max: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServeResponse {
     /// the engine's end of the connection
     #[prost(message, optional, tag = "1")]
     pub end: ::core::option::Option<super::super::roce::v1::End>,
+    /// queue pairs that the engine uses, with numbers that follow each other from those of both ends on, and all with their first
+    /// sequence numbers; 0 is one
+    #[prost(uint32, tag = "2")]
+    pub pairs: u32,
 }
 /// Generated client implementations.
 #[cfg(feature = "services")]

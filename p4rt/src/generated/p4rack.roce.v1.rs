@@ -32,6 +32,9 @@ pub struct AttachRequest {
     /// memory that everyone may access
     #[prost(bytes = "vec", tag = "4")]
     pub token: ::prost::alloc::vec::Vec<u8>,
+    /// queue pairs, with numbers that follow each other from those of both ends on, and all with their first sequence numbers; 0 is one
+    #[prost(uint32, tag = "5")]
+    pub pairs: u32,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AttachResponse {

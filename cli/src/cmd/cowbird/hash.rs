@@ -1,7 +1,10 @@
 //! `p4rack cowbird hash`.
 
+use super::in_switch::InSwitch;
 use crate::cmd::adapter::text;
 use p4rack_hosts::cowbird::hash::{self, Probes, RECORD_BYTES_MAX, Scheme};
+use p4rack_hosts::cowbird::remote::Switch;
+use p4rack_hosts::roce::star::Star;
 use p4rack_netdev::netns;
 
 /// Records that are measured unless others are asked for: the paper's.
@@ -18,6 +21,9 @@ pub(super) struct Args {
     /// Duration of each measurement
     #[arg(long, default_value_t = 1.0, value_parser = crate::cmd::finite)]
     seconds: f64,
+    /// Measure Cowbird with the engine in the embedded switch, too
+    #[arg(long)]
+    switch: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,11 +50,26 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
             }
             all.push(probes);
         }
+        if args.switch {
+            let probes = in_switch(args, *bytes)
+                .map_err(|error| format!("{}, {bytes} B: {error}", Scheme::CowbirdP4.name()))?;
+            if !args.json {
+                show(&probes);
+            }
+            all.push(probes);
+        }
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON"));
     }
     Ok(())
+}
+
+fn in_switch(args: &Args, bytes: u32) -> Result<Probes, String> {
+    let star = Star::without_bridge(2).map_err(text)?;
+    let running = InSwitch::start(&star)?;
+    let switch = Switch { star, engine: InSwitch::server(), cpu: Box::new(move || running.cpu()) };
+    hash::run_in_switch(switch, args.records, bytes, args.seconds).map_err(text)
 }
 
 fn show(probes: &Probes) {

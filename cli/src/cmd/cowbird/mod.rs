@@ -3,6 +3,9 @@
 mod bench;
 mod engine;
 mod hash;
+mod in_switch;
+mod store;
+mod switch;
 mod verify;
 
 use std::process::ExitCode;
@@ -20,6 +23,11 @@ enum Command {
     ///
     /// Prints a line "ready …" when compute nodes can connect, and what it did when SIGTERM or SIGINT ends it.
     Engine(Box<engine::Args>),
+    /// Have the switch of a rack serve the rings of compute nodes: the offload engine in its program
+    ///
+    /// Deploys the rack, with nothing that is served, and installs what compute nodes ask for over P4Runtime. Prints a line
+    /// "ready …" when they can connect, and what was done when SIGTERM or SIGINT ends it.
+    Switch(Box<switch::Args>),
     /// Read and write a pool through an engine at random, and check every byte that comes back
     ///
     /// The compute node with all of its threads. The pool needs --reserve. Prints a line "ready …" when an engine serves it.
@@ -33,18 +41,25 @@ enum Command {
     ///
     /// The paper's hash-index probe on real packets, between namespaces of this machine: compute node, engine and pool.
     Hash(hash::Args),
+    /// Run YCSB on a key-value store whose older records are in remote memory: Cowbird beside RDMA and beside local memory
+    ///
+    /// A log in FASTER's manner: new records in local memory, the rest in the pool, on real packets between namespaces of this
+    /// machine. Every value that comes back is checked.
+    Store(store::Args),
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Engine(args) => engine::run(*args),
+        Command::Switch(args) => switch::run(*args),
         Command::Verify(args) => verify::run(*args),
         Command::Bench(args) => {
             bench::run(&args);
             Ok(())
         }
         Command::Hash(args) => hash::run(&args),
+        Command::Store(args) => store::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

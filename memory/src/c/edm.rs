@@ -1,5 +1,6 @@
-//! The C interface, as `include/p4rack_memory.h` declares and explains it.
+//! EDM's memory, as `include/p4rack_memory.h` declares and explains it.
 
+use super::{needed, tell, text};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_hosts::memory::{Client, Error, Operation, Remote};
 use p4rack_wire::edm::Opcode;
@@ -168,16 +169,6 @@ impl CallerOperation {
     }
 }
 
-/// Text of a caller; `None` if it is a null pointer.
-///
-/// # Safety
-/// It ends with a zero and outlives the call.
-unsafe fn text<'a>(pointer: *const c_char) -> Option<Result<&'a str, String>> {
-    // SAFETY: the caller promises it, and it is no null pointer.
-    let text = (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })?;
-    Some(text.to_str().map_err(|_| "an argument is not UTF-8".to_owned()))
-}
-
 /// Opens the link of a host; see the header.
 ///
 /// # Safety
@@ -192,11 +183,11 @@ pub unsafe extern "C" fn p4rack_memory_open(
     error_length: usize,
 ) -> *mut Memory {
     // SAFETY: the caller promises it.
-    let [rack, host, interface, scheme] =
-        [rack, host, interface, scheme].map(|pointer| unsafe { text(pointer) });
-    let needed = |text: Option<_>, name: &str| text.unwrap_or_else(|| Err(format!("{name} is NULL")));
+    let (path, name) = unsafe { (needed(rack, "rack"), needed(host, "host")) };
+    // SAFETY: the caller promises it.
+    let [interface, scheme] = [interface, scheme].map(|pointer| unsafe { text(pointer) });
     let opened = || -> Result<Memory, String> {
-        let (path, name) = (needed(rack, "rack")?, needed(host, "host")?);
+        let (path, name) = (path?, name?);
         let interface = interface.transpose()?.unwrap_or(INTERFACE);
         let scheme = scheme.transpose()?.map(str::parse::<Scheme>).transpose()?;
         let rack = Rack::load(path).map_err(|error| error.to_string())?;
@@ -210,14 +201,8 @@ pub unsafe extern "C" fn p4rack_memory_open(
     match opened() {
         Ok(memory) => Box::into_raw(Box::new(memory)),
         Err(why) => {
-            if !error.is_null() && error_length > 0 {
-                let bytes = &why.as_bytes()[..why.len().min(error_length - 1)];
-                // SAFETY: the caller promises it, and the text with its zero is no longer than `error_length`.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), error.cast(), bytes.len());
-                    error.add(bytes.len()).write(0);
-                }
-            }
+            // SAFETY: the caller promises it.
+            unsafe { tell(&why, error, error_length) };
             std::ptr::null_mut()
         }
     }

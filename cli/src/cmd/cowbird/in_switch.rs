@@ -1,0 +1,92 @@
+//! A rack of this machine whose switch has the engine: the switch and its controller are processes of this program.
+
+use crate::cmd::adapter::text;
+use p4rack_hosts::roce::setup::Server;
+use p4rack_hosts::roce::star::Star;
+use p4rack_wire::Nanos;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// Port of the engine's set-up service.
+const PORT: u16 = 9_562;
+
+/// A process, ended when this is dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A switch and its controller. They end when this is dropped, the controller first: otherwise it would complain.
+pub(super) struct InSwitch {
+    _controller: Process,
+    switch: Process,
+    _folder: tempfile::TempDir,
+}
+
+impl InSwitch {
+    /// Starts both for a star without bridge, whose first host is the pool and whose others are compute nodes.
+    pub(super) fn start(star: &Star) -> Result<InSwitch, String> {
+        let folder = tempfile::tempdir().map_err(text)?;
+        let rack = folder.path().join("rack.toml");
+        std::fs::write(&rack, description(star)).map_err(text)?;
+        let mut words = ["switch", "run", "--no-p4"].map(str::to_owned).to_vec();
+        for host in 0..star.hosts() {
+            words.extend(["-i".to_owned(), format!("{}@{}", host + 1, Star::port(host))]);
+        }
+        let switch = start(star, &words)?;
+        let words = ["cowbird", "switch", &rack.display().to_string(), "--pool", "192.168.9.1:9561"];
+        let addr = InSwitch::server().addr;
+        let words = [&words[..], &["--grpc-server-addr", &addr, "--insecure"]].concat();
+        let controller = start(star, &words)?;
+        Ok(InSwitch { _controller: controller, switch, _folder: folder })
+    }
+
+    /// The engine's set-up service.
+    pub(super) fn server() -> Server {
+        Server { addr: format!("{}:{PORT}", Star::hub_ip()), tls: None }
+    }
+
+    /// Processor time of the switch: of all of its threads.
+    pub(super) fn cpu(&self) -> std::io::Result<Nanos> {
+        let mut sum = 0;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.switch.0.id()))? {
+            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+            let first = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+            sum += first.ok_or_else(|| std::io::Error::other("schedstat has no processor time"))?;
+        }
+        Ok(Nanos(sum))
+    }
+}
+
+fn description(star: &Star) -> String {
+    let host = |host: u8| {
+        let (port, mac, ip) = (host + 1, Star::mac(host), Star::ip(host));
+        format!("[[host]]\nname = \"h{host}\"\nport = {port}\nmac = \"{mac}\"\nip = \"{ip}/24\"\n")
+    };
+    let compute: Vec<String> = (1..star.hosts()).map(|host| format!("\"h{host}\"")).collect();
+    let hosts: String = (0..star.hosts()).map(host).collect();
+    format!(
+        "name = \"offload\"\n[switch]\nport_rate = \"10 Gb/s\"\n[cowbird]\nip = \"10.0.0.254\"\npool = [\"h0\"]\n\
+         compute = [{}]\n{hosts}",
+        compute.join(", ")
+    )
+}
+
+/// Starts a command of this program where the links end, and waits until it is ready.
+fn start<S: AsRef<std::ffi::OsStr>>(star: &Star, words: &[S]) -> Result<Process, String> {
+    let mut command = Command::new(std::env::current_exe().map_err(text)?);
+    command.args(words).stdout(Stdio::piped()).stdin(Stdio::null());
+    star.hub().command(&mut command, true).map_err(text)?;
+    let mut process = Process(command.spawn().map_err(text)?);
+    let out = process.0.stdout.take().ok_or("a process has no output")?;
+    let mut lines = BufReader::new(out).lines();
+    let ready = lines.by_ref().map_while(Result::ok).any(|line| line.contains("ready"));
+    // What it says later has to go somewhere.
+    std::thread::spawn(move || lines.for_each(drop));
+    if ready { Ok(process) } else { Err("the switch or its controller did not start: see above".to_owned()) }
+}

@@ -1,0 +1,335 @@
+//! `p4rack cowbird switch`.
+
+use crate::cmd::adapter::{GrpcServer, Tls, runtime, text};
+use crate::output;
+use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_ctrl::connect::parse_election_id;
+use p4rack_ctrl::cowbird::Engine;
+use p4rack_ctrl::deploy::Desired;
+use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
+use p4rack_fabric::roce::{self, Config};
+use p4rack_hosts::cowbird::tenant::{self, Pairs, Status, Tenant};
+use p4rack_hosts::cowbird::{Service, SpotConfig, serve};
+use p4rack_hosts::roce::pool;
+use p4rack_hosts::roce::setup::{End, Server, Station, numbers};
+use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_wire::cowbird::{Phase, Red};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// Where compute nodes connect unless another address is given.
+const SETUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9562);
+/// Requests that wait at most; further ones wait outside.
+const WAITING_MAX: usize = 64;
+/// How often signals are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The rack description, TOML, with a [cowbird] table
+    rack: PathBuf,
+    /// Scheme with Cowbird [default: as described]
+    #[arg(long)]
+    scheme: Option<Scheme>,
+    /// Address of the switch's P4Runtime server, HOST:PORT [default: as described]
+    #[arg(long, value_name = "ADDR")]
+    grpc_addr: Option<String>,
+    /// P4Runtime election id; the highest one is primary
+    #[arg(long, value_name = "HI,LO", default_value = "0,1", value_parser = parse_election_id)]
+    election_id: u128,
+    /// Address of the pool's set-up service, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    pool: String,
+    #[command(flatten)]
+    tls: Tls,
+    #[command(flatten)]
+    setup: GrpcServer,
+}
+
+/// What the task with the session is asked for.
+enum Asked {
+    Add(Box<Tenant>, oneshot::Sender<Result<u32, Status>>),
+    Remove(u32),
+    End(oneshot::Sender<()>),
+}
+
+/// The engine in the switch, for the set-up service.
+struct Switch(mpsc::Sender<Asked>);
+
+impl tenant::Engine for Switch {
+    fn pairs(&self, sets: usize) -> Pairs {
+        let sets = sets as u32;
+        Pairs { compute: sets * Phase::COMPUTE.len() as u32, pool: sets * Phase::POOL.len() as u32 }
+    }
+
+    async fn add(&self, tenant: Tenant) -> Result<u32, Status> {
+        let gone = || Status::unavailable("the connection with the switch has ended");
+        let (told, answer) = oneshot::channel();
+        self.0.send(Asked::Add(Box::new(tenant), told)).await.map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    async fn remove(&self, number: u32) {
+        // Without a session there is nothing to remove.
+        let _ = self.0.send(Asked::Remove(number)).await;
+    }
+}
+
+/// A compute node that is served.
+struct Served {
+    instances: Vec<Instance>,
+    failed: Option<oneshot::Sender<String>>,
+}
+
+/// The session's end.
+struct Keeper {
+    engine: Engine,
+    rack: Rack,
+    cowbird: Cowbird,
+    tenants: BTreeMap<u32, Served>,
+    next: u32,
+    /// Requests done of those who have gone, and compute nodes served.
+    done: Start,
+    served: u64,
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<(), String> {
+    let (addr, tls) = args.setup.check(SETUP, "can have rings served")?;
+    let rack = Rack::load(&args.rack).map_err(text)?;
+    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
+    let rack = rack.under(scheme).map_err(text)?;
+    let Some(cowbird) = rack.protocol::<Cowbird>().cloned() else {
+        return Err(format!("{}: has no Cowbird under {scheme}; add a [cowbird] table", args.rack.display()));
+    };
+    let desired = Desired::of_rack(&rack, scheme, rack.switch.target, None).map_err(text)?;
+    let target = args.grpc_addr.unwrap_or_else(|| rack.switch.grpc_addr.to_string());
+    let target = ConnectOptions {
+        election_id: args.election_id,
+        ..ConnectOptions::new(target, rack.switch.device_id)
+    };
+    let host = rack.hosts.iter().find(|host| cowbird.is_compute(host));
+    let port = host.map(|host| host.port).ok_or("[cowbird] names no compute node")?;
+    let signals = Signals::take().map_err(text)?;
+    let station = Station { mac: cowbird.mac, ip: cowbird.ip };
+    let adapter = Config { mtu: cowbird.mtu, ..Config::default() };
+    if cowbird.in_flight as usize > adapter.reads_max {
+        let most = adapter.reads_max;
+        return Err(format!(
+            "cowbird.in_flight is {}: adapters take {most} READs at most",
+            cowbird.in_flight
+        ));
+    }
+    let config = SpotConfig { station, adapter, pool: Server { addr: args.pool, tls: args.tls.files() } };
+    let runtime = runtime()?;
+    let (asks, asked) = mpsc::channel(WAITING_MAX);
+    let (keeping, serving, bound) = runtime.block_on(async {
+        let session = Session::connect(target).await.map_err(text)?;
+        let tick = End::draw(station, &mut numbers()).qpn;
+        let engine = Engine::start(session, &desired, cowbird.clone(), port, tick).await.map_err(text)?;
+        let (tenants, done) = (BTreeMap::new(), Start::default());
+        let keeper = Keeper { engine, rack, cowbird, tenants, next: 0, done, served: 0 };
+        let listener = pool::bind(addr).await.map_err(text)?;
+        let bound = listener.local_addr().map_err(text)?;
+        let service = Service::new(Switch(asks.clone()), config);
+        let serving = tokio::spawn(async move { serve(listener, service, tls.as_ref()).await });
+        Ok::<_, String>((tokio::spawn(keeper.keep(asked)), serving, bound))
+    })?;
+    output::announce(&format!("ready {} in the switch set-up {bound}", station.ip));
+    while !keeping.is_finished() && !serving.is_finished() {
+        std::thread::sleep(LOOK);
+        if matches!(signals.next(), Some(Signal::End)) {
+            let (told, ended) = oneshot::channel();
+            runtime.block_on(async {
+                let _ = asks.send(Asked::End(told)).await;
+                let _ = ended.await;
+            });
+        }
+    }
+    if serving.is_finished() {
+        return runtime.block_on(serving).map_err(text)?.map_err(text);
+    }
+    let (served, done) = runtime.block_on(keeping).map_err(text)?.map_err(text)?;
+    println!("{served} compute nodes, {} reads, {} writes", done.reads, done.writes);
+    Ok(())
+}
+
+impl Keeper {
+    /// Does what is asked for, until it is to end. Returns compute nodes served, and requests done. Errors: the session is lost.
+    async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(u64, Start), CtrlError> {
+        loop {
+            match asked.try_recv() {
+                Ok(Asked::Add(tenant, told)) => {
+                    let added = self.add(*tenant).await;
+                    if let Err(Ok(number)) = told.send(added) {
+                        self.remove(number).await?;
+                    }
+                }
+                Ok(Asked::Remove(number)) => self.remove(number).await?,
+                Ok(Asked::End(told)) => {
+                    while let Some(number) = self.tenants.keys().next().copied() {
+                        self.remove(number).await?;
+                    }
+                    let _ = told.send(());
+                    return Ok((self.served, self.done));
+                }
+                Err(_) => {
+                    if let Some(lost) = self.engine.lost(Instant::now() + Duration::from_millis(5)).await? {
+                        self.fail(lost.qpn, lost.syndrome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A queue pair is lost: its compute node is told.
+    fn fail(&mut self, qpn: u32, syndrome: u8) {
+        let has = |first: u32, count: usize| (first..first + count as u32).contains(&qpn);
+        for tenant in self.tenants.values_mut() {
+            let peer = tenant.instances.iter().find_map(|one| {
+                if has(one.compute.own_qpn, Phase::COMPUTE.len()) {
+                    return Some("compute node");
+                }
+                has(one.pool.own_qpn, Phase::POOL.len()).then_some("pool")
+            });
+            if let (Some(peer), Some(failed)) = (peer, tenant.failed.take()) {
+                // Who has gone meanwhile need not know.
+                let _ = failed.send(format!("the {peer} refused a request of the switch (0x{syndrome:02x})"));
+            }
+        }
+    }
+
+    async fn add(&mut self, tenant: Tenant) -> Result<u32, Status> {
+        let instances = self.instances(&tenant)?;
+        let mut served = Served { instances: Vec::new(), failed: Some(tenant.failed) };
+        for instance in instances {
+            let done = self.engine.serve(&instance).await;
+            served.instances.push(instance);
+            if let Err(error) = done {
+                for instance in served.instances {
+                    let _ = self.engine.end(instance.number).await;
+                }
+                return Err(Status::unavailable(format!("the switch: {error}")));
+            }
+        }
+        let number = self.next;
+        self.next += 1;
+        self.served += 1;
+        self.tenants.insert(number, served);
+        Ok(number)
+    }
+
+    async fn remove(&mut self, number: u32) -> Result<(), CtrlError> {
+        let Some(served) = self.tenants.remove(&number) else { return Ok(()) };
+        for instance in &served.instances {
+            let done = self.engine.end(instance.number).await?;
+            self.done.reads += done.reads.saturating_sub(instance.start.reads);
+            self.done.writes += done.writes.saturating_sub(instance.start.writes);
+        }
+        Ok(())
+    }
+
+    /// What a compute node's sets are in the switch. Errors: why they can't be served.
+    fn instances(&self, tenant: &Tenant) -> Result<Vec<Instance>, Status> {
+        let compute = self.connection(tenant.compute, "compute", Cowbird::is_compute)?;
+        let pool = self.connection(tenant.pool, "pool", Cowbird::is_pool)?;
+        let numbers: Vec<u32> = self.engine.free().take(tenant.sets.len()).collect();
+        if numbers.len() < tenant.sets.len() {
+            let most = self.cowbird.instances;
+            return Err(Status::resource_exhausted(format!("the switch serves {most} sets at most")));
+        }
+        let in_use = self.tenants.values().flat_map(|one| &one.instances).map(|one| one.regions.len());
+        let regions: usize = in_use.chain(tenant.sets.iter().map(|set| set.regions.len())).sum();
+        if regions > self.cowbird.regions as usize {
+            let most = self.cowbird.regions;
+            return Err(Status::resource_exhausted(format!(
+                "the switch has {most} regions of all sets at most; these would make {regions}"
+            )));
+        }
+        let mut instances: Vec<Instance> = Vec::new();
+        for (nth, ((set, red), number)) in tenant.sets.iter().zip(&tenant.reds).zip(numbers).enumerate() {
+            let invalid = |why: String| Status::invalid_argument(format!("set {nth}: {why}"));
+            let (ring, most) =
+                (set.layout.request_bytes.max(set.layout.response_bytes), self.cowbird.message_bytes_max);
+            if ring / 2 > most.into() {
+                return Err(invalid(format!("rings have at most twice the longest message, {most} bytes")));
+            }
+            if set.address.checked_add(set.layout.bytes()).is_none() {
+                return Err(invalid("it reaches beyond the last address".to_owned()));
+            }
+            let others = self.tenants.values().flat_map(|one| &one.instances);
+            let same_node = others.filter(|one| one.compute.mac == compute.mac);
+            if same_node.chain(&instances).any(|one| shares(one, set.key, set.address, set.layout.bytes())) {
+                let why = "has bytes of another one that is served: each thread needs its own";
+                return Err(Status::already_exists(format!("set {nth} {why}")));
+            }
+            let nth = nth as u32;
+            let number_of = |connection: &Connection, pairs: usize| Connection {
+                own_qpn: connection.own_qpn + nth * pairs as u32,
+                peer_qpn: connection.peer_qpn + nth * pairs as u32,
+                ..*connection
+            };
+            instances.push(Instance {
+                number,
+                compute: number_of(&compute, Phase::COMPUTE.len()),
+                pool: number_of(&pool, Phase::POOL.len()),
+                key: set.key,
+                address: set.address,
+                layout: set.layout,
+                regions: set
+                    .regions
+                    .iter()
+                    .map(|region| Pool { key: region.key, address: region.address, bytes: region.bytes })
+                    .collect(),
+                start: start(red).map_err(invalid)?,
+            });
+        }
+        Ok(instances)
+    }
+
+    /// Queue pairs to a host of the rack.
+    fn connection(
+        &self,
+        (own_qpn, connection): (u32, roce::Connection),
+        field: &str,
+        may: impl Fn(&Cowbird, &p4rack_codegen::rack::Host) -> bool,
+    ) -> Result<Connection, Status> {
+        let mac = connection.path.dst_mac;
+        let host = self.rack.hosts.iter().find(|host| host.mac == mac);
+        let host = host.filter(|host| may(&self.cowbird, host)).ok_or_else(|| {
+            Status::permission_denied(format!("{mac} is no host of the rack's cowbird.{field}"))
+        })?;
+        Ok(Connection {
+            port: host.port,
+            mac,
+            ip: connection.path.dst_ip,
+            own_qpn,
+            peer_qpn: connection.peer_qpn,
+            psn: connection.send_psn,
+            udp_port: connection.path.src_port,
+        })
+    }
+}
+
+/// Where a set begins. Errors: an engine before has left it so that a switch can't go on.
+fn start(red: &Red) -> Result<Start, String> {
+    if red.read_progress.checked_add(red.write_progress) != Some(red.request_head) {
+        return Err("requests were done out of order by another engine: let it end what it began".to_owned());
+    }
+    Ok(Start {
+        reads: red.read_progress,
+        writes: red.write_progress,
+        response_data_tail: red.response_data_tail,
+        request_data_head: red.request_data_head,
+    })
+}
+
+/// Whether a set shares bytes with one that is served.
+fn shares(one: &Instance, key: u32, address: u64, bytes: u64) -> bool {
+    one.key == key && one.address < address + bytes && address < one.address + one.layout.bytes()
+}

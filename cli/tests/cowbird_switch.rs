@@ -1,0 +1,187 @@
+//! Cowbird's engine in the embedded switch: pool, switch, its controller and compute nodes as processes in namespaces.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::switch::Running;
+use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
+use p4rack_hosts::roce::star::Star;
+use p4rack_netdev::NetNs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const POOL: &str = "192.168.9.1:9561";
+const ENGINE: &str = "192.168.9.254:9562";
+
+/// A rack whose first host is the pool; the others are compute nodes. What is to be running drops last.
+struct Rack {
+    switch: Running,
+    engine: Running,
+    _pool: Running,
+    folder: tempfile::TempDir,
+    star: Star,
+}
+
+fn within(ns: &NetNs, words: &[&str]) -> Command {
+    let mut command = p4rack();
+    command.args(words);
+    ns.command(&mut command, true).unwrap();
+    command
+}
+
+/// A process of a host with an adapter.
+fn adapter(star: &Star, host: u8, words: &[&str]) -> Command {
+    let mut command = within(star.host(host), words);
+    command.args(["--interface", "roce0", "--ip", &Star::ip(host).to_string(), "--ignore-icrc"]);
+    command
+}
+
+impl Rack {
+    fn start(compute_nodes: u8) -> Rack {
+        let star = Star::without_bridge(1 + compute_nodes).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let compute: Vec<String> = (1..=compute_nodes).map(|host| format!("\"h{host}\"")).collect();
+        let hosts: String = (0..=compute_nodes)
+            .map(|host| {
+                let (port, mac, ip) = (host + 1, Star::mac(host), Star::ip(host));
+                format!("[[host]]\nname = \"h{host}\"\nport = {port}\nmac = \"{mac}\"\nip = \"{ip}/24\"\n")
+            })
+            .collect();
+        let text = format!(
+            "name = \"offload\"\n[switch]\nport_rate = \"10 Gb/s\"\n[cowbird]\nip = \"10.0.0.254\"\npool = [\"h0\"]\n\
+             compute = [{}]\ntimeout_us = 5000\n{hosts}",
+            compute.join(", ")
+        );
+        std::fs::write(folder.path().join("rack.toml"), text).unwrap();
+        let switch = Rack::switch(&star);
+        let words = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB", "--insecure"];
+        let mut pool = Running::start(adapter(&star, 0, &words).args(["--grpc-server-addr", POOL]));
+        pool.until("ready");
+        let engine = Rack::engine(&star, &folder);
+        Rack { switch, engine, _pool: pool, folder, star }
+    }
+
+    fn switch(star: &Star) -> Running {
+        let mut command = within(star.hub(), &["switch", "run", "--no-p4"]);
+        for host in 0..star.hosts() {
+            command.args(["-i", &format!("{}@{}", host + 1, Star::port(host))]);
+        }
+        let mut switch = Running::start(&mut command);
+        switch.until("ready");
+        switch
+    }
+
+    fn engine(star: &Star, folder: &tempfile::TempDir) -> Running {
+        let rack = folder.path().join("rack.toml").display().to_string();
+        let words = ["cowbird", "switch", &rack, "--pool", POOL, "--grpc-server-addr", ENGINE, "--insecure"];
+        let mut engine = Running::start(&mut within(star.hub(), &words));
+        engine.until("ready");
+        engine
+    }
+
+    fn verify(&self, host: u8, more: &[&str]) -> Command {
+        let mut command =
+            adapter(&self.star, host, &["cowbird", "verify", "--pool", POOL, "--engine", ENGINE]);
+        command.args(more);
+        command
+    }
+
+    /// Sets that are served.
+    fn installed(&self) -> usize {
+        let output = within(self.star.hub(), &["table", "read"]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).matches("cowbird_serve").count()
+    }
+}
+
+fn end(running: &mut Running) {
+    let told = Command::new("kill").args(["-TERM", &running.0.id().to_string()]).status().unwrap();
+    assert!(told.success());
+}
+
+#[test]
+fn threads_read_what_they_wrote_through_the_switch() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let mut rack = Rack::start(2);
+    for (bytes, lose) in [("8", "0"), ("4096", "0"), ("64", "3")] {
+        let words = ["--threads", "2", "--operations", "1500", "--memory", "16 KiB", "--bytes", bytes];
+        let output =
+            rack.verify(1, &[&words[..], &["--lose-per-mille", lose, "--json"]].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report = stdout(&output);
+        let report: serde_json::Value = serde_json::from_str(&report[report.find('{').unwrap()..]).unwrap();
+        for thread in report["threads"].as_array().unwrap() {
+            let of = |name: &str| thread[name].as_u64().unwrap();
+            assert_eq!(of("reads") + of("writes"), 1_500 + (16 << 10) / bytes.parse::<u64>().unwrap());
+        }
+    }
+    // A compute node that dies leaves nothing behind, and another one is served meanwhile.
+    let long = ["--operations", "100000000", "--memory", "16 KiB"];
+    let mut dies = Running::start(&mut rack.verify(1, &long));
+    let mut lives = Running::start(&mut rack.verify(2, &long));
+    dies.until("ready");
+    lives.until("ready");
+    assert_eq!(rack.installed(), 2);
+    std::thread::sleep(Duration::from_millis(300));
+    dies.kill();
+    let until = Instant::now() + Duration::from_secs(8);
+    while rack.installed() != 1 {
+        assert!(Instant::now() < until, "what the dead one had is still served");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    end(&mut lives);
+    assert!(lives.until("thread 0").contains("all right"));
+    assert!(lives.0.wait().unwrap().success());
+    end(&mut rack.engine);
+    assert!(rack.engine.until("compute nodes").starts_with("5 compute nodes"));
+    assert!(rack.engine.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_switch_that_is_replaced_loses_nothing_that_was_done() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let mut rack = Rack::start(1);
+    let mut node = Running::start(&mut rack.verify(1, &["--operations", "100000000", "--memory", "16 KiB"]));
+    node.until("ready");
+    for _ in 0..2 {
+        std::thread::sleep(Duration::from_millis(300));
+        rack.engine.kill();
+        rack.switch.kill();
+        rack.switch = Rack::switch(&rack.star);
+        rack.engine = Rack::engine(&rack.star, &rack.folder);
+        node.until("served by the engine");
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    end(&mut node);
+    assert!(node.until("thread 0").contains("all right"));
+    assert_eq!(node.until("engines"), "engines: 3");
+    assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn what_the_switch_can_not_serve_is_refused_by_its_name() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::start(1);
+    for (more, says) in [
+        (&["--ring", "4 MiB"][..], "rings have at most twice the longest message"),
+        (&["--mtu", "256"], "mtu_bytes is 256 there and 1024 here"),
+        (&["--threads", "17", "--memory", "16 KiB"], "these would make 289"),
+    ] {
+        let output = rack.verify(1, more).output().unwrap();
+        assert!(!output.status.success() && stderr(&output).contains(says), "{more:?}: {}", stderr(&output));
+    }
+    let example = common::repo("examples/two-hosts.toml").display().to_string();
+    let output = within(rack.star.hub(), &["cowbird", "switch", &example, "--pool", POOL]).output().unwrap();
+    assert!(!output.status.success() && stderr(&output).contains("[cowbird]"), "{}", stderr(&output));
+    assert_eq!(rack.installed(), 0);
+}

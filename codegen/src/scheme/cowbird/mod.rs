@@ -1,0 +1,199 @@
+//! Cowbird: an offload engine in the switch, which moves data between rings of compute nodes and memory pools.
+
+mod check;
+mod constants;
+mod drops;
+mod program;
+mod read;
+mod serve;
+
+pub use serve::{Connection, Instance, Pool, Start};
+
+use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::rack::{Host, Rack, Section, Sink};
+use p4rack_wire::roce::{Mtu, UDP_PORT};
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Counter of what was sent, by instance and phase.
+pub const SENT_COUNTER: &str = "RackIngress.cowbird_sent";
+
+/// Queue of probes: below everything else.
+const CLASS_PROBE: u8 = 0;
+const COWBIRD: &str = "cowbird";
+
+impl Scheme {
+    /// Cowbird's engine in the switch.
+    pub const COWBIRD: Scheme = Scheme::one(COWBIRD);
+}
+
+/// The engine's parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cowbird {
+    /// Its MAC address.
+    #[serde(serialize_with = "as_text")]
+    pub mac: MacAddr,
+    /// Its IP address, in the hosts' subnet.
+    pub ip: Ipv4Addr,
+    /// Names of the hosts whose threads it may serve.
+    pub compute: Vec<String>,
+    /// Names of the hosts whose memory it may use.
+    pub pool: Vec<String>,
+    /// Threads' sets that it serves at most.
+    pub instances: u32,
+    /// Regions of all sets at most.
+    pub regions: u32,
+    /// Bytes of a packet's payload; hosts need the same.
+    #[serde(serialize_with = "as_bytes")]
+    pub mtu: Mtu,
+    /// Requests of an instance under way at most: a power of two.
+    pub in_flight: u32,
+    /// Bytes of a request at most: half of a ring.
+    pub message_bytes_max: u32,
+    /// From one turn of an instance to the next.
+    #[serde(rename = "probe_ns", serialize_with = "as_nanos")]
+    pub probe: Nanos,
+    /// At rest, an instance uses one turn of so many: a power of two.
+    pub rest_turns: u32,
+    /// Without any answer for so long, an instance starts again from what is done.
+    #[serde(rename = "timeout_ns", serialize_with = "as_nanos")]
+    pub timeout: Nanos,
+}
+
+impl Cowbird {
+    /// The defaults for a description that gives only the engine's address and the hosts.
+    pub const fn new(ip: Ipv4Addr, compute: Vec<String>, pool: Vec<String>) -> Cowbird {
+        Cowbird {
+            mac: MacAddr([2, 0xc0, 0xb1, 0xd0, 0, 1]),
+            ip,
+            compute,
+            pool,
+            instances: 64,
+            regions: 256,
+            mtu: Mtu::B1024,
+            in_flight: 16,
+            message_bytes_max: 64 << 10,
+            probe: Nanos::from_micros(20),
+            rest_turns: 64,
+            timeout: Nanos::from_millis(20),
+        }
+    }
+
+    /// Whether it may serve threads of a host.
+    pub fn is_compute(&self, host: &Host) -> bool {
+        self.compute.contains(&host.name)
+    }
+
+    /// Whether it may use memory of a host.
+    pub fn is_pool(&self, host: &Host) -> bool {
+        self.pool.contains(&host.name)
+    }
+}
+
+/// Cowbird in descriptions.
+#[derive(Debug)]
+pub struct Definition;
+
+impl super::Definition for Definition {
+    fn section(&self) -> &'static str {
+        COWBIRD
+    }
+
+    fn variants(&self) -> &'static [&'static str] {
+        &[COWBIRD]
+    }
+
+    fn add(&self) -> &'static str {
+        "add a [cowbird] table with ip, the engine's address, and compute = [\"…\"] and pool = [\"…\"], names of hosts"
+    }
+
+    fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>> {
+        Some(Arc::new(read::read(section, sink)?))
+    }
+
+    fn templates(&self) -> &'static [(&'static str, &'static str)] {
+        program::TEMPLATES
+    }
+}
+
+impl Protocol for Cowbird {
+    fn definition(&self) -> &'static dyn super::Definition {
+        &Definition
+    }
+
+    fn variant(&self) -> &'static str {
+        COWBIRD
+    }
+
+    fn as_variant(&self, variant: &str) -> Option<Arc<dyn Protocol>> {
+        (variant == COWBIRD).then(|| Arc::new(self.clone()) as Arc<dyn Protocol>)
+    }
+
+    fn parameters(&self) -> Value {
+        json!(self)
+    }
+
+    fn check(&self, rack: &Rack, sink: &mut Sink<'_>) {
+        check::check(self, rack, sink);
+    }
+
+    fn refuses_arch(&self, rack: &Rack) -> Option<String> {
+        rack.switch.arch.is_tofino().then(|| format!("has no program for {} yet", rack.switch.arch))
+    }
+
+    fn claims(&self) -> Vec<(&'static str, Claim)> {
+        vec![("cowbird.ip", Claim::UdpPort(UDP_PORT))]
+    }
+
+    fn describe(&self, _rack: &Rack) -> String {
+        format!(
+            "engine {} {}, compute nodes {}, memory of {}, {} instances with {} requests under way, MTU {}, messages up to {} bytes, a turn each {}, one of {} used at rest, again after {}",
+            self.mac,
+            self.ip,
+            self.compute.join(" "),
+            self.pool.join(" "),
+            self.instances,
+            self.in_flight,
+            self.mtu.bytes(),
+            self.message_bytes_max,
+            self.probe,
+            self.rest_turns,
+            self.timeout
+        )
+    }
+
+    fn drop_reasons(&self) -> &'static [DropReason] {
+        &drops::DROPS
+    }
+
+    fn headers(&self) -> Vec<Header> {
+        program::headers()
+    }
+
+    fn ether_types(&self) -> Vec<EtherTypeState> {
+        vec![EtherTypeState { constant: "ETHERTYPE_IPV4", value: EtherType::IPV4.0, state: "parse_cowbird" }]
+    }
+
+    fn context(&self, rack: &Rack) -> Value {
+        program::context(self, rack)
+    }
+
+    fn constants(&self, _rack: &Rack, constants: &mut Value) {
+        constants::add(self, constants);
+    }
+}
+
+fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn as_nanos<S: Serializer>(value: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
+    value.0.serialize(serializer)
+}
+
+fn as_bytes<S: Serializer>(value: &Mtu, serializer: S) -> Result<S::Ok, S::Error> {
+    value.bytes().serialize(serializer)
+}

@@ -1,0 +1,151 @@
+//! The engine's part of the P4 text.
+
+use super::{CLASS_PROBE, Cowbird};
+use crate::rack::Rack;
+use crate::scheme::Header;
+use crate::scheme::parts::templates;
+use p4rack_fabric::cowbird::Corruption;
+use p4rack_wire::cowbird::{ENTRIES_AT, Entry, Kind, Management, Phase, RED_AT, Red, Tail, opcode};
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, Udp};
+use p4rack_wire::roce::{Aeth, Bth, DEFAULT_PARTITION, Opcode, Reth, UDP_PORT, icrc};
+use serde_json::{Value, json};
+
+/// The engine's templates.
+pub(super) const TEMPLATES: &[(&str, &str)] = templates![
+    "cowbird/banner",
+    "cowbird/classes",
+    "cowbird/constants",
+    "cowbird/time_constants",
+    "cowbird/metadata",
+    "cowbird/states",
+    "cowbird/counters",
+    "cowbird/registers/mode_constants",
+    "cowbird/registers/controls",
+    "cowbird/registers/begin",
+    "cowbird/registers/manage",
+];
+
+/// Bytes behind UDP's header in every packet, and that header.
+const HEADERS: usize = Udp::BYTES + Bth::BYTES + icrc::BYTES;
+/// Time to live of what is sent.
+pub(super) const TTL: u8 = 64;
+/// Turns without news after which an instance is at rest.
+const BUSY_TURNS: u32 = 64;
+/// What precedes frames from the controller.
+const PACKET_OUT_BYTES: usize = 2;
+
+pub(super) fn headers() -> Vec<Header> {
+    let header = |desc, name| Header { desc, instance: Some(name) };
+    vec![
+        header(Ipv4::DESC, "cowbird_ipv4"),
+        header(Udp::DESC, "cowbird_udp"),
+        header(Bth::DESC, "cowbird_bth"),
+        header(Aeth::DESC, "cowbird_aeth"),
+        header(Reth::DESC, "cowbird_reth"),
+        header(Management::DESC, "cowbird_management"),
+        header(Red::DESC, "cowbird_red"),
+        header(Entry::DESC, "cowbird_entry"),
+        header(Tail::DESC, "cowbird_tail"),
+    ]
+}
+
+impl Cowbird {
+    /// What the switch keeps of requests of a side: of those under way, and of the last that is done.
+    pub(super) fn slots(&self) -> u32 {
+        2 * self.in_flight
+    }
+}
+
+pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
+    let mac = cowbird.mac.0.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let units = |ns: u64| ns.div_ceil(rack.switch.time_unit_ns);
+    let (instances, slots) = (cowbird.instances, cowbird.slots());
+    let answer = |bytes: usize| HEADERS + Aeth::BYTES + bytes;
+    let roce = json!({
+        "port": UDP_PORT,
+        "headers": HEADERS,
+        "partition": format!("0x{DEFAULT_PARTITION:04X}"),
+        "write_first": Opcode::WriteFirst as u8,
+        "write_only": Opcode::WriteOnly as u8,
+        "read": Opcode::ReadRequest as u8,
+        "read_first": Opcode::ReadResponseFirst as u8,
+        "read_last": Opcode::ReadResponseLast as u8,
+        "read_only": Opcode::ReadResponseOnly as u8,
+        "acknowledge": Opcode::Acknowledge as u8,
+        "mtu": cowbird.mtu.bytes(),
+        "mtu_bits": cowbird.mtu.bytes().ilog2(),
+        "reth_bytes": Reth::BYTES,
+        "aeth_bytes": Aeth::BYTES,
+    });
+    let op = json!({
+        "tick": format!("0x{:02X}", opcode::TICK),
+        "read": format!("0x{:02X}", opcode::READ),
+        "set": format!("0x{:02X}", opcode::SET),
+        "reply": format!("0x{:02X}", opcode::REPLY),
+    });
+    let set = json!({
+        "red_at": RED_AT,
+        "entries_at": ENTRIES_AT,
+        "red_bytes": Red::BYTES,
+        "entry_bytes": Entry::BYTES,
+        "entry_bits": Entry::BYTES.ilog2(),
+        "tail_bytes": Tail::BYTES,
+        "tail_length": answer(Tail::BYTES),
+        "entry_length": answer(Entry::BYTES),
+        "type_read": Kind::Read as u16,
+        "type_write": Kind::Write as u16,
+    });
+    let ip = json!({
+        "address": format!("0x{:08X}", u32::from(cowbird.ip)),
+        "bytes": Ipv4::BYTES,
+        "udp": UDP,
+        "dont_fragment": DONT_FRAGMENT,
+        "ttl": TTL,
+    });
+    json!({
+        "roce": roce,
+        "op": op,
+        "set": set,
+        "ip": ip,
+        "mac": format!("0x{mac:012X}"),
+        "class_probe": CLASS_PROBE,
+        "phase_constants": phase_constants(),
+        "refusal_constants": refusal_constants(),
+        "instances": instances,
+        "sides": 2 * instances,
+        "window": cowbird.in_flight,
+        "slots": slots,
+        "ends": instances * slots,
+        "all_slots": 2 * instances * slots,
+        "sent": 8 * instances,
+        "busy": BUSY_TURNS,
+        "seldom": cowbird.rest_turns - 1,
+        "timeout": units(cowbird.timeout.0),
+        "pairs": (instances as usize * Phase::ALL.len() + 2).next_power_of_two(),
+        "peers": (instances as usize * Phase::ALL.len()).next_power_of_two(),
+        "regions": cowbird.regions,
+        "ethernet_bytes": Ethernet::BYTES,
+        "ethernet_after_packet_out": PACKET_OUT_BYTES + Ethernet::BYTES,
+    })
+}
+
+fn phase_constants() -> String {
+    let tick = Phase::ALL.len() as u8 + 1;
+    let phases = Phase::ALL.iter().map(|(phase, name)| (*name, *phase as u8));
+    let rows: Vec<(&str, u8)> =
+        std::iter::once(("NOTHING", 0)).chain(phases).chain([("TICK", tick)]).collect();
+    lines("COWBIRD_", &rows)
+}
+
+fn refusal_constants() -> String {
+    let names = Corruption::ALL.map(|one| (format!("{one:?}").to_uppercase(), one as u64 as u8));
+    let rows: Vec<(&str, u8)> = names.iter().map(|(name, code)| (name.as_str(), *code)).collect();
+    lines("COWBIRD_CORRUPT_", &rows)
+}
+
+fn lines(prefix: &str, rows: &[(&str, u8)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(name, value)| format!("const bit<8> {prefix}{name:width$} = {value};"));
+    lines.collect::<Vec<_>>().join("\n")
+}

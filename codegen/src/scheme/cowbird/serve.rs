@@ -1,0 +1,217 @@
+//! What a controller installs to have a set served, and the frames that it sends for that.
+
+use super::program::TTL;
+use super::{COWBIRD, Cowbird};
+use p4rack_p4rt::entity::{EntityError, Entry};
+use p4rack_p4rt::p4::v1::Update;
+use p4rack_p4rt::schema::Schema;
+use p4rack_wire::MacAddr;
+use p4rack_wire::cowbird::{Layout, Management, Phase, opcode};
+use p4rack_wire::ethernet::Ethernet;
+use p4rack_wire::ipv4::{self, Ipv4, Udp};
+use p4rack_wire::roce::frame::{self, Extension, Path};
+use p4rack_wire::roce::{Bth, Opcode, UDP_PORT, psn};
+use std::net::Ipv4Addr;
+
+/// Where the base transport header is in a frame, and the management header behind it.
+const BTH_AT: usize = Ethernet::BYTES + Ipv4::BYTES + Udp::BYTES;
+const MANAGEMENT_AT: usize = BTH_AT + Bth::BYTES;
+
+/// Queue pairs with numbers that follow each other, between the engine and a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The host's port at the switch.
+    pub port: u16,
+    /// The host's MAC address.
+    pub mac: MacAddr,
+    /// The host's IP address.
+    pub ip: Ipv4Addr,
+    /// The engine's first number.
+    pub own_qpn: u32,
+    /// The host's first number.
+    pub peer_qpn: u32,
+    /// Sequence number of the first packet that the engine sends, on each of them.
+    pub psn: u32,
+    /// UDP port from which the engine sends.
+    pub udp_port: u16,
+}
+
+/// Remote memory of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// Its key.
+    pub key: u32,
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// What is done of a set: as its red block says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Reads done.
+    pub reads: u64,
+    /// Writes done.
+    pub writes: u64,
+    /// Bytes of response data that have arrived.
+    pub response_data_tail: u64,
+    /// Bytes of request data that are no longer needed.
+    pub request_data_head: u64,
+}
+
+/// A set that the engine is to serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its number in the switch.
+    pub number: u32,
+    /// Queue pairs to the compute node: one for each of [`Phase::COMPUTE`].
+    pub compute: Connection,
+    /// Queue pairs to the pool: one for each of [`Phase::POOL`].
+    pub pool: Connection,
+    /// Key of the rings' memory.
+    pub key: u32,
+    /// Address of its first byte.
+    pub address: u64,
+    /// Sizes of the rings.
+    pub layout: Layout,
+    /// Remote memory, by number of the region.
+    pub regions: Vec<Pool>,
+    /// Where it begins.
+    pub start: Start,
+}
+
+fn table(name: &str) -> String {
+    format!("RackIngress.{COWBIRD}_{name}")
+}
+
+impl Cowbird {
+    /// Inserts that have a set served, in this order. Afterwards its sides are to be set ([`Cowbird::begin_frames`]), then it
+    /// needs turns ([`Cowbird::ticks`]).
+    pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Vec<Update>, EntityError> {
+        let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
+        let mut entries = Vec::new();
+        for (region, pool) in instance.regions.iter().enumerate() {
+            let entry = Entry::of(&table("regions")).exact("instance", number).exact("region", region as u64);
+            let entry = entry.action(&table("region")).param("key", pool.key);
+            entries.push(entry.param("address", pool.address).param("length", pool.bytes));
+        }
+        let serve = Entry::of(&table("instances")).exact("instance", number).action(&table("serve"));
+        let serve = serve
+            .param("key", instance.key)
+            .param("address", instance.address)
+            .param("entries", layout.entries)
+            .param("request_at", layout.request_data_at())
+            .param("request_bytes", layout.request_bytes)
+            .param("response_at", layout.response_data_at())
+            .param("response_bytes", layout.response_bytes)
+            .param("reads", start.reads as u32 & psn::MAX)
+            .param("writes", start.writes as u32 & psn::MAX);
+        entries.push(serve);
+        let sides = [(&instance.compute, &Phase::COMPUTE[..]), (&instance.pool, &Phase::POOL[..])];
+        for (connection, phases) in sides {
+            for (nth, phase) in phases.iter().enumerate() {
+                // Entries are numbered since the set was made.
+                let before = if *phase == Phase::Entry { start.reads + start.writes } else { 0 };
+                let first = connection.psn.wrapping_sub(before as u32) & psn::MAX;
+                let Connection { port, mac, ip, .. } = *connection;
+                let (own, peer) = (connection.own_qpn + nth as u32, connection.peer_qpn + nth as u32);
+                let sends = Entry::of(&table("peers")).exact("instance", number).exact("phase", *phase as u8);
+                let sends = sends.action(&table("peer")).param("port", port).param("mac", mac.0);
+                let sends = sends.param("ip", u32::from(ip)).param("udp_port", connection.udp_port);
+                let sends = sends.param("qpn", peer).param("first", first);
+                entries.push(sends.param("checksum", self.checksum(ip)));
+                let hears = pair(port, mac, ip, own).action(&table("pair")).param("instance", number);
+                entries.push(hears.param("phase", *phase as u8).param("first", first));
+            }
+        }
+        entries.into_iter().map(|entry| entry.update(schema)).collect()
+    }
+
+    /// Gives the instances from 0 up to `instances` turns, by frames that come in at a port ([`Cowbird::tick_frame`]).
+    pub fn ticks(&self, port: u16, qpn: u32, instances: u32, schema: &Schema) -> Result<Update, EntityError> {
+        let entry = pair(port, self.mac, self.ip, qpn).action(&table("tick"));
+        entry.param("instances", instances).update(schema)
+    }
+
+    /// Sum of the words of IPv4's header that don't depend on the frame.
+    fn checksum(&self, to: Ipv4Addr) -> u16 {
+        let mut header = [0; Ipv4::BYTES];
+        Ipv4 {
+            version: 4,
+            ihl: 5,
+            dscp: 0,
+            ecn: 0,
+            total_length: 0,
+            identification: 0,
+            flags: ipv4::DONT_FRAGMENT,
+            fragment_offset: 0,
+            ttl: TTL,
+            protocol: ipv4::UDP,
+            checksum: 0,
+            src: self.ip,
+            dst: to,
+        }
+        .emit(&mut header);
+        !ipv4::checksum(&header)
+    }
+
+    /// The frame that a packet generator brings in for a turn.
+    pub fn tick_frame(&self, qpn: u32) -> Vec<u8> {
+        self.frame(opcode::TICK, qpn, &[])
+    }
+
+    /// Frames that set both sides of an instance, for the controller to send.
+    pub fn begin_frames(&self, number: u32, start: &Start) -> [Vec<u8>; 2] {
+        let sides = [(start.reads, start.response_data_tail), (start.writes, start.request_data_head)];
+        let head = start.reads + start.writes;
+        [0, 1].map(|side| {
+            let (done, end) = sides[usize::from(side)];
+            self.manage(opcode::SET, Management { instance: number, side, reserved: 0, done, end, head })
+        })
+    }
+
+    /// A frame that asks how far a side of an instance is: 0 its reads, 1 its writes.
+    pub fn look_frame(&self, number: u32, side: u8) -> Vec<u8> {
+        let asks = Management { instance: number, side, reserved: 0, done: 0, end: 0, head: 0 };
+        self.manage(opcode::READ, asks)
+    }
+
+    fn manage(&self, code: u8, management: Management) -> Vec<u8> {
+        let mut bytes = [0; Management::BYTES];
+        management.emit(&mut bytes);
+        let mut frame = vec![0, 0];
+        frame.extend(self.frame(code, 0, &bytes));
+        frame
+    }
+
+    /// What a reply says, a frame without what precedes it on its way to the controller. `None`: it is no reply.
+    pub fn reply(frame: &[u8]) -> Option<Management> {
+        let bth = Bth::parse(frame.get(BTH_AT..)?).ok()?;
+        let management = Management::parse(frame.get(MANAGEMENT_AT..)?).ok()?;
+        (bth.opcode == opcode::REPLY).then_some(management)
+    }
+
+    fn frame(&self, code: u8, qpn: u32, payload: &[u8]) -> Vec<u8> {
+        let path = Path {
+            src_mac: self.mac,
+            dst_mac: self.mac,
+            src_ip: self.ip,
+            dst_ip: self.ip,
+            src_port: UDP_PORT,
+            dscp: 0,
+        };
+        let bth = Bth { opcode: code, ..Bth::new(Opcode::ReadRequest, qpn, 0) };
+        let mut frame = Vec::new();
+        frame::compose(&path, bth, &Extension::None, payload, &mut frame);
+        frame
+    }
+}
+
+fn pair(port: u16, mac: MacAddr, ip: Ipv4Addr, qpn: u32) -> Entry {
+    Entry::of(&table("pairs"))
+        .exact("port", port)
+        .exact("hdr.ethernet.srcAddr", mac.0)
+        .exact("hdr.cowbird_ipv4.srcAddr", u32::from(ip))
+        .exact("hdr.cowbird_bth.destQp", qpn)
+}

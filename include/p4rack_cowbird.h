@@ -1,0 +1,117 @@
+/*
+ * Cowbird for C programs: threads read and write remote memory by loads and stores alone; an offload engine moves the data.
+ *
+ *     cargo build --release -p p4rack-memory
+ *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
+ *
+ * docs/cowbird.md says how to start a pool and an engine, and what requests promise: those of a kind (reads, writes) complete in
+ * the order in which they were asked for, and a read sees every write that its thread asked for before.
+ */
+#ifndef P4RACK_COWBIRD_H
+#define P4RACK_COWBIRD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A compute node: the rings of its threads behind an adapter, remote memory, and an engine. One thread at a time may use it. */
+typedef struct p4rack_cowbird p4rack_cowbird;
+
+/* The rings of one thread. One thread at a time may use them. */
+typedef struct p4rack_cowbird_thread p4rack_cowbird_thread;
+
+/* What a compute node is to be. */
+typedef struct p4rack_cowbird_config {
+    const char *interface;        /* of its adapter, which takes it for itself; the system must have no address there */
+    const char *ip;               /* IPv4 address of its adapter */
+    const char *pool;             /* set-up service of the pool, HOST:PORT */
+    const char *const *engines;   /* set-up services of engines: the first that serves, then the next when it is lost */
+    const uint64_t *region_bytes; /* sizes of remote regions; all threads reach all of them */
+    uint64_t entries;             /* of each request ring, a power of two; 0 is 256 */
+    uint64_t ring_bytes;          /* request data and response data of each thread, a power of two; 0 is 64 KiB */
+    uint32_t engine_count;
+    uint32_t region_count;
+    uint32_t threads;
+    uint32_t mtu_bytes;           /* of all adapters alike: 256, 512, 1024, 2048 or 4096; 0 is 1024 */
+} p4rack_cowbird_config;
+
+/* Whether a request, or waiting for some, was accepted. */
+typedef enum p4rack_cowbird_status {
+    P4RACK_COWBIRD_OK = 0,
+    P4RACK_COWBIRD_REQUESTS_FULL = 1,      /* no room in the request ring: try again */
+    P4RACK_COWBIRD_REQUEST_DATA_FULL = 2,  /* no room for what a write carries: try again */
+    P4RACK_COWBIRD_RESPONSE_DATA_FULL = 3, /* no room for what a read brings: wait for earlier reads first */
+    P4RACK_COWBIRD_UNKNOWN_REGION = 4,
+    P4RACK_COWBIRD_OUT_OF_BOUNDS = 5,      /* it reaches beyond the region's end */
+    P4RACK_COWBIRD_BAD_LENGTH = 6,         /* no bytes, or more than half of a ring */
+    P4RACK_COWBIRD_ENDED = 7,              /* the engine serves these rings no more: open a new compute node */
+    P4RACK_COWBIRD_UNKNOWN_GROUP = 8,
+    P4RACK_COWBIRD_UNKNOWN_REQUEST = 9,    /* it was never made, or is done and told */
+    P4RACK_COWBIRD_TWICE = 10,             /* the request is in the group already */
+    P4RACK_COWBIRD_CORRUPT = 11,           /* the engine says that more is done than was asked for */
+    P4RACK_COWBIRD_BAD_ARGUMENT = 12       /* a null pointer */
+} p4rack_cowbird_status;
+
+/* Who serves a compute node. */
+typedef enum p4rack_cowbird_state {
+    P4RACK_COWBIRD_SERVED = 0,
+    P4RACK_COWBIRD_UNSERVED = 1, /* no engine at the moment: what was asked for waits */
+    P4RACK_COWBIRD_LOST = 2      /* the remote memory is gone */
+} p4rack_cowbird_state;
+
+/*
+ * Opens the interface in the calling thread's network namespace, reserves memory and finds an engine. `error` receives the reason
+ * if it fails, cut off at `error_length` with its final zero; it may be NULL. Returns NULL if it fails.
+ */
+p4rack_cowbird *p4rack_cowbird_open(const p4rack_cowbird_config *config, char *error, size_t error_length);
+
+/* Ends a compute node and frees its remote memory. NULL is nothing. Rings that were taken stay until they are ended. */
+void p4rack_cowbird_close(p4rack_cowbird *node);
+
+/* Who serves it. `text` receives the engine's address, or why there is none; it may be NULL. */
+p4rack_cowbird_state p4rack_cowbird_look(const p4rack_cowbird *node, char *text, size_t text_length);
+
+/* The rings for another thread, or NULL: there are as many as the configuration says. */
+p4rack_cowbird_thread *p4rack_cowbird_take(p4rack_cowbird *node);
+
+/* Ends rings. NULL is nothing. Reads under way may write to no `dest` any more. */
+void p4rack_cowbird_thread_close(p4rack_cowbird_thread *thread);
+
+/*
+ * Asks for `length` bytes of a region, from `src` on. They are copied to `dest` when p4rack_cowbird_poll_wait tells of the request;
+ * until then `dest` has to stay. `request` receives its id.
+ */
+p4rack_cowbird_status p4rack_cowbird_async_read(p4rack_cowbird_thread *thread, uint16_t region, uint64_t src, void *dest,
+                                                uint32_t length, uint64_t *request);
+
+/* Asks for `length` bytes to be written to a region, from `dest` on. They are copied before this returns. */
+p4rack_cowbird_status p4rack_cowbird_async_write(p4rack_cowbird_thread *thread, uint16_t region, const void *src,
+                                                 uint64_t dest, uint32_t length, uint64_t *request);
+
+/* Makes a notification group. Returns its number. */
+uint32_t p4rack_cowbird_poll_create(p4rack_cowbird_thread *thread);
+
+/* Adds a request to a group. */
+p4rack_cowbird_status p4rack_cowbird_poll_add(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t request);
+
+/* Removes a request from a group; it goes on. */
+p4rack_cowbird_status p4rack_cowbird_poll_remove(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t request);
+
+/*
+ * Waits until `max` requests of a group are done, none is left in it, or the time is over; 0 does not wait. `requests` receives their
+ * ids, `count` how many there are. Spins.
+ */
+p4rack_cowbird_status p4rack_cowbird_poll_wait(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t *requests, size_t max,
+                                               uint64_t timeout_us, size_t *count);
+
+/* A status in words, for messages. */
+const char *p4rack_cowbird_status_text(p4rack_cowbird_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

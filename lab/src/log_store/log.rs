@@ -1,0 +1,442 @@
+//! The log and its operations.
+
+use super::index::Index;
+use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError};
+use std::collections::VecDeque;
+
+/// Bytes of a record before its value: the key.
+const KEY_BYTES: usize = 8;
+/// Pages that are written to remote memory at the same time.
+pub(super) const WRITES_MAX: u64 = 4;
+/// Compaction begins when so few pages of the region are free.
+const COMPACT_BELOW: u64 = 8;
+/// Pages of the region that only compaction may take.
+const RESERVE: u64 = 4;
+
+/// Sizes of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Keys at most.
+    pub keys_max: usize,
+    /// Bytes of every value, a multiple of 8.
+    pub value_bytes: usize,
+    /// Records of a page.
+    pub page_records: u64,
+    /// Pages in local memory: at least 4.
+    pub memory_pages: u64,
+    /// Of these, pages whose records are changed in place.
+    pub mutable_pages: u64,
+    /// Pages in remote memory.
+    pub region_pages: u64,
+    /// Reads of remote memory under way.
+    pub reads_max: usize,
+}
+
+impl Config {
+    /// A store for `keys` of which so many per cent fit into local memory; the log in remote memory has twice the room that
+    /// all need.
+    pub fn new(keys: usize, value_bytes: usize, memory_percent: u64, reads_max: usize) -> Config {
+        let page_records = (8_192 / (KEY_BYTES + value_bytes)).max(1) as u64;
+        let pages = (keys as u64).div_ceil(page_records);
+        let memory_pages = (pages * memory_percent / 100).max(8);
+        Config {
+            keys_max: keys,
+            value_bytes,
+            page_records,
+            memory_pages,
+            mutable_pages: memory_pages * 9 / 10,
+            region_pages: 2 * pages + memory_pages + COMPACT_BELOW + RESERVE,
+            reads_max,
+        }
+    }
+
+    /// Bytes of a record.
+    pub fn record_bytes(&self) -> usize {
+        KEY_BYTES + self.value_bytes
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.page_records as usize * self.record_bytes()
+    }
+
+    /// Bytes of remote memory.
+    pub fn region_bytes(&self) -> u64 {
+        self.region_pages * self.page_bytes() as u64
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let live = (self.keys_max as u64).div_ceil(self.page_records.max(1));
+        let rules = [
+            (self.value_bytes > 0 && self.value_bytes.is_multiple_of(8), "a value has a multiple of 8 bytes"),
+            (self.page_records > 0, "a page has at least one record"),
+            (self.memory_pages >= 4, "local memory has at least 4 pages"),
+            (
+                (1..self.memory_pages).contains(&self.mutable_pages),
+                "of the pages in local memory some are changed in place and at least one more is not",
+            ),
+            (
+                self.region_pages >= live + live / 4 + self.memory_pages + COMPACT_BELOW + RESERVE,
+                "remote memory needs a quarter more than all records, and local memory's pages",
+            ),
+            (self.reads_max > 0, "at least one read may be under way"),
+        ];
+        match rules.into_iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(StoreError::Config(rule)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a store does not work any more, or not at all.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A size makes no sense.
+    #[error("the store's sizes: {0}")]
+    Config(&'static str),
+    /// The remote memory failed.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// Remote memory has something else than was written there.
+    #[error("record {record} in remote memory has another key than {key:#x}")]
+    Wrong {
+        /// Which record.
+        record: u64,
+        /// The key that it should have.
+        key: u64,
+    },
+    /// An answer came that nobody waited for.
+    #[error("remote memory answered what nobody had asked")]
+    Unasked,
+    /// Nothing came although something is under way.
+    #[error("remote memory does not answer")]
+    Silence,
+    /// No room for another key.
+    #[error("the index is full: {0} keys are the limit")]
+    Full(usize),
+}
+
+/// What a read found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// The value, and its record's number.
+    Here(u64, &'a [u8]),
+    /// It comes with [`LogStore::wait`].
+    Later,
+    /// Too many reads are under way: wait first.
+    Busy,
+    /// Nobody wrote this key.
+    Missing,
+}
+
+/// Whether a value was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaced {
+    /// It was.
+    Done,
+    /// Another record is current: read again.
+    Changed,
+    /// There is no room before something came back from remote memory: wait first.
+    Busy,
+}
+
+/// What is under way, in the order of reads.
+#[derive(Debug)]
+enum Reading {
+    /// A value, for whoever gave the token.
+    Value { token: u64, key: u64, record: u64 },
+    /// The oldest page, for compaction.
+    Page,
+}
+
+/// The oldest page on its way to the tail.
+#[derive(Debug)]
+struct Moving {
+    page: Vec<u8>,
+    /// Records of it that were looked at.
+    done: u64,
+}
+
+/// What a store counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Values read from remote memory.
+    pub cold_reads: u64,
+    /// Pages written to remote memory.
+    pub pages_written: u64,
+    /// Pages compacted.
+    pub pages_compacted: u64,
+    /// Records that compaction moved.
+    pub moved: u64,
+}
+
+/// A store. See the [module](super).
+#[derive(Debug)]
+pub struct LogStore {
+    config: Config,
+    index: Index,
+    /// Pages in local memory; page `p` is at place `p % memory_pages`.
+    memory: Vec<u8>,
+    /// Number of the next record.
+    tail: u64,
+    /// The oldest page that is not compacted.
+    begin: u64,
+    /// Pages before it were written to remote memory, or are being.
+    writing: u64,
+    /// Pages before it are in remote memory.
+    written: u64,
+    /// Pages before it may be overwritten in remote memory.
+    free: u64,
+    /// Compacted pages, and the number of reads that must be done before they are free.
+    leaving: VecDeque<(u64, u64)>,
+    reading: VecDeque<Reading>,
+    reads_asked: u64,
+    reads_done: u64,
+    compacting: bool,
+    moving: Option<Moving>,
+    counters: Counters,
+}
+
+impl LogStore {
+    /// An empty store.
+    pub fn new(config: Config) -> Result<LogStore, StoreError> {
+        config.check()?;
+        Ok(LogStore {
+            index: Index::new(config.keys_max),
+            memory: vec![0; config.memory_pages as usize * config.page_bytes()],
+            tail: 0,
+            begin: 0,
+            writing: 0,
+            written: 0,
+            free: 0,
+            leaving: VecDeque::new(),
+            reading: VecDeque::new(),
+            reads_asked: 0,
+            reads_done: 0,
+            compacting: false,
+            moving: None,
+            counters: Counters::default(),
+            config,
+        })
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.reading.is_empty() && self.writing == self.written && self.moving.is_none()
+    }
+
+    /// The page that the next record belongs to.
+    fn tail_page(&self) -> u64 {
+        self.tail / self.config.page_records
+    }
+
+    /// Pages so far, the last one perhaps in part.
+    fn pages(&self) -> u64 {
+        self.tail.div_ceil(self.config.page_records)
+    }
+
+    /// The oldest page in local memory.
+    fn head(&self) -> u64 {
+        self.pages().saturating_sub(self.config.memory_pages)
+    }
+
+    /// The oldest page whose records are changed in place.
+    fn mutable(&self) -> u64 {
+        self.pages().saturating_sub(self.config.mutable_pages)
+    }
+
+    /// Place of a record in local memory.
+    fn place(&self, record: u64) -> std::ops::Range<usize> {
+        let (page, nth) = (record / self.config.page_records, record % self.config.page_records);
+        let bytes = self.config.record_bytes();
+        let at = (page % self.config.memory_pages) as usize * self.config.page_bytes() + nth as usize * bytes;
+        at..at + bytes
+    }
+
+    /// Place of a page in remote memory.
+    fn remote_place(&self, page: u64) -> u64 {
+        page % self.config.region_pages * self.config.page_bytes() as u64
+    }
+
+    /// Reads a value. What is cold comes later, with the token.
+    pub fn read(&mut self, remote: &mut dyn Remote, key: u64, token: u64) -> Result<Found<'_>, StoreError> {
+        let Some(record) = self.index.get(key) else { return Ok(Found::Missing) };
+        let page = record / self.config.page_records;
+        if page >= self.head() {
+            let place = self.place(record);
+            return Ok(Found::Here(record, &self.memory[place][KEY_BYTES..]));
+        }
+        if self.reading.len() >= self.config.reads_max {
+            return Ok(Found::Busy);
+        }
+        let bytes = self.config.record_bytes();
+        let at = self.remote_place(page) + record % self.config.page_records * bytes as u64;
+        remote.read(at, bytes as u32)?;
+        self.reads_asked += 1;
+        self.counters.cold_reads += 1;
+        self.reading.push_back(Reading::Value { token, key, record });
+        Ok(Found::Later)
+    }
+
+    /// Writes a value. Returns false if there is no room before something came back from remote memory: wait first.
+    pub fn write(&mut self, remote: &mut dyn Remote, key: u64, value: &[u8]) -> Result<bool, StoreError> {
+        match self.index.get(key) {
+            Some(record) if record / self.config.page_records >= self.mutable() => {
+                let place = self.place(record);
+                self.memory[place][KEY_BYTES..].copy_from_slice(value);
+                Ok(true)
+            }
+            _ if !self.has_room(RESERVE) => {
+                self.advance(remote)?;
+                Ok(false)
+            }
+            _ => self.append(remote, key, value).map(|()| true),
+        }
+    }
+
+    /// Writes a value in place of one that was read.
+    pub fn replace(
+        &mut self,
+        remote: &mut dyn Remote,
+        key: u64,
+        record: u64,
+        value: &[u8],
+    ) -> Result<Replaced, StoreError> {
+        if self.index.get(key) != Some(record) {
+            return Ok(Replaced::Changed);
+        }
+        Ok(if self.write(remote, key, value)? { Replaced::Done } else { Replaced::Busy })
+    }
+
+    /// Whether a record can be added, with so many pages of the region left.
+    fn has_room(&self, reserve: u64) -> bool {
+        if !self.tail.is_multiple_of(self.config.page_records) {
+            return true;
+        }
+        // A new page takes the place of one that has to be in remote memory, and will need a place there.
+        let page = self.tail_page();
+        let leaves = page.checked_sub(self.config.memory_pages);
+        let is_written = leaves.is_none_or(|leaves| leaves < self.written);
+        is_written && page + reserve < self.begin + self.config.region_pages
+    }
+
+    /// Adds a record, for which there is room.
+    fn append(&mut self, remote: &mut dyn Remote, key: u64, value: &[u8]) -> Result<(), StoreError> {
+        if !self.index.set(key, self.tail) {
+            return Err(StoreError::Full(self.config.keys_max));
+        }
+        let place = self.place(self.tail);
+        let record = &mut self.memory[place];
+        record[..KEY_BYTES].copy_from_slice(&key.to_le_bytes());
+        record[KEY_BYTES..].copy_from_slice(value);
+        self.tail += 1;
+        if self.tail.is_multiple_of(self.config.page_records) {
+            self.advance(remote)?;
+        }
+        Ok(())
+    }
+
+    /// Writes pages that have become read-only, and has the oldest page read if few are free.
+    fn advance(&mut self, remote: &mut dyn Remote) -> Result<(), StoreError> {
+        while self.writing < self.mutable()
+            && self.writing - self.written < WRITES_MAX
+            && self.writing < self.free + self.config.region_pages
+        {
+            let bytes = self.config.page_bytes();
+            let at = (self.writing % self.config.memory_pages) as usize * bytes;
+            remote.write(self.remote_place(self.writing), &self.memory[at..at + bytes])?;
+            self.writing += 1;
+            self.counters.pages_written += 1;
+        }
+        let used = self.pages() - self.begin;
+        let is_due = used + COMPACT_BELOW + RESERVE > self.config.region_pages;
+        if is_due && !self.compacting && self.begin < self.written.min(self.head()) {
+            remote.read(self.remote_place(self.begin), self.config.page_bytes() as u32)?;
+            self.reads_asked += 1;
+            self.reading.push_back(Reading::Page);
+            self.compacting = true;
+        }
+        Ok(())
+    }
+
+    /// Waits for remote memory, and hands on values that came: token, record, value.
+    pub fn wait(
+        &mut self,
+        remote: &mut dyn Remote,
+        came: &mut dyn FnMut(u64, u64, &[u8]),
+    ) -> Result<(), StoreError> {
+        let mut failed = Ok(());
+        remote.wait(&mut |done| {
+            let taken = self.take(done, came);
+            if failed.is_ok() {
+                failed = taken;
+            }
+        })?;
+        failed?;
+        while self.leaving.front().is_some_and(|(_, reads)| *reads <= self.reads_done) {
+            self.free = self.leaving.pop_front().map_or(self.free, |(page, _)| page + 1);
+        }
+        self.compact(remote)?;
+        self.advance(remote)
+    }
+
+    fn take(&mut self, done: Done<'_>, came: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), StoreError> {
+        let bytes = match done {
+            Done::Written if self.written == self.writing => return Err(StoreError::Unasked),
+            Done::Written => {
+                self.written += 1;
+                return Ok(());
+            }
+            Done::Read(bytes) => bytes,
+        };
+        self.reads_done += 1;
+        match self.reading.pop_front() {
+            None => Err(StoreError::Unasked),
+            Some(Reading::Value { token, key, record }) => {
+                if bytes.first_chunk() != Some(&key.to_le_bytes()) {
+                    return Err(StoreError::Wrong { record, key });
+                }
+                came(token, record, &bytes[KEY_BYTES..]);
+                Ok(())
+            }
+            Some(Reading::Page) => {
+                self.moving = Some(Moving { page: bytes.to_vec(), done: 0 });
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves what is current in the oldest page to the tail, as far as there is room.
+    fn compact(&mut self, remote: &mut dyn Remote) -> Result<(), StoreError> {
+        let Some(mut moving) = self.moving.take() else { return Ok(()) };
+        let bytes = self.config.record_bytes();
+        while moving.done < self.config.page_records {
+            let at = moving.done as usize * bytes;
+            let (key, value) = moving.page[at..at + bytes].split_at(KEY_BYTES);
+            let key = u64::from_le_bytes(key.try_into().unwrap_or_default());
+            if self.index.get(key) == Some(self.begin * self.config.page_records + moving.done) {
+                if !self.has_room(0) {
+                    self.moving = Some(moving);
+                    return Ok(());
+                }
+                self.append(remote, key, value)?;
+                self.counters.moved += 1;
+            }
+            moving.done += 1;
+        }
+        self.leaving.push_back((self.begin, self.reads_asked));
+        self.begin += 1;
+        self.compacting = false;
+        self.counters.pages_compacted += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

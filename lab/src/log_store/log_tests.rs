@@ -1,0 +1,230 @@
+use super::*;
+use p4rack_fabric::common::SplitMix;
+use std::collections::{HashMap, VecDeque};
+
+/// Remote memory that takes its time: requests of a kind are done in order, reads and writes in any order among each other, and
+/// what is done is told later.
+struct Slow {
+    bytes: Vec<u8>,
+    random: SplitMix,
+    reads: VecDeque<(u64, u32)>,
+    writes: VecDeque<(u64, Vec<u8>)>,
+    read: VecDeque<Vec<u8>>,
+    written: usize,
+    /// Loses the write of this number.
+    loses: Option<usize>,
+    writes_done: usize,
+}
+
+impl Slow {
+    fn new(bytes: u64, seed: u64) -> Slow {
+        Slow {
+            bytes: vec![0xee; bytes as usize],
+            random: SplitMix(seed),
+            reads: VecDeque::new(),
+            writes: VecDeque::new(),
+            read: VecDeque::new(),
+            written: 0,
+            loses: None,
+            writes_done: 0,
+        }
+    }
+}
+
+impl Remote for Slow {
+    fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
+        self.reads.push_back((at, bytes));
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
+        self.writes.push_back((at, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
+        for _ in 0..self.random.next() % 6 {
+            if self.random.next().is_multiple_of(2)
+                && let Some((at, bytes)) = self.reads.pop_front()
+            {
+                self.read.push_back(self.bytes[at as usize..][..bytes as usize].to_vec());
+            }
+            if self.random.next().is_multiple_of(2)
+                && let Some((at, bytes)) = self.writes.pop_front()
+            {
+                if self.loses != Some(self.writes_done) {
+                    self.bytes[at as usize..][..bytes.len()].copy_from_slice(&bytes);
+                }
+                self.writes_done += 1;
+                self.written += 1;
+            }
+        }
+        for _ in 0..self.random.next() % 6 {
+            if let Some(bytes) = self.read.pop_front() {
+                came(Done::Read(&bytes));
+            }
+            if self.written > 0 {
+                self.written -= 1;
+                came(Done::Written);
+            }
+        }
+        Ok(())
+    }
+}
+
+const CONFIG: Config = Config {
+    keys_max: 60,
+    value_bytes: 8,
+    page_records: 4,
+    memory_pages: 5,
+    mutable_pages: 3,
+    region_pages: 40,
+    reads_max: 7,
+};
+
+/// Thousands of random operations. Every read has to bring a version that was current at some time while it was under way.
+/// Returns what was counted, and the first mistake.
+fn shuffle(seed: u64, operations: u64, loses: Option<usize>) -> Result<Counters, String> {
+    let mut remote = Slow::new(CONFIG.region_bytes(), seed);
+    remote.loses = loses;
+    let mut random = SplitMix(seed ^ 0x10_0000);
+    let mut store = LogStore::new(CONFIG).unwrap();
+    // The current version by key; reads under way: key, version when they were asked, whether they replace it.
+    let mut current: HashMap<u64, u64> = HashMap::new();
+    let mut reads: HashMap<u64, (u64, u64, bool)> = HashMap::new();
+    let mut version = 0u64;
+    let came = |current: &HashMap<u64, u64>, key: u64, least: u64, value: &[u8]| {
+        let got = u64::from_le_bytes(value.try_into().unwrap());
+        match (least..=current[&key]).contains(&got) {
+            true => Ok(()),
+            false => Err(format!("key {key} has version {got}, not {least} to {}", current[&key])),
+        }
+    };
+    for token in 0..operations {
+        let (key, what) = (random.next() % CONFIG.keys_max as u64, random.next() % 4);
+        if what == 0 {
+            let mut tries = 0;
+            loop {
+                version += 1;
+                if store.write(&mut remote, key, &version.to_le_bytes()).unwrap() {
+                    break;
+                }
+                tries += 1;
+                assert!(tries < 10_000, "no room ever comes");
+                pass(&mut store, &mut remote, &mut reads, &mut current, &mut version, came)?;
+            }
+            current.insert(key, version);
+            continue;
+        }
+        match store.read(&mut remote, key, token).unwrap() {
+            Found::Missing if !current.contains_key(&key) => {}
+            Found::Missing => return Err(format!("key {key} is gone")),
+            Found::Here(_, value) => came(&current, key, current[&key], value)?,
+            Found::Later => drop(reads.insert(token, (key, current[&key], what == 1))),
+            Found::Busy => {
+                pass(&mut store, &mut remote, &mut reads, &mut current, &mut version, came)?;
+            }
+        }
+    }
+    for _ in 0..10_000 {
+        if store.is_quiet() {
+            break;
+        }
+        pass(&mut store, &mut remote, &mut reads, &mut current, &mut version, came)?;
+    }
+    assert!(store.is_quiet() && reads.is_empty());
+    Ok(store.counters())
+}
+
+type Came = fn(&HashMap<u64, u64>, u64, u64, &[u8]) -> Result<(), String>;
+
+/// Waits once; checks what came, and replaces what was read to be replaced.
+fn pass(
+    store: &mut LogStore,
+    remote: &mut Slow,
+    reads: &mut HashMap<u64, (u64, u64, bool)>,
+    current: &mut HashMap<u64, u64>,
+    version: &mut u64,
+    check: Came,
+) -> Result<(), String> {
+    let mut all = Vec::new();
+    let waited = store.wait(remote, &mut |token, record, value| all.push((token, record, value.to_vec())));
+    waited.map_err(|error| error.to_string())?;
+    for (token, record, value) in all {
+        let (key, least, replaces) = reads.remove(&token).ok_or("nobody had asked")?;
+        check(current, key, least, &value)?;
+        if !replaces {
+            continue;
+        }
+        let next = *version + 1;
+        match store.replace(remote, key, record, &next.to_le_bytes()).unwrap() {
+            // Nobody wrote since: the value that is replaced is the current one.
+            Replaced::Done if value != current[&key].to_le_bytes() => {
+                return Err(format!("a write of key {key} was lost"));
+            }
+            Replaced::Done => {
+                *version = next;
+                current.insert(key, next);
+            }
+            Replaced::Changed | Replaced::Busy => {}
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_read_brings_what_was_current_while_it_was_under_way() {
+    let mut all = Counters::default();
+    for seed in 0..200 {
+        let counters = shuffle(seed, 3_000, None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        all.cold_reads += counters.cold_reads;
+        all.pages_compacted += counters.pages_compacted;
+        all.moved += counters.moved;
+    }
+    assert!(all.cold_reads > 50_000 && all.pages_compacted > 5_000 && all.moved > 5_000, "{all:?}");
+}
+
+#[test]
+fn a_page_that_never_arrived_is_seen() {
+    let wrong = (0..100).filter(|seed| shuffle(*seed, 3_000, Some(20)).is_err()).count();
+    assert!(wrong > 90, "only {wrong} of 100 were seen");
+}
+
+#[test]
+fn sizes_that_can_not_work_are_refused() {
+    assert!(LogStore::new(CONFIG).is_ok());
+    for bad in [
+        Config { value_bytes: 12, ..CONFIG },
+        Config { page_records: 0, ..CONFIG },
+        Config { memory_pages: 3, ..CONFIG },
+        Config { memory_pages: 0, mutable_pages: 0, ..CONFIG },
+        Config { mutable_pages: 5, ..CONFIG },
+        Config { mutable_pages: 0, ..CONFIG },
+        Config { region_pages: 34, ..CONFIG },
+        Config { reads_max: 0, ..CONFIG },
+    ] {
+        assert!(matches!(LogStore::new(bad), Err(StoreError::Config(_))), "{bad:?}");
+    }
+}
+
+#[test]
+fn another_key_than_the_index_has_room_for_is_refused() {
+    let (mut store, mut remote) = (LogStore::new(CONFIG).unwrap(), Slow::new(CONFIG.region_bytes(), 1));
+    let mut write = |key| loop {
+        match store.write(&mut remote, key, &[0; 8]) {
+            Ok(true) => return Ok(()),
+            Ok(false) => store.wait(&mut remote, &mut |_, _, _| {}).unwrap(),
+            Err(error) => return Err(error),
+        }
+    };
+    let refused = (0..200).find_map(|key| write(key).err());
+    assert!(matches!(refused, Some(StoreError::Full(60))), "{refused:?}");
+}
+
+#[test]
+fn the_sizes_by_share_of_memory_work() {
+    for (keys, value_bytes, percent) in [(1, 8, 1), (1_000, 64, 10), (100_000, 504, 25), (10, 8_192, 50)] {
+        let config = Config::new(keys, value_bytes, percent, 64);
+        assert!(LogStore::new(config).is_ok(), "{config:?}");
+    }
+}

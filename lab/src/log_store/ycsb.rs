@@ -1,0 +1,296 @@
+//! YCSB's mixes on a store, many operations under way, each result checked.
+//!
+//! A value is a version and bytes that follow from key and version. Its writer knows each key's version, so a read is right if it
+//! brings, whole, a version that was current at some time while it was under way.
+
+use super::log::{Counters, Found, LogStore, Replaced, StoreError};
+use crate::stats::histogram;
+use hdrhistogram::Histogram;
+use p4rack_codegen::rack::Mix;
+use p4rack_fabric::common::SplitMix;
+use p4rack_hosts::cowbird::remote::Remote;
+use p4rack_netdev::clock;
+use p4rack_sim::{Random, Zipf};
+use p4rack_wire::Nanos;
+
+/// Exponent of the keys' popularity, YCSB's.
+const ZIPF: f64 = 0.99;
+/// Time after which an operation is lost.
+const LOST: Nanos = Nanos::from_secs(2);
+/// Longest wait without any answer.
+const PATIENCE: Nanos = Nanos::from_secs(10);
+
+/// What was done under a mix.
+#[derive(Clone, Debug)]
+pub(super) struct Report {
+    /// Operations that ended well in time.
+    pub(super) operations: u64,
+    /// Operations that took too long.
+    pub(super) lost: u64,
+    /// Values that were not what had been written.
+    pub(super) wrong: u64,
+    /// Time from the first operation to the end of the last.
+    pub(super) elapsed: Nanos,
+    /// Processor time of the thread.
+    pub(super) cpu: Nanos,
+    /// Latencies in nanoseconds.
+    pub(super) latencies: Histogram<u64>,
+}
+
+/// An operation under way.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    key: u64,
+    start: Nanos,
+    /// The version when it began.
+    least: u64,
+    /// Whether it writes what it read.
+    replaces: bool,
+}
+
+/// A client of a store.
+pub(super) struct Client<'a> {
+    store: &'a mut LogStore,
+    remote: &'a mut dyn Remote,
+    /// Current version by key.
+    versions: Vec<u64>,
+    /// Operations under way, by token.
+    under_way: Vec<Option<Operation>>,
+    free: Vec<usize>,
+    /// Values that came: token, record, whether its bytes are right, version.
+    came: Vec<(u64, u64, Option<u64>)>,
+    value: Vec<u8>,
+    report: Report,
+}
+
+impl<'a> Client<'a> {
+    /// With so many operations under way at most.
+    pub(super) fn new(
+        store: &'a mut LogStore,
+        remote: &'a mut dyn Remote,
+        keys: u32,
+        value_bytes: usize,
+        depth: usize,
+    ) -> Client<'a> {
+        Client {
+            store,
+            remote,
+            versions: vec![0; keys as usize],
+            under_way: vec![None; depth],
+            free: (0..depth).collect(),
+            came: Vec::new(),
+            value: vec![0; value_bytes],
+            report: empty(),
+        }
+    }
+
+    /// What the store has counted.
+    pub(super) fn counters(&self) -> Counters {
+        self.store.counters()
+    }
+
+    /// Writes every key once, in any order.
+    pub(super) fn load(&mut self, seed: u64) -> Result<(), StoreError> {
+        let mut keys: Vec<u64> = (0..self.versions.len() as u64).collect();
+        let mut random = Random::new(seed);
+        for last in (1..keys.len()).rev() {
+            keys.swap(last, (random.next() % (last as u64 + 1)) as usize);
+        }
+        for key in keys {
+            self.write(key)?;
+        }
+        self.settle()
+    }
+
+    /// Runs a mix for a while.
+    pub(super) fn run(&mut self, mix: Mix, span: Nanos, seed: u64) -> Result<Report, StoreError> {
+        let (mut random, zipf) = (Random::new(seed), Zipf::new(self.versions.len() as u32, ZIPF));
+        self.report = empty();
+        let (start, before) = (clock::now(), clock::thread_cpu());
+        let mut now = start;
+        while now < start + span {
+            while let Some(token) = self.free.pop() {
+                now = clock::now();
+                if now >= start + span {
+                    self.free.push(token);
+                    break;
+                }
+                let key = u64::from(zipf.sample(&mut random));
+                let least = self.versions[key as usize];
+                let reads = random.chance(mix.reads());
+                let replaces = !reads && mix.reads_before_writing();
+                if reads || replaces {
+                    self.begin(token, Operation { key, start: now, least, replaces })?;
+                } else {
+                    self.write(key)?;
+                    self.end(now);
+                    self.free.push(token);
+                }
+            }
+            if self.free.is_empty() {
+                self.wait()?;
+            }
+            now = clock::now();
+        }
+        self.settle()?;
+        self.report.elapsed = clock::now() - start;
+        self.report.cpu = clock::thread_cpu() - before;
+        Ok(std::mem::replace(&mut self.report, empty()))
+    }
+
+    /// Reads every key. Returns how many do not have their last version.
+    pub(super) fn contents(&mut self) -> Result<u64, StoreError> {
+        self.report = empty();
+        for key in 0..self.versions.len() as u64 {
+            while self.free.is_empty() {
+                self.wait()?;
+            }
+            let least = self.versions[key as usize];
+            if let Some(token) = self.free.pop() {
+                self.begin(token, Operation { key, start: clock::now(), least, replaces: false })?;
+            }
+        }
+        self.settle()?;
+        Ok(self.versions.len() as u64 - self.report.operations)
+    }
+
+    /// Begins an operation that reads; it may end at once.
+    fn begin(&mut self, token: usize, operation: Operation) -> Result<(), StoreError> {
+        self.under_way[token] = Some(operation);
+        loop {
+            match self.store.read(self.remote, operation.key, token as u64)? {
+                Found::Later => return Ok(()),
+                Found::Here(record, value) => {
+                    let version = version_of(operation.key, value);
+                    return self.finish(token, record, version);
+                }
+                Found::Missing => return self.finish(token, 0, None),
+                Found::Busy => self.wait()?,
+            }
+        }
+    }
+
+    /// A value came. Checks it, and writes its successor if the operation is to.
+    fn finish(&mut self, token: usize, record: u64, version: Option<u64>) -> Result<(), StoreError> {
+        let Some(operation) = self.under_way[token] else { return Err(StoreError::Unasked) };
+        let possible = operation.least..=self.versions[operation.key as usize];
+        if !version.is_some_and(|version| possible.contains(&version)) {
+            self.report.wrong += 1;
+        } else if operation.replaces {
+            let next = self.versions[operation.key as usize] + 1;
+            fill(operation.key, next, &mut self.value);
+            loop {
+                match self.store.replace(self.remote, operation.key, record, &self.value)? {
+                    Replaced::Done => break self.versions[operation.key as usize] = next,
+                    // What it should replace is another value by now.
+                    Replaced::Changed => return self.begin(token, operation),
+                    Replaced::Busy => self.step()?,
+                }
+            }
+        }
+        self.under_way[token] = None;
+        self.free.push(token);
+        self.end(operation.start);
+        Ok(())
+    }
+
+    /// Counts an operation that ended.
+    fn end(&mut self, start: Nanos) {
+        let took = clock::now() - start;
+        self.report.latencies.saturating_record(took.0);
+        match took < LOST {
+            true => self.report.operations += 1,
+            false => self.report.lost += 1,
+        }
+    }
+
+    fn write(&mut self, key: u64) -> Result<(), StoreError> {
+        let next = self.versions[key as usize] + 1;
+        loop {
+            fill(key, next, &mut self.value);
+            if self.store.write(self.remote, key, &self.value)? {
+                break;
+            }
+            self.step()?;
+        }
+        self.versions[key as usize] = next;
+        Ok(())
+    }
+
+    /// Waits for remote memory; what comes is handled by [`wait`](Self::wait).
+    fn step(&mut self) -> Result<(), StoreError> {
+        let (under_way, all) = (&self.under_way, &mut self.came);
+        self.store.wait(self.remote, &mut |token, record, value| {
+            let operation = under_way.get(token as usize).copied().flatten();
+            all.push((token, record, operation.and_then(|operation| version_of(operation.key, value))));
+        })
+    }
+
+    /// Waits for remote memory, and ends operations whose values came.
+    fn wait(&mut self) -> Result<(), StoreError> {
+        let start = clock::now();
+        while self.came.is_empty() && !self.store.is_quiet() {
+            self.step()?;
+            if clock::now() > start + PATIENCE {
+                return Err(StoreError::Silence);
+            }
+        }
+        // Ending one may wait for others.
+        while !self.came.is_empty() {
+            for (token, record, version) in std::mem::take(&mut self.came) {
+                self.finish(token as usize, record, version)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is under way.
+    fn settle(&mut self) -> Result<(), StoreError> {
+        while self.free.len() < self.under_way.len() || !self.store.is_quiet() {
+            if self.came.is_empty() && self.store.is_quiet() {
+                return Err(StoreError::Silence);
+            }
+            self.wait()?;
+        }
+        Ok(())
+    }
+}
+
+fn empty() -> Report {
+    Report { operations: 0, lost: 0, wrong: 0, elapsed: Nanos(0), cpu: Nanos(0), latencies: histogram() }
+}
+
+/// A value: its version, and what follows from key and version.
+fn fill(key: u64, version: u64, into: &mut [u8]) {
+    let mut random = SplitMix(key << 32 ^ version);
+    for (nth, word) in into.chunks_exact_mut(8).enumerate() {
+        let content = if nth == 0 { version } else { random.next() };
+        word.copy_from_slice(&content.to_le_bytes());
+    }
+}
+
+/// The version of a value, if its bytes are those of key and version.
+fn version_of(key: u64, value: &[u8]) -> Option<u64> {
+    let version = u64::from_le_bytes(*value.first_chunk()?);
+    let mut random = SplitMix(key << 32 ^ version);
+    let right = value.chunks_exact(8).skip(1).all(|word| word == random.next().to_le_bytes());
+    right.then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_with_a_wrong_byte_has_no_version() {
+        let mut value = [0; 64];
+        fill(7, 3, &mut value);
+        assert_eq!(version_of(7, &value), Some(3));
+        assert_eq!(version_of(8, &value), None, "another key's");
+        for at in 0..64 {
+            let mut value = value;
+            value[at] ^= 1;
+            assert_ne!(version_of(7, &value), Some(3), "byte {at}");
+        }
+    }
+}
