@@ -23,6 +23,8 @@ impl CarrierNews {
         let what = || "listening for changes of interfaces".to_owned();
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
         let fd = sys::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE).context(what)?;
+        // Binding ends memberships.
+        sys::bind_netlink(fd.as_fd()).context(what)?;
         let joined =
             sys::set_option(fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &RTNLGRP_LINK);
         joined.context(what)?;

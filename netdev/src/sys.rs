@@ -38,6 +38,8 @@ unsafe impl Plain for libc::tpacket_stats {}
 // SAFETY: as above.
 unsafe impl Plain for libc::sockaddr_ll {}
 // SAFETY: as above.
+unsafe impl Plain for libc::sockaddr_nl {}
+// SAFETY: as above.
 unsafe impl Plain for libc::tpacket_req {}
 // SAFETY: as above.
 unsafe impl Plain for libc::sockaddr_xdp {}
@@ -98,6 +100,14 @@ pub(crate) fn bind<T: Plain>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> 
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: pointer and length describe `address`, which outlives the call; the kernel only reads.
     check(unsafe { libc::bind(fd.as_raw_fd(), (address as *const T).cast(), length) }).map(drop)
+}
+
+/// Gives a netlink socket a number; newer kernels send nothing to one without.
+pub(crate) fn bind_netlink(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: it consists of integers.
+    let mut any: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+    any.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+    bind(fd, &any)
 }
 
 /// Requests large buffers for a socket, in both directions.

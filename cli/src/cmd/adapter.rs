@@ -24,6 +24,9 @@ pub(super) struct Adapter {
     /// Bytes of a packet's payload: 256, 512, 1024, 2048 or 4096; both ends need the same
     #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
     mtu: Mtu,
+    /// Accept frames with a wrong iCRC: a switch that rewrites packets can't compute it
+    #[arg(long)]
+    ignore_icrc: bool,
     /// Lose so many frames of a thousand on purpose, in both directions
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
     lose_per_mille: u16,
@@ -116,7 +119,12 @@ impl Adapter {
     /// Parameters.
     pub(super) fn config(&self) -> Config {
         // Processes wait for their turn much longer than a rack's hardware would.
-        Config { mtu: self.mtu, timeout: Nanos::from_millis(20), ..Config::default() }
+        Config {
+            mtu: self.mtu,
+            timeout: Nanos::from_millis(20),
+            icrc_verified: !self.ignore_icrc,
+            ..Config::default()
+        }
     }
 
     /// Frames lost on purpose.

@@ -39,6 +39,10 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// What a frame costs in a rack's generated programs, for v1model and for TNA beside each other
+    ///
+    /// Runs them in one thread, without sockets.
+    Programs(super::bench_programs::Args),
     /// Rate at which a P4Runtime server writes and reads entries, from a client's point of view
     ///
     /// Starts an embedded switch without ports, or measures the one at --grpc-addr, whose state it clears.
@@ -69,6 +73,8 @@ enum Command {
     Hostile(super::hostile::Args),
     /// Speed of the simulator in frame-hops per second, and its memory
     Sim(super::bench_sim::Args),
+    /// Messages of EDM that the simulator runs per second, exact and with generated programs, and its memory
+    Edm(super::bench_edm::Args),
     /// Timer latency of sleeping threads, which limits the slot length on this machine
     Timers {
         /// Duration of each sleep
@@ -89,12 +95,14 @@ pub fn run(args: Args) -> ExitCode {
         Command::Forward { io, seconds, rounds, beside_bmv2, json } => {
             forward_all(io, seconds, rounds, beside_bmv2, json)
         }
+        Command::Programs(args) => return super::bench_programs::run(&args),
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
         Command::Bfrt(args) => return super::bench_bfrt::run(&args),
         Command::Soak(args) => return super::bench_soak::run(*args),
         Command::HostileClients(args) => return super::bench_hostile::run(&args),
         Command::Hostile(args) => return super::hostile::bench(args),
         Command::Sim(args) => return super::bench_sim::run_bench(&args),
+        Command::Edm(args) => return super::bench_edm::run_bench(&args),
         Command::Timers { interval_us, seconds, json } => {
             let span = Nanos((seconds.clamp(0.01, 60.0) * 1e9) as u64);
             timers::run(Nanos::from_micros(interval_us.clamp(1, 1_000_000)), span)

@@ -173,7 +173,8 @@ fn measure(args: &Args) -> Result<Results, String> {
     Ok(Results { speed, together, incast_10_ms_cpu_s, short_run_peak_bytes, long_run_peak_bytes })
 }
 
-fn peak_bytes() -> Option<u64> {
+/// Maximum resident memory of this process.
+pub(super) fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)

@@ -11,13 +11,13 @@ use std::process::ExitCode;
 pub struct Args {
     /// The rack description, TOML
     file: PathBuf,
-    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy), NAME.lua (Wireshark) and, for tna and t2na, NAME.bf-rt.json
+    /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy), NAME.lua (Wireshark) and, for tna and t2na, NAME.bf-rt.json and what Tofino's SDE needs: NAME.switchd.conf, NAME.ports.json, NAME.ports.py, NAME.model.json
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2) [default: as described]
     #[arg(long)]
     arch: Option<Arch>,
-    /// l2, pl2-counter, pl2-clock, edm-timed-dst, edm-timed, or two joined by + [default: as described]
+    /// l2, pl2-counter, pl2-clock, edm-timed-dst, edm-timed, edm-calendar, edm-matched, cowbird, or two joined by + [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
     /// Print what was written as JSON

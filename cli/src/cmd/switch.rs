@@ -102,6 +102,10 @@ struct RunArgs {
     /// Pipes with entries and cells of their own, for TNA, 1 to 4; as many as the ports' numbers need if that is more
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     pipes: u8,
+    /// Pipes of --pipes without front-panel ports, 1 to 3, separated by commas: what leaves them comes in again at the
+    /// same port
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=3))]
+    internal_pipes: Vec<u8>,
     /// Port that means "drop", 1 to 511
     #[arg(long, value_name = "PORT", default_value_t = 511, value_parser = special_port())]
     drop_port: u16,
@@ -200,6 +204,7 @@ pub fn run(args: Args) -> ExitCode {
         cpu_port,
         drop_port: args.drop_port,
         pipes: args.pipes.into(),
+        internal_pipes: args.internal_pipes.iter().map(|pipe| usize::from(*pipe)).collect(),
         time_unit_ns: args.time_unit_ns.unwrap_or(like.time_unit_ns()),
         device_id: args.device_id.unwrap_or(like.device_id()),
         grpc_addr: args.grpc_server_addr,

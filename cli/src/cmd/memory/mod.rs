@@ -1,5 +1,8 @@
 //! `p4rack memory`.
 
+mod follow;
+mod operations;
+
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::units::{parse_size, show_size};
 use p4rack_codegen::rack::{Host, Rack};
@@ -42,6 +45,10 @@ enum Command {
     /// other host, and measures bare UDP ping-pongs beside it: over one veth pair, and through a thread that only forwards.
     /// With --name it measures from the host on which it runs, and overwrites bytes of the region.
     Bench(BenchArgs),
+    /// Follow memory operations through captures of links, such as those of `up --pcap`
+    ///
+    /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links.
+    Follow(follow::Args),
 }
 
 /// The host on which the command runs.
@@ -204,6 +211,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Write(args) => write(args),
         Command::Modify(args) => modify(args),
         Command::Bench(args) => bench(args),
+        Command::Follow(args) => follow::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

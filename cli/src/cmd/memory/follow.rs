@@ -1,0 +1,198 @@
+//! `p4rack memory follow`: a memory operation on its way through captures.
+
+use super::operations::{Operation, Seen, What, operations};
+use super::{SchemeArgs, described, in_words, number};
+use p4rack_codegen::Rack;
+use p4rack_lab::text;
+use p4rack_stf::pcap::Reader;
+use p4rack_wire::MacAddr;
+use p4rack_wire::edm::Status;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Operations in the list at most, unless it says otherwise.
+const LIST: usize = 50;
+
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Rack description with an [edm] table
+    rack: PathBuf,
+    /// Captures in pcap format, or folders of them, of as many links as there are; clocks must agree
+    #[arg(required = true)]
+    captures: Vec<PathBuf>,
+    /// Show this operation of the list, frame by frame
+    #[arg(long, value_name = "N")]
+    operation: Option<usize>,
+    /// Only operations of this host
+    #[arg(long, value_name = "HOST")]
+    from: Option<String>,
+    /// Only operations whose bytes begin at this address, decimal or 0x…
+    #[arg(long, value_parser = number)]
+    address: Option<u64>,
+    /// Only operations that are not complete
+    #[arg(long)]
+    incomplete: bool,
+    /// Operations in the list at most
+    #[arg(long, value_name = "N", default_value_t = LIST)]
+    most: usize,
+    #[command(flatten)]
+    scheme: SchemeArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), String> {
+    let rack = described(&args.rack, &args.scheme)?;
+    let ether_type = p4rack_memory::edm(&rack).map_err(in_words)?.ether_type;
+    if let Some(name) = &args.from {
+        p4rack_memory::node(&rack, name).map_err(in_words)?;
+    }
+    let mut captures = Vec::new();
+    for path in files(&args.captures)? {
+        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        captures.push((path, bytes));
+    }
+    let mut seen = Vec::new();
+    for (path, bytes) in &captures {
+        let at = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        for record in Reader::new(bytes).map_err(|error| format!("{} {error}", path.display()))? {
+            let record = record.map_err(|error| format!("{} {error}", path.display()))?;
+            seen.push(Seen { time: record.time, at, frame: record.frame });
+        }
+    }
+    let frames = seen.len();
+    let all = operations(seen, ether_type);
+    if all.is_empty() {
+        return Err(format!(
+            "none of the {frames} frames is EDM's (EtherType {ether_type}); capture with `p4rack up RACK --pcap DIR`"
+        ));
+    }
+    let wanted = |operation: &&Operation| {
+        args.operation.is_none_or(|number| operation.number == number)
+            && args.from.as_ref().is_none_or(|name| name_of(&rack, operation.from) == *name)
+            && args.address.is_none_or(|address| operation.address == Some(address))
+            && !(args.incomplete && operation.complete)
+    };
+    let found: Vec<&Operation> = all.iter().filter(wanted).collect();
+    if found.is_empty() && args.incomplete && !args.json {
+        println!("all operations that were asked for are complete");
+        return Ok(());
+    }
+    if found.is_empty() && !args.json {
+        return Err(format!("none of the {} operations is like that; leave out an option", all.len()));
+    }
+    match (args.json, args.operation) {
+        (true, _) => println!("{}", json!(found)),
+        (false, Some(_)) => found.iter().for_each(|operation| print!("{}", timeline(&rack, operation))),
+        (false, None) => print!("{}", list(&rack, &found, args.most)),
+    }
+    Ok(())
+}
+
+/// The files among these paths, and those in folders whose names end in `.pcap`.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    for path in paths {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let mut inside: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(failed)? {
+            inside.push(entry.map_err(failed)?.path());
+        }
+        inside.retain(|file| is_of_link(file));
+        if inside.is_empty() {
+            return Err(format!(
+                "{}: has no captures of links; `up --pcap DIR` writes DIR/SCHEME/NAME.pcap",
+                path.display()
+            ));
+        }
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+/// Whether a file may be a capture of a link. That of the control channel has no frames of hosts.
+fn is_of_link(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "pcap")
+        && file.file_stem().is_some_and(|stem| stem != "control")
+}
+
+fn name_of(rack: &Rack, mac: MacAddr) -> String {
+    let host = rack.hosts.iter().find(|host| host.mac == mac);
+    host.map_or_else(|| mac.to_string(), |host| host.name.clone())
+}
+
+fn sentence(rack: &Rack, operation: &Operation) -> String {
+    let what = match operation.what {
+        Some(What::Read) => "read",
+        Some(What::Write) => "write",
+        Some(What::Modify) => "modify",
+        None => "part",
+    };
+    let bytes = operation.bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
+    let address = operation.address.map_or_else(String::new, |address| format!(" at {address:#x}"));
+    let (from, to) = (name_of(rack, operation.from), name_of(rack, operation.to));
+    format!("{what}{bytes}{address} of {to}, asked by {from}")
+}
+
+/// How it ended, as far as the captures tell.
+fn end(operation: &Operation) -> String {
+    match operation.status {
+        Some(code) if code != Status::Done as u8 => Status::of(code)
+            .map_or_else(|| format!("status {code}"), |status| status.name().replace('_', " ")),
+        _ if operation.complete => "complete".to_owned(),
+        _ => "not complete".to_owned(),
+    }
+}
+
+fn list(rack: &Rack, found: &[&Operation], most: usize) -> String {
+    let mut out = format!("{:>6}  {:>12}  {:>10}  {:>6}  operation\n", "number", "begins", "takes", "frames");
+    let start_ns =
+        found.iter().filter_map(|operation| operation.events.first()).map(|event| event.time_ns).min();
+    for operation in found.iter().take(most) {
+        let begins_ns = operation.events.first().map_or(0, |event| event.time_ns) - start_ns.unwrap_or(0);
+        let _ = writeln!(
+            out,
+            "{:>6}  {:>12}  {:>10}  {:>6}  {}: {}",
+            operation.number,
+            text::micros(begins_ns as f64 / 1e3),
+            text::micros(operation.took_ns() as f64 / 1e3),
+            operation.events.len(),
+            sentence(rack, operation),
+            end(operation)
+        );
+    }
+    if found.len() > most {
+        let _ = writeln!(
+            out,
+            "… and {} more; --most shows them, --from and --address choose",
+            found.len() - most
+        );
+    }
+    out
+}
+
+fn timeline(rack: &Rack, operation: &Operation) -> String {
+    let took = text::micros(operation.took_ns() as f64 / 1e3);
+    let mut out = format!(
+        "operation {}, id {}: {}: {} after {took}\n",
+        operation.number,
+        operation.id,
+        sentence(rack, operation),
+        end(operation)
+    );
+    let start_ns = operation.events.first().map_or(0, |event| event.time_ns);
+    let width = operation.events.iter().map(|event| event.at.len()).max().unwrap_or(0);
+    for event in &operation.events {
+        let after = text::micros((event.time_ns - start_ns) as f64 / 1e3);
+        let _ = writeln!(out, "{after:>12}  {:width$}  {:<7} {}", event.at, event.kind, event.says);
+    }
+    out
+}
