@@ -105,6 +105,9 @@ pub enum StoreError {
         /// The key that it should have.
         key: u64,
     },
+    /// A read brought another number of bytes than was asked for.
+    #[error("remote memory answered with {0} bytes, which is not what was asked for")]
+    Short(usize),
     /// An answer came that nobody waited for.
     #[error("remote memory answered what nobody had asked")]
     Unasked,
@@ -398,6 +401,9 @@ impl LogStore {
         match self.reading.pop_front() {
             None => Err(StoreError::Unasked),
             Some(Reading::Value { token, key, record }) => {
+                if bytes.len() != self.config.record_bytes() {
+                    return Err(StoreError::Short(bytes.len()));
+                }
                 if bytes.first_chunk() != Some(&key.to_le_bytes()) {
                     return Err(StoreError::Wrong { record, key });
                 }
@@ -417,8 +423,9 @@ impl LogStore {
         let bytes = self.config.record_bytes();
         while moving.done < self.config.page_records {
             let at = moving.done as usize * bytes;
-            let (key, value) = moving.page[at..at + bytes].split_at(KEY_BYTES);
-            let key = u64::from_le_bytes(key.try_into().unwrap_or_default());
+            let record = moving.page.get(at..at + bytes).and_then(|record| record.split_first_chunk());
+            let Some((key, value)) = record else { return Err(StoreError::Short(moving.page.len())) };
+            let key = u64::from_le_bytes(*key);
             if self.index.get(key) == Some(self.begin * self.config.page_records + moving.done) {
                 if !self.has_room(0) {
                     self.moving = Some(moving);

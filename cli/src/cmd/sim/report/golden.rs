@@ -15,9 +15,9 @@ pub struct Golden {
     scheme: String,
     says: f64,
     here: Option<f64>,
-    /// Mean of completion time divided by that of the message alone, and its time in ns.
-    alone: f64,
-    mean_ns: f64,
+    /// Mean of completion time divided by that of the message alone.
+    alone: Option<f64>,
+    mean_ns: Option<f64>,
 }
 
 /// Those that results name: by case, schemes in the order of their names.
@@ -39,8 +39,8 @@ impl Golden {
             scheme: text(&outcome["scheme"]),
             says: outcome["golden"].as_f64()?,
             here: outcome["published_slowdown"].as_f64(),
-            alone: outcome["slowdown"]["mean"].as_f64().unwrap_or_default(),
-            mean_ns: outcome["latency_ns"]["mean"]["mean"].as_f64().unwrap_or_default(),
+            alone: outcome["slowdown"]["mean"].as_f64(),
+            mean_ns: outcome["latency_ns"]["mean"]["mean"].as_f64(),
         })
     }
 
@@ -71,17 +71,22 @@ impl Golden {
 
     /// As a line of text.
     pub fn text(&self) -> String {
-        let here = self.here.map_or("–".to_owned(), |here| format!("{here:.3}"));
         format!(
-            "{}, {} ({}), {}: published {}, here {here}: {}\n",
+            "{}, {} ({}), {}: published {}, here {}: {}\n",
             self.sweep,
             self.case,
             self.figure(),
             self.scheme,
             self.says,
+            or_dash(self.here, 3),
             self.verdict()
         )
     }
+}
+
+/// A figure, or that it is missing.
+fn or_dash(figure: Option<f64>, digits: usize) -> String {
+    figure.map_or("–".to_owned(), |figure| format!("{figure:.digits$}"))
 }
 
 /// All of them as part of a page; nothing if there are none.
@@ -99,19 +104,19 @@ pub fn html(all: &[Golden]) -> String {
         all.len()
     );
     for one in all {
-        let here = one.here.map_or("–".to_owned(), |here| format!("{here:.3}"));
         let class = if one.is_same() { "" } else { "off" };
         // Writing to a string cannot fail, so the result is ignored.
         let _ = write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{here}</td>\
-             <td>{:.3}</td><td>{:.1}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{}</td>\
+             <td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&one.case),
             one.figure(),
             escape(&one.scheme),
             one.says,
-            one.alone,
-            one.mean_ns,
+            or_dash(one.here, 3),
+            or_dash(one.alone, 3),
+            or_dash(one.mean_ns, 1),
             escape(one.verdict())
         );
     }
@@ -155,5 +160,7 @@ mod tests {
         );
         assert!(lines[3].ends_with("here 1.200: not reproduced: no reason found\n"));
         assert!(html(&all).contains("1 of 4 figures within 5 %") && html(&[]).is_empty());
+        let unmeasured = golden(&[json!({ "outcome": { "name": "g", "golden": 1.0, "slowdown": {} } })]);
+        assert_eq!(html(&unmeasured).matches("<td>–</td>").count(), 2, "nothing is shown as 0");
     }
 }
