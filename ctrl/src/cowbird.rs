@@ -9,9 +9,8 @@ use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut, Update, update};
 use p4rack_p4rt::p4rack::generator::v1::Config;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::cowbird::Management;
-use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::ipv4::{Ipv4, Udp};
-use p4rack_wire::roce::{Aeth, Bth};
+use p4rack_wire::roce::frame::{self, Extension};
+use p4rack_wire::roce::{Opcode, Syndrome};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -22,8 +21,6 @@ const GENERATOR: u32 = 0xc0b1;
 const RETRY: Duration = Duration::from_millis(200);
 /// Maximum attempts.
 const TRIES: u32 = 10;
-/// What precedes a base transport header in a frame.
-const BTH_AT: usize = Ethernet::BYTES + Ipv4::BYTES + Udp::BYTES;
 
 /// A refusal that the other end of a queue pair sent: the pair is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +46,8 @@ pub struct Engine {
     served: BTreeMap<u32, Vec<Update>>,
     /// Instances that get turns: the first ones.
     turns: u32,
+    /// Those that the packet generator was told of.
+    generated: u32,
     /// Refusals that came while something else was waited for.
     lost: Vec<Lost>,
 }
@@ -71,7 +70,18 @@ impl Engine {
         let metadata = schema.header_fields("packet_out").iter().map(zero).collect();
         let generators = Generators::of(&session);
         let (tick, served, lost) = ((port, tick_qpn), BTreeMap::new(), Vec::new());
-        Ok(Engine { session, generators, schema, cowbird, tick, metadata, served, turns: 0, lost })
+        Ok(Engine {
+            session,
+            generators,
+            schema,
+            cowbird,
+            tick,
+            metadata,
+            served,
+            turns: 0,
+            generated: 0,
+            lost,
+        })
     }
 
     /// Numbers of instances that are free, the lowest first.
@@ -90,14 +100,22 @@ impl Engine {
             self.ask(&frame, instance.number, side as u8).await?;
         }
         if let Err(error) = self.session.write(&self.schema, &inserts).await {
-            for insert in inserts.into_iter().rev() {
-                // Those that were refused are not there.
-                let _ = self.session.write(&self.schema, &[delete(insert)]).await;
+            if let CtrlError::Updates { failures } = &error {
+                // What was refused is not there, or another's: queue pairs' numbers are drawn at random.
+                let refused = |nth: usize| failures.iter().any(|failure| failure.number == nth + 1);
+                for (_, insert) in inserts.into_iter().enumerate().rev().filter(|(nth, _)| !refused(*nth)) {
+                    let _ = self.session.write(&self.schema, &[delete(insert)]).await;
+                }
             }
             return Err(error);
         }
         self.served.insert(instance.number, inserts);
-        self.give_turns().await
+        let turning = self.give_turns().await;
+        if turning.is_err() {
+            // The first error is what counts.
+            let _ = self.end(instance.number).await;
+        }
+        turning
     }
 
     /// Serves a set no more. Returns how far it was.
@@ -126,6 +144,12 @@ impl Engine {
     /// Gives all instances up to the last one turns.
     async fn give_turns(&mut self) -> Result<(), CtrlError> {
         let turns = self.served.keys().next_back().map_or(0, |last| last + 1);
+        self.point(turns).await?;
+        self.generate(turns).await
+    }
+
+    /// Says to whom turns go.
+    async fn point(&mut self, turns: u32) -> Result<(), CtrlError> {
         if turns == self.turns {
             return Ok(());
         }
@@ -138,6 +162,16 @@ impl Engine {
             _ => update::Type::Modify,
         };
         self.session.write(&self.schema, &[Update { r#type: kind.into(), ..entry }]).await?;
+        self.turns = turns;
+        Ok(())
+    }
+
+    /// Has turns generated, as often as so many instances need.
+    async fn generate(&mut self, turns: u32) -> Result<(), CtrlError> {
+        if turns == self.generated {
+            return Ok(());
+        }
+        let (port, qpn) = self.tick;
         if turns == 0 {
             self.generators.remove(GENERATOR).await?;
         } else {
@@ -151,7 +185,7 @@ impl Engine {
             };
             self.generators.set(config).await?;
         }
-        self.turns = turns;
+        self.generated = turns;
         Ok(())
     }
 
@@ -179,24 +213,29 @@ fn delete(insert: Update) -> Update {
     Update { r#type: update::Type::Delete.into(), ..insert }
 }
 
-/// What a frame refuses, if it does.
+/// What a frame refuses, if it does: replies that come twice, and those of other protocols, refuse nothing.
 fn refusal(frame: &[u8]) -> Option<Lost> {
-    let bytes = frame.get(BTH_AT..)?;
-    let bth = Bth::parse(bytes).ok()?;
-    let aeth = Aeth::parse(bytes.get(Bth::BYTES..)?).ok()?;
-    Some(Lost { qpn: bth.qpn, syndrome: aeth.syndrome })
+    let packet = frame::parse(frame, false).ok()?.packet;
+    match packet.extension {
+        Extension::Ack(aeth) if packet.opcode == Opcode::Acknowledge => {
+            let refused = matches!(Syndrome::of(aeth.syndrome), Ok(Syndrome::Nak(_)));
+            refused.then_some(Lost { qpn: packet.bth.qpn, syndrome: aeth.syndrome })
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use p4rack_wire::MacAddr;
-    use p4rack_wire::roce::frame::{Extension, Path, compose};
-    use p4rack_wire::roce::{Nak, Opcode, Syndrome};
+    use p4rack_wire::cowbird::opcode;
+    use p4rack_wire::roce::frame::{BTH_AT, Path, compose};
+    use p4rack_wire::roce::{Aeth, Bth, Nak};
     use std::net::Ipv4Addr;
 
     #[test]
-    fn a_refusal_names_its_queue_pair_and_a_cut_frame_nothing() {
+    fn a_refusal_names_its_queue_pair_and_other_frames_nothing() {
         let path = Path {
             src_mac: MacAddr([2, 0, 0, 0, 0, 1]),
             dst_mac: MacAddr([2, 0, 0, 0, 0, 2]),
@@ -205,11 +244,23 @@ mod tests {
             src_port: 50_000,
             dscp: 0,
         };
-        let syndrome = Syndrome::Nak(Nak::RemoteAccess).code();
         let mut frame = Vec::new();
-        let extension = Extension::Ack(Aeth { syndrome, msn: 3 });
-        compose(&path, Bth::new(Opcode::Acknowledge, 0x1234, 5), &extension, &[], &mut frame);
-        assert_eq!(refusal(&frame), Some(Lost { qpn: 0x1234, syndrome }));
+        let mut composed = |opcode, syndrome: Syndrome| {
+            let extension = Extension::Ack(Aeth { syndrome: syndrome.code(), msn: 3 });
+            compose(&path, Bth::new(opcode, 0x1234, 5), &extension, &[], &mut frame);
+            frame.clone()
+        };
+        let refuses = Syndrome::Nak(Nak::RemoteAccess);
+        let frame = composed(Opcode::Acknowledge, refuses);
+        assert_eq!(refusal(&frame), Some(Lost { qpn: 0x1234, syndrome: refuses.code() }));
         assert_eq!(refusal(&frame[..BTH_AT + Bth::BYTES + 3]), None);
+        for (opcode, syndrome) in [(Opcode::Acknowledge, Syndrome::Ack), (Opcode::ReadResponseLast, refuses)]
+        {
+            assert_eq!(refusal(&composed(opcode, syndrome)), None);
+        }
+        let reply = Bth { opcode: opcode::REPLY, ..Bth::new(Opcode::ReadRequest, 0, 0) };
+        let mut frame = Vec::new();
+        compose(&path, reply, &Extension::None, &[0xff; Management::BYTES], &mut frame);
+        assert!(Cowbird::reply(&frame).is_some() && refusal(&frame).is_none(), "a reply that came twice");
     }
 }

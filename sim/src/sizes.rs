@@ -196,11 +196,11 @@ mod tests {
             let path = folder.join(format!("{}.csv", name.trim_start_matches("EDM-")));
             let Ok(text) = std::fs::read_to_string(&path) else {
                 // Past the harness, which hides what a passing test prints.
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "skipped: needs EDM's distributions, get them by putting its trace generator's at {}",
+                let said = format!(
+                    "skipped: needs EDM's distributions, get them by putting its trace generator's at {}\n",
                     folder.display()
                 );
+                let _ = std::io::stderr().write_all(said.as_bytes());
                 return;
             };
             let sizes = text.lines().skip(1).filter_map(|line| line.split(',').nth(2)?.parse::<f64>().ok());

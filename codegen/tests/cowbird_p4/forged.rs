@@ -5,13 +5,13 @@ use crate::rack::{COMPUTE, Faults, Net, POOL, built, cowbird};
 use p4rack_cowbird::{Kind, Layout, RequestId};
 use p4rack_fabric::cowbird::Corruption;
 use p4rack_wire::cowbird::{ENTRIES_AT, Entry, Phase};
+use p4rack_wire::roce::frame::BTH_AT;
 use p4rack_wire::roce::{Aeth, Bth, Nak, Opcode, Syndrome};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 
 const LAYOUT: Layout = Layout { entries: 8, request_bytes: 1_024, response_bytes: 1_024 };
-const BTH_AT: usize = 14 + 20 + 8;
 const AETH_AT: usize = BTH_AT + Bth::BYTES;
 /// A port whose host has nothing to do with the engine.
 const STRANGER: u16 = 3;

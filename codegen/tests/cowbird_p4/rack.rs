@@ -243,11 +243,11 @@ impl Net {
         let schema = self.rig.built.schema();
         let updates = engine.serve(&instance, &schema).unwrap();
         self.rig.now = self.now;
-        self.rig.write(updates);
         for frame in engine.begin_frames(nth as u32, &start) {
             let reply = self.ask_switch(&frame);
             assert_eq!((reply.instance, reply.head), (nth as u32, start.reads + start.writes));
         }
+        self.rig.write(updates);
         self.threads[nth].instance = Some(instance);
     }
 

@@ -117,7 +117,7 @@ impl Used {
 
 /// Remote memory and everything that serves it.
 pub struct Setting {
-    end: Box<dyn Remote>,
+    end: Box<dyn Remote + Send>,
     meter: Meter,
 }
 
@@ -162,7 +162,7 @@ impl Setting {
     pub fn start(way: Way, shape: Shape) -> Result<Setting, RemoteError> {
         let rack = Rack::start(1, &config(), cowbird::Config::default(), shape.region_bytes)?;
         let runtime = runtime()?;
-        let (end, node, held): (Box<dyn Remote>, _, _) = match way {
+        let (end, node, held): (Box<dyn Remote + Send>, _, _) = match way {
             Way::CowbirdSpot => {
                 let (node, rings) = rings(rack.compute_node(0), config(), Rack::engine_server(), shape)?;
                 (Box::new(rings), Some(node), None)
@@ -200,7 +200,7 @@ impl Setting {
     }
 
     /// The thread's end, and what serves it.
-    pub fn split(self) -> (Box<dyn Remote>, Meter) {
+    pub fn split(self) -> (Box<dyn Remote + Send>, Meter) {
         (self.end, self.meter)
     }
 }
@@ -218,14 +218,20 @@ impl Meter {
     }
 }
 
-/// Cowbird's rings.
-struct Rings {
+/// Cowbird's rings as a way to the first region of a compute node.
+pub struct Rings {
     client: ThreadClient,
     poll: PollId,
     buffer: Vec<u8>,
 }
 
 impl Rings {
+    /// For reads of that many bytes at most.
+    pub fn new(mut client: ThreadClient, read_bytes_max: u32) -> Rings {
+        let poll = client.poll_create();
+        Rings { client, poll, buffer: vec![0; read_bytes_max as usize] }
+    }
+
     fn asked(&mut self, id: Result<RequestId, Refused>) -> Result<(), RemoteError> {
         let id = id.map_err(|refused| RemoteError::Refused(refused.to_string()))?;
         self.client.poll_add(self.poll, id).map_err(refused_poll)
@@ -335,9 +341,7 @@ fn rings(
     };
     let (node, mut clients) = ns.run(|| Node::start(node))??;
     let client = clients.pop().ok_or_else(|| RemoteError::Refused("the node has no thread".into()));
-    let mut client = client?;
-    let poll = client.poll_create();
-    Ok((node, Rings { client, poll, buffer: vec![0; shape.reads.1 as usize] }))
+    Ok((node, Rings::new(client?, shape.reads.1)))
 }
 
 /// What keeps a queue pair connected.

@@ -114,6 +114,7 @@ impl<E: Engine> Inner<E> {
                 sets.len()
             )));
         }
+        peer.check_pairs(pairs.compute).map_err(Status::invalid_argument)?;
         let SpotConfig { station, adapter, pool } = &self.config;
         let mut random = numbers();
         let pool = pool.connect_pairs(*station, adapter, Some(&token), pairs.pool, &mut random);

@@ -98,6 +98,7 @@ impl Pool {
         pairs: u32,
         token: Option<Token>,
     ) -> Result<Lease<AttachResponse>, Status> {
+        peer.check_pairs(pairs).map_err(Status::invalid_argument)?;
         let (domain, offers) = match token {
             None => (DOMAIN, self.config.offers.clone()),
             Some(token) => {

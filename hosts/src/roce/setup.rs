@@ -72,6 +72,17 @@ impl End {
         End { qpn: self.qpn.saturating_add(number), ..*self }
     }
 
+    /// Whether that many queue pairs have numbers from this end's on. Errors: some would be beyond the largest.
+    pub fn check_pairs(&self, pairs: u32) -> Result<(), String> {
+        let last = u64::from(self.qpn) + u64::from(pairs.saturating_sub(1));
+        match last <= u64::from(QPN_MAX) {
+            true => Ok(()),
+            false => {
+                Err(format!("end.qpn is {}; {pairs} queue pairs from there go beyond {QPN_MAX}", self.qpn))
+            }
+        }
+    }
+
     /// This end's view of the connection with `peer`.
     pub fn connection(&self, peer: &End, domain: u32) -> Connection {
         let path = Path {

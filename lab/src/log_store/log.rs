@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 
 /// Bytes of a record before its value: the key.
 const KEY_BYTES: usize = 8;
+/// Pages in local memory at least: some to change in place, some on their way out.
+const MEMORY_PAGES_MIN: u64 = 8;
 /// Pages that are written to remote memory at the same time.
 pub(super) const WRITES_MAX: u64 = 4;
 /// Compaction begins when so few pages of the region are free.
@@ -38,7 +40,7 @@ impl Config {
     pub fn new(keys: usize, value_bytes: usize, memory_percent: u64, reads_max: usize) -> Config {
         let page_records = (8_192 / (KEY_BYTES + value_bytes)).max(1) as u64;
         let pages = (keys as u64).div_ceil(page_records);
-        let memory_pages = (pages * memory_percent / 100).max(8);
+        let memory_pages = (pages * memory_percent / 100).max(MEMORY_PAGES_MIN);
         Config {
             keys_max: keys,
             value_bytes,
@@ -48,6 +50,11 @@ impl Config {
             region_pages: 2 * pages + memory_pages + COMPACT_BELOW + RESERVE,
             reads_max,
         }
+    }
+
+    /// Whether local memory has no more than the share of the records that was asked for.
+    pub fn has_share(&self, keys: usize, memory_percent: u64) -> bool {
+        self.memory_pages <= (keys as u64).div_ceil(self.page_records) * memory_percent / 100
     }
 
     /// Bytes of a record.
@@ -367,14 +374,15 @@ impl LogStore {
         Ok(())
     }
 
-    /// Waits for remote memory, and hands on values that came: token, record, value.
+    /// Waits a while for remote memory, and hands on values that came: token, record, value. Returns whether anything came.
     pub fn wait(
         &mut self,
         remote: &mut dyn Remote,
         came: &mut dyn FnMut(u64, u64, &[u8]),
-    ) -> Result<(), StoreError> {
-        let mut failed = Ok(());
+    ) -> Result<bool, StoreError> {
+        let (mut failed, mut any) = (Ok(()), false);
         remote.wait(&mut |done| {
+            any = true;
             let taken = self.take(done, came);
             if failed.is_ok() {
                 failed = taken;
@@ -385,7 +393,8 @@ impl LogStore {
             self.free = self.leaving.pop_front().map_or(self.free, |(page, _)| page + 1);
         }
         self.compact(remote)?;
-        self.advance(remote)
+        self.advance(remote)?;
+        Ok(any)
     }
 
     fn take(&mut self, done: Done<'_>, came: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), StoreError> {

@@ -213,7 +213,7 @@ fn another_key_than_the_index_has_room_for_is_refused() {
     let mut write = |key| loop {
         match store.write(&mut remote, key, &[0; 8]) {
             Ok(true) => return Ok(()),
-            Ok(false) => store.wait(&mut remote, &mut |_, _, _| {}).unwrap(),
+            Ok(false) => drop(store.wait(&mut remote, &mut |_, _, _| {}).unwrap()),
             Err(error) => return Err(error),
         }
     };

@@ -20,5 +20,5 @@ mod log;
 mod run;
 mod ycsb;
 
-pub use log::{Config, Found, LogStore, Replaced, StoreError};
+pub use log::{Config, Counters, Found, LogStore, Replaced, StoreError};
 pub use run::{MixFigures, RunError, Scheme, Setup, run};

@@ -139,6 +139,10 @@ pub fn run(scheme: Scheme, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
         Scheme::CowbirdSpot => Way::CowbirdSpot,
         Scheme::RdmaAsync | Scheme::RdmaSync => Way::Rdma,
     };
+    if !config.has_share(setup.records as usize, setup.memory_percent) {
+        let why = "local memory has 8 pages of 8 KiB at least, which is more than the share asked for: more records, or a greater share";
+        return Err(StoreError::Config(why).into());
+    }
     let page_bytes = config.page_bytes() as u32;
     // Compaction reads a page while values are read.
     let reads = (depth as u64 + 1, page_bytes);
@@ -179,7 +183,7 @@ fn figures(
     used: Used,
     (before, after): (Counters, Counters),
 ) -> MixFigures {
-    let count = (report.operations + report.lost).max(1) as f64;
+    let count = (report.operations + report.lost + report.wrong).max(1) as f64;
     let each = |time: Nanos| time.0 as f64 / count;
     let us = |q: f64| report.latencies.value_at_quantile(q) as f64 / 1e3;
     MixFigures {

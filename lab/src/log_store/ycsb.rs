@@ -60,6 +60,8 @@ pub(super) struct Client<'a> {
     /// Values that came: token, record, whether its bytes are right, version.
     came: Vec<(u64, u64, Option<u64>)>,
     value: Vec<u8>,
+    /// Longest wait without any answer.
+    patience: Nanos,
     report: Report,
 }
 
@@ -80,6 +82,7 @@ impl<'a> Client<'a> {
             free: (0..depth).collect(),
             came: Vec::new(),
             value: vec![0; value_bytes],
+            patience: PATIENCE,
             report: empty(),
         }
     }
@@ -138,7 +141,7 @@ impl<'a> Client<'a> {
         Ok(std::mem::replace(&mut self.report, empty()))
     }
 
-    /// Reads every key. Returns how many do not have their last version.
+    /// Reads every key. Returns how many do not have their last version, or not in time.
     pub(super) fn contents(&mut self) -> Result<u64, StoreError> {
         self.report = empty();
         for key in 0..self.versions.len() as u64 {
@@ -151,7 +154,7 @@ impl<'a> Client<'a> {
             }
         }
         self.settle()?;
-        Ok(self.versions.len() as u64 - self.report.operations)
+        Ok(self.report.wrong + self.report.lost)
     }
 
     /// Begins an operation that reads; it may end at once.
@@ -174,27 +177,30 @@ impl<'a> Client<'a> {
     fn finish(&mut self, token: usize, record: u64, version: Option<u64>) -> Result<(), StoreError> {
         let Some(operation) = self.under_way[token] else { return Err(StoreError::Unasked) };
         let possible = operation.least..=self.versions[operation.key as usize];
-        if !version.is_some_and(|version| possible.contains(&version)) {
-            self.report.wrong += 1;
-        } else if operation.replaces {
+        let right = version.is_some_and(|version| possible.contains(&version));
+        if right && operation.replaces {
             let next = self.versions[operation.key as usize] + 1;
             fill(operation.key, next, &mut self.value);
+            let mut since = clock::now();
             loop {
                 match self.store.replace(self.remote, operation.key, record, &self.value)? {
                     Replaced::Done => break self.versions[operation.key as usize] = next,
                     // What it should replace is another value by now.
                     Replaced::Changed => return self.begin(token, operation),
-                    Replaced::Busy => self.step()?,
+                    Replaced::Busy => self.step(&mut since)?,
                 }
             }
         }
         self.under_way[token] = None;
         self.free.push(token);
-        self.end(operation.start);
+        match right {
+            true => self.end(operation.start),
+            false => self.report.wrong += 1,
+        }
         Ok(())
     }
 
-    /// Counts an operation that ended.
+    /// Counts an operation that ended well.
     fn end(&mut self, start: Nanos) {
         let took = clock::now() - start;
         self.report.latencies.saturating_record(took.0);
@@ -206,34 +212,37 @@ impl<'a> Client<'a> {
 
     fn write(&mut self, key: u64) -> Result<(), StoreError> {
         let next = self.versions[key as usize] + 1;
+        let mut since = clock::now();
         loop {
             fill(key, next, &mut self.value);
             if self.store.write(self.remote, key, &self.value)? {
                 break;
             }
-            self.step()?;
+            self.step(&mut since)?;
         }
         self.versions[key as usize] = next;
         Ok(())
     }
 
-    /// Waits for remote memory; what comes is handled by [`wait`](Self::wait).
-    fn step(&mut self) -> Result<(), StoreError> {
+    /// Waits for remote memory, of which nothing came since then; what comes is handled by [`wait`](Self::wait).
+    fn step(&mut self, since: &mut Nanos) -> Result<(), StoreError> {
         let (under_way, all) = (&self.under_way, &mut self.came);
-        self.store.wait(self.remote, &mut |token, record, value| {
+        let came = self.store.wait(self.remote, &mut |token, record, value| {
             let operation = under_way.get(token as usize).copied().flatten();
             all.push((token, record, operation.and_then(|operation| version_of(operation.key, value))));
-        })
+        })?;
+        let now = clock::now();
+        if came {
+            *since = now;
+        }
+        if now > *since + self.patience { Err(StoreError::Silence) } else { Ok(()) }
     }
 
     /// Waits for remote memory, and ends operations whose values came.
     fn wait(&mut self) -> Result<(), StoreError> {
-        let start = clock::now();
+        let mut since = clock::now();
         while self.came.is_empty() && !self.store.is_quiet() {
-            self.step()?;
-            if clock::now() > start + PATIENCE {
-                return Err(StoreError::Silence);
-            }
+            self.step(&mut since)?;
         }
         // Ending one may wait for others.
         while !self.came.is_empty() {
@@ -279,7 +288,83 @@ fn version_of(key: u64, value: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::log::Config;
     use super::*;
+    use p4rack_hosts::cowbird::remote::{Done, RemoteError};
+    use std::cell::Cell;
+    use std::collections::VecDeque;
+
+    /// What becomes of requests.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mood {
+        Good,
+        /// What is read has a bit more.
+        Spoils,
+        /// Nothing is answered.
+        Silent,
+    }
+
+    struct Memory<'a> {
+        bytes: Vec<u8>,
+        done: VecDeque<Option<Vec<u8>>>,
+        mood: &'a Cell<Mood>,
+    }
+
+    impl Remote for Memory<'_> {
+        fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
+            let mut bytes = self.bytes[at as usize..][..bytes as usize].to_vec();
+            if self.mood.get() == Mood::Spoils {
+                *bytes.last_mut().unwrap() ^= 0x10;
+            }
+            self.done.push_back(Some(bytes));
+            Ok(())
+        }
+
+        fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
+            self.bytes[at as usize..][..bytes.len()].copy_from_slice(bytes);
+            self.done.push_back(None);
+            Ok(())
+        }
+
+        fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
+            let count = if self.mood.get() == Mood::Silent { 0 } else { self.done.len() };
+            for done in self.done.drain(..count) {
+                came(done.as_deref().map_or(Done::Written, Done::Read));
+            }
+            Ok(())
+        }
+    }
+
+    /// Loads 2,000 records, of which some are cold, and goes on in another mood.
+    fn loaded<T>(mood: Mood, then: impl FnOnce(&mut Client<'_>) -> T) -> T {
+        let config = Config::new(2_000, 56, 10, 8);
+        let now = Cell::new(Mood::Good);
+        let mut remote =
+            Memory { bytes: vec![0; config.region_bytes() as usize], done: VecDeque::new(), mood: &now };
+        let mut store = LogStore::new(config).unwrap();
+        let mut client = Client::new(&mut store, &mut remote, 2_000, 56, 8);
+        client.patience = Nanos::from_millis(20);
+        client.load(1).unwrap();
+        now.set(mood);
+        then(&mut client)
+    }
+
+    #[test]
+    fn a_record_without_its_last_version_is_missed() {
+        assert_eq!(loaded(Mood::Good, |client| client.contents().unwrap()), 0);
+        let missing = loaded(Mood::Spoils, |client| client.contents().unwrap());
+        assert!((500..2_000).contains(&missing), "{missing} of those in remote memory");
+        let report = loaded(Mood::Spoils, |client| client.run(Mix::C, Nanos::from_millis(20), 2).unwrap());
+        assert!(report.wrong > 0 && report.latencies.len() == report.operations, "{report:?}");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever() {
+        for mix in [Mix::A, Mix::C, Mix::F] {
+            let ended = loaded(Mood::Silent, |client| client.run(mix, Nanos::from_secs(600), 2).map(drop));
+            assert!(matches!(ended, Err(StoreError::Silence)), "{mix:?}: {ended:?}");
+        }
+    }
 
     #[test]
     fn a_value_with_a_wrong_byte_has_no_version() {

@@ -12,8 +12,10 @@ use std::ops::Range;
 /// Bytes of the longest frame, with the largest MTU, one 802.1Q tag and the longest extended headers.
 pub const BYTES_MAX: usize = HEADERS_BYTES + Vlan::BYTES + AtomicEth::BYTES + 4_096 + icrc::BYTES;
 const IP_AT: usize = Ethernet::BYTES;
+/// Where the base transport header of an untagged frame begins.
+pub const BTH_AT: usize = IP_AT + Ipv4::BYTES + Udp::BYTES;
 /// Ethernet, IPv4, UDP and BTH.
-const HEADERS_BYTES: usize = IP_AT + Ipv4::BYTES + Udp::BYTES + Bth::BYTES;
+const HEADERS_BYTES: usize = BTH_AT + Bth::BYTES;
 
 /// Addresses of a connection, as its own end sends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

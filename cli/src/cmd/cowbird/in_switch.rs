@@ -6,9 +6,13 @@ use p4rack_hosts::roce::star::Star;
 use p4rack_wire::Nanos;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Port of the engine's set-up service.
 const PORT: u16 = 9_562;
+/// How long the switch or its controller may take to start.
+const START: Duration = Duration::from_secs(30);
 
 /// A process, ended when this is dropped.
 struct Process(Child);
@@ -72,7 +76,7 @@ fn description(star: &Star) -> String {
     let hosts: String = (0..star.hosts()).map(host).collect();
     format!(
         "name = \"offload\"\n[switch]\nport_rate = \"10 Gb/s\"\n[cowbird]\nip = \"10.0.0.254\"\npool = [\"h0\"]\n\
-         compute = [{}]\n{hosts}",
+         message_bytes_max = 1048576\ncompute = [{}]\n{hosts}",
         compute.join(", ")
     )
 }
@@ -84,9 +88,22 @@ fn start<S: AsRef<std::ffi::OsStr>>(star: &Star, words: &[S]) -> Result<Process,
     star.hub().command(&mut command, true).map_err(text)?;
     let mut process = Process(command.spawn().map_err(text)?);
     let out = process.0.stdout.take().ok_or("a process has no output")?;
-    let mut lines = BufReader::new(out).lines();
-    let ready = lines.by_ref().map_while(Result::ok).any(|line| line.contains("ready"));
-    // What it says later has to go somewhere.
-    std::thread::spawn(move || lines.for_each(drop));
-    if ready { Ok(process) } else { Err("the switch or its controller did not start: see above".to_owned()) }
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if line.contains("ready") {
+                // Whoever waits no longer need not know. What the process says later has to go somewhere.
+                let _ = tell.send(());
+            }
+        }
+    });
+    match told.recv_timeout(START) {
+        Ok(()) => Ok(process),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            Err("the switch or its controller did not start: see above".to_owned())
+        }
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            Err(format!("the switch or its controller was not ready within {} s", START.as_secs()))
+        }
+    }
 }

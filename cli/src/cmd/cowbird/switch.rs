@@ -197,7 +197,9 @@ impl Keeper {
                 }
                 has(one.pool.own_qpn, Phase::POOL.len()).then_some("pool")
             });
-            if let (Some(peer), Some(failed)) = (peer, tenant.failed.take()) {
+            // Only this one's: the others' leases go on.
+            let Some(peer) = peer else { continue };
+            if let Some(failed) = tenant.failed.take() {
                 // Who has gone meanwhile need not know.
                 let _ = failed.send(format!("the {peer} refused a request of the switch (0x{syndrome:02x})"));
             }

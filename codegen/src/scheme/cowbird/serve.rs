@@ -7,14 +7,12 @@ use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::MacAddr;
 use p4rack_wire::cowbird::{Layout, Management, Phase, opcode};
-use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::ipv4::{self, Ipv4, Udp};
-use p4rack_wire::roce::frame::{self, Extension, Path};
+use p4rack_wire::ipv4::{self, Ipv4};
+use p4rack_wire::roce::frame::{self, BTH_AT, Extension, Path};
 use p4rack_wire::roce::{Bth, Opcode, UDP_PORT, psn};
 use std::net::Ipv4Addr;
 
-/// Where the base transport header is in a frame, and the management header behind it.
-const BTH_AT: usize = Ethernet::BYTES + Ipv4::BYTES + Udp::BYTES;
+/// Where the management header is in a frame.
 const MANAGEMENT_AT: usize = BTH_AT + Bth::BYTES;
 
 /// Queue pairs with numbers that follow each other, between the engine and a host.
@@ -86,8 +84,8 @@ fn table(name: &str) -> String {
 }
 
 impl Cowbird {
-    /// Inserts that have a set served, in this order. Afterwards its sides are to be set ([`Cowbird::begin_frames`]), then it
-    /// needs turns ([`Cowbird::ticks`]).
+    /// Inserts that have a set served, in this order. Its sides have to be set before ([`Cowbird::begin_frames`]): entries give
+    /// registers life. Then it needs turns ([`Cowbird::ticks`]).
     pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Vec<Update>, EntityError> {
         let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
         let mut entries = Vec::new();

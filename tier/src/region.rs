@@ -1,0 +1,168 @@
+//! Bytes of any length and place, by requests that remote memory takes.
+
+use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError, Shape};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long to wait for anything to come. An engine that is replaced takes a second.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A region with a length, as a file has one.
+///
+/// Writes are asked for and go on by themselves: whoever reads later sees them, as remote memory keeps the order of a thread's
+/// writes and the reads after them. Only [`Region::sync`] waits for them.
+pub struct Region {
+    remote: Box<dyn Remote + Send>,
+    shape: Shape,
+    len: u64,
+    /// From here on, the region still has the zeros that it came with.
+    touched: u64,
+    /// Writes under way.
+    writing: u64,
+    /// What failed: what remote memory holds is unknown since then.
+    failed: Option<String>,
+}
+
+impl Region {
+    /// An empty one. Errors: a size is 0.
+    pub fn new(remote: Box<dyn Remote + Send>, shape: Shape) -> io::Result<Region> {
+        let sizes = [shape.reads.0, shape.reads.1.into(), shape.writes.0, shape.writes.1.into()];
+        if sizes.contains(&0) {
+            let why = "remote memory that takes no reads or no writes can't be a storage";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Region { remote, shape, len: 0, touched: 0, writing: 0, failed: None })
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Sets the length. New bytes are 0. Errors: the region is smaller.
+    pub fn set_len(&mut self, len: u64) -> io::Result<()> {
+        if len > self.shape.region_bytes {
+            let why =
+                format!("{len} bytes, but the region has {}: reserve a larger one", self.shape.region_bytes);
+            return Err(io::Error::new(io::ErrorKind::StorageFull, why));
+        }
+        let (old, dirty) = (self.len, self.touched.min(len));
+        self.len = len;
+        let zeros = vec![0; self.shape.writes.1 as usize];
+        let mut at = old;
+        while at < dirty {
+            let bytes = zeros.len().min((dirty - at) as usize);
+            self.write(at, &zeros[..bytes])?;
+            at += bytes as u64;
+        }
+        Ok(())
+    }
+
+    /// Asks for a write. Errors: beyond the end.
+    pub fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.check(at, data.len())?;
+        let mut place = at;
+        for piece in data.chunks(self.shape.writes.1 as usize) {
+            while self.writing == self.shape.writes.0 {
+                self.wait(&mut [], &mut 0)?;
+            }
+            let asked = self.remote.write(place, piece);
+            self.held(asked)?;
+            self.writing += 1;
+            place += piece.len() as u64;
+        }
+        self.touched = self.touched.max(place);
+        Ok(())
+    }
+
+    /// Reads into `out`. Errors: beyond the end.
+    pub fn read(&mut self, at: u64, out: &mut [u8]) -> io::Result<()> {
+        self.check(at, out.len())?;
+        let piece_bytes = self.shape.reads.1 as usize;
+        let (mut asked, mut came) = (0, 0);
+        while came < out.len() {
+            while asked < out.len()
+                && ((asked - came) as u64).div_ceil(piece_bytes as u64) < self.shape.reads.0
+            {
+                let bytes = piece_bytes.min(out.len() - asked);
+                let read = self.remote.read(at + asked as u64, bytes as u32);
+                self.held(read)?;
+                asked += bytes;
+            }
+            self.wait(&mut out[..asked], &mut came)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all writes are in remote memory.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.check(0, 0)?;
+        while self.writing > 0 {
+            self.wait(&mut [], &mut 0)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, at: u64, bytes: usize) -> io::Result<()> {
+        if let Some(failed) = &self.failed {
+            return Err(io::Error::other(format!("remote memory failed before: {failed}")));
+        }
+        match at.checked_add(bytes as u64) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => {
+                let why =
+                    format!("bytes {at} to {} of a storage of {}", at.saturating_add(bytes as u64), self.len);
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, why))
+            }
+        }
+    }
+
+    /// Keeps an error for all later calls.
+    fn held<T>(&mut self, result: Result<T, RemoteError>) -> io::Result<T> {
+        result.map_err(|error| self.fail(io::ErrorKind::Other, error.to_string()))
+    }
+
+    fn fail(&mut self, kind: io::ErrorKind, why: String) -> io::Error {
+        self.failed = Some(why.clone());
+        io::Error::new(kind, why)
+    }
+
+    /// Waits until something has come. Bytes that were read go to `out`, from `came` on, which moves.
+    fn wait(&mut self, out: &mut [u8], came: &mut usize) -> io::Result<()> {
+        let start = Instant::now();
+        loop {
+            let (mut written, mut any, mut wrong) = (0, false, None);
+            let waited = self.remote.wait(&mut |done| {
+                any = true;
+                match done {
+                    Done::Written => written += 1,
+                    Done::Read(bytes) => match out.get_mut(*came..*came + bytes.len()) {
+                        Some(place) => {
+                            place.copy_from_slice(bytes);
+                            *came += bytes.len();
+                        }
+                        None => wrong = Some(bytes.len()),
+                    },
+                }
+            });
+            self.held(waited)?;
+            let left = self.writing.checked_sub(written);
+            if let (None, Some(left)) = (wrong, left) {
+                self.writing = left;
+            } else {
+                let why = "remote memory answered what nobody had asked";
+                return Err(self.fail(io::ErrorKind::InvalidData, why.to_owned()));
+            }
+            if any {
+                return Ok(());
+            }
+            if start.elapsed() > PATIENCE {
+                let why = format!("remote memory has not answered for {} s", PATIENCE.as_secs());
+                return Err(self.fail(io::ErrorKind::TimedOut, why));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "region_tests.rs"]
+mod tests;

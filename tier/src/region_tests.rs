@@ -1,0 +1,168 @@
+//! A region over memory that answers late, in pieces, or wrongly.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// What was asked for, in order.
+enum Asked {
+    Read(u64, u32),
+    Write(u64, Vec<u8>),
+}
+
+/// Memory that executes what was asked for only when somebody waits, a request or two at a time.
+struct Late {
+    memory: Arc<Mutex<Vec<u8>>>,
+    asked: VecDeque<Asked>,
+    shape: Shape,
+    /// Requests that are still answered; then an error.
+    good: usize,
+}
+
+impl Late {
+    fn under_way(&self) -> (u64, u64) {
+        let reads = self.asked.iter().filter(|asked| matches!(asked, Asked::Read(..))).count() as u64;
+        (reads, self.asked.len() as u64 - reads)
+    }
+}
+
+impl Remote for Late {
+    fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
+        assert!(bytes > 0 && bytes <= self.shape.reads.1 && self.under_way().0 < self.shape.reads.0);
+        self.asked.push_back(Asked::Read(at, bytes));
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
+        assert!(!bytes.is_empty() && bytes.len() <= self.shape.writes.1 as usize);
+        assert!(self.under_way().1 < self.shape.writes.0);
+        self.asked.push_back(Asked::Write(at, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
+        let mut memory = self.memory.lock().unwrap();
+        for _ in 0..1 + self.asked.len() % 2 {
+            let Some(asked) = self.asked.pop_front() else { break };
+            let Some(good) = self.good.checked_sub(1) else {
+                return Err(RemoteError::Refused("the pool is lost".into()));
+            };
+            self.good = good;
+            match asked {
+                Asked::Read(at, bytes) => came(Done::Read(&memory[at as usize..][..bytes as usize])),
+                Asked::Write(at, bytes) => {
+                    memory[at as usize..][..bytes.len()].copy_from_slice(&bytes);
+                    came(Done::Written);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+const REGION_BYTES: u64 = 600;
+
+fn region(shape: Shape, good: usize) -> (Region, Arc<Mutex<Vec<u8>>>) {
+    let memory = Arc::new(Mutex::new(vec![0; shape.region_bytes as usize]));
+    let late = Late { memory: memory.clone(), asked: VecDeque::new(), shape, good };
+    (Region::new(Box::new(late), shape).unwrap(), memory)
+}
+
+fn small() -> Shape {
+    Shape { region_bytes: REGION_BYTES, reads: (3, 16), writes: (2, 10) }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    SetLen(u64),
+    Write(u64, Vec<u8>),
+    Read(u64, usize),
+    Sync,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let at = 0..REGION_BYTES;
+    let step = prop_oneof![
+        (0..REGION_BYTES + 50).prop_map(Step::SetLen),
+        (at.clone(), prop::collection::vec(1u8.., 0..80)).prop_map(|(at, data)| Step::Write(at, data)),
+        (at, 0usize..120).prop_map(|(at, bytes)| Step::Read(at, bytes)),
+        Just(Step::Sync),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Beside a vector: the same bytes, and the same refusals.
+    #[test]
+    fn it_is_as_good_as_a_file(steps in steps()) {
+        let (mut region, memory) = region(small(), usize::MAX);
+        let mut file: Vec<u8> = Vec::new();
+        for step in steps {
+            match step {
+                Step::SetLen(len) => {
+                    prop_assert_eq!(region.set_len(len).is_ok(), len <= REGION_BYTES);
+                    if len <= REGION_BYTES {
+                        file.resize(len as usize, 0);
+                    }
+                }
+                Step::Write(at, data) => {
+                    let fits = at as usize + data.len() <= file.len();
+                    prop_assert_eq!(region.write(at, &data).is_ok(), fits);
+                    if fits {
+                        file[at as usize..][..data.len()].copy_from_slice(&data);
+                    }
+                }
+                Step::Read(at, bytes) => {
+                    let mut out = vec![0xaa; bytes];
+                    let fits = at as usize + bytes <= file.len();
+                    prop_assert_eq!(region.read(at, &mut out).is_ok(), fits);
+                    if fits {
+                        prop_assert_eq!(&out, &file[at as usize..][..bytes]);
+                    }
+                }
+                Step::Sync => {
+                    region.sync().unwrap();
+                    prop_assert_eq!(&memory.lock().unwrap()[..file.len()], &file[..], "sync returned too early");
+                }
+            }
+            prop_assert_eq!(region.len(), file.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn after_an_error_nothing_is_believed() {
+    let (mut region, _) = region(small(), 2);
+    region.set_len(100).unwrap();
+    region.write(0, &[1; 20]).unwrap();
+    let first = region.write(20, &[1; 40]).unwrap_err();
+    assert_eq!(first.to_string(), "a request was refused: the pool is lost");
+    for error in [region.sync().unwrap_err(), region.read(0, &mut [0]).unwrap_err()] {
+        assert_eq!(error.to_string(), "remote memory failed before: a request was refused: the pool is lost");
+    }
+}
+
+#[test]
+fn what_nobody_asked_for_is_an_error() {
+    struct Chatty;
+    impl Remote for Chatty {
+        fn read(&mut self, _: u64, _: u32) -> Result<(), RemoteError> {
+            Ok(())
+        }
+        fn write(&mut self, _: u64, _: &[u8]) -> Result<(), RemoteError> {
+            Ok(())
+        }
+        fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
+            came(Done::Read(&[0; 64]));
+            Ok(())
+        }
+    }
+    let mut region = Region::new(Box::new(Chatty), small()).unwrap();
+    region.set_len(10).unwrap();
+    assert_eq!(region.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    let nothing = Shape { reads: (0, 16), ..small() };
+    assert!(Region::new(Box::new(Chatty), nothing).is_err());
+}

@@ -1,0 +1,68 @@
+//! redb over a pool, an engine and a compute node of this machine: what was committed is read, by whatever way it went.
+
+#![allow(clippy::unwrap_used)]
+
+use p4rack_hosts::cowbird::remote::{Setting, Shape, Way};
+use p4rack_netdev::NetNs;
+use p4rack_tier::ColdTier;
+use redb::{Database, ReadableDatabase, TableDefinition};
+use std::io::Write;
+
+const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("values");
+const SHAPE: Shape = Shape { region_bytes: 8 << 20, reads: (16, 4_096), writes: (64, 4_096) };
+const KEYS: u64 = 2_000;
+
+fn value(key: u64, round: u64) -> Vec<u8> {
+    (0..64 + key % 200).map(|at| (key * 31 + round * 7 + at) as u8).collect()
+}
+
+fn commits_are_read(way: Way) {
+    let (remote, _serves) = Setting::start(way, SHAPE).unwrap().split();
+    let tier = ColdTier::new(remote, SHAPE).unwrap();
+    // As good as no cache, so that pages are fetched again and again.
+    let database = Database::builder().set_cache_size(64 << 10).create_with_backend(tier).unwrap();
+    for round in 0..3 {
+        let change = database.begin_write().unwrap();
+        {
+            let mut table = change.open_table(TABLE).unwrap();
+            for key in (0..KEYS).filter(|key| key % (round + 1) == 0) {
+                table.insert(key, &value(key, round)[..]).unwrap();
+            }
+        }
+        change.commit().unwrap();
+        let dropped = database.begin_write().unwrap();
+        dropped.open_table(TABLE).unwrap().insert(0, &[0; 9][..]).unwrap();
+        dropped.abort().unwrap();
+        let read = database.begin_read().unwrap();
+        let table = read.open_table(TABLE).unwrap();
+        for key in 0..KEYS {
+            let last = (0..=round).rev().find(|round| key % (round + 1) == 0).unwrap();
+            assert_eq!(table.get(key).unwrap().unwrap().value(), value(key, last), "{key} after {round}");
+        }
+    }
+}
+
+#[test]
+fn what_was_committed_is_read() {
+    if NetNs::create().is_err() {
+        // Past the harness, which hides what a passing test prints.
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"
+        );
+        return;
+    }
+    commits_are_read(Way::CowbirdSpot);
+    commits_are_read(Way::Rdma);
+}
+
+#[test]
+fn a_region_that_is_too_small_says_so() {
+    if NetNs::create().is_err() {
+        return;
+    }
+    let shape = Shape { region_bytes: 64 << 10, ..SHAPE };
+    let (remote, _serves) = Setting::start(Way::Rdma, shape).unwrap().split();
+    let refused = Database::builder().create_with_backend(ColdTier::new(remote, shape).unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("reserve a larger one"), "{refused}");
+}
