@@ -13,6 +13,7 @@
 
 mod common;
 
+use common::random::{Random, variable};
 use common::*;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Scheme};
@@ -25,23 +26,6 @@ const RUN: usize = 5_000;
 const FRAMES: usize = 10_000;
 /// Payload of a frame that takes a slot: 1500 bytes and the shim.
 const FULL: usize = 1_508;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % n
-    }
-}
-
-fn variable(name: &str, default: u64) -> u64 {
-    let value = std::env::var(name).ok();
-    value.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
-}
 
 /// The same rack for v1model, and for both of Tofino's architectures.
 fn built(rates: &[&str], pl2: &str, scheme: Scheme) -> [Built; 3] {

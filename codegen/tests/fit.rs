@@ -7,9 +7,9 @@ use p4rack_p4::fit;
 use p4rack_p4::{Options, compile};
 use std::fmt::Write;
 
-/// A rack of this many hosts, one per port.
-fn rack(hosts: usize) -> Rack {
-    let mut text = "name = \"r\"\n[switch]\nport_rate = \"100 Mb/s\"\n".to_owned();
+/// A rack of this many hosts, one per port, with a table for what runs on it.
+fn rack(hosts: usize, table: &str) -> Rack {
+    let mut text = format!("name = \"r\"\n[switch]\nport_rate = \"100 Gb/s\"\n{table}\n");
     for n in 1..=hosts {
         let _ = write!(
             text,
@@ -19,17 +19,36 @@ fn rack(hosts: usize) -> Rack {
     Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The stages that the program takes, of those that there are.
+fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
+    let generated = generate(rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
+    let compiled = compile(&generated.p4, "r.p4", &Options::default()).unwrap();
+    let chip = fit::chip_of(&compiled.program).expect("a chip's program");
+    let report = fit::check(&compiled, chip);
+    assert!(report.fits(), "{scheme} on {arch}, {} hosts:\n{}", rack.hosts.len(), report.diagnostics());
+    assert!((1..=chip.stages).contains(&report.stages()), "{}", report.text());
+    report.stages()
+}
+
+#[test]
+fn edm_for_32_64_and_144_ports_fits_into_both_generations() {
+    for (scheme, expected) in [(Scheme::EDM_TIMED_DST, 8), (Scheme::EDM_TIMED, 10)] {
+        for hosts in [32, 64, 144] {
+            let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
+            let rack = rack(hosts, &format!("[edm]\nmode = \"timed\"\nmemory = [{}]", names.join(", ")));
+            for arch in [Arch::Tna, Arch::T2na] {
+                assert_eq!(stages(&rack, scheme, arch), expected, "{scheme} on {arch}, {hosts} hosts");
+            }
+        }
+    }
+}
+
 #[test]
 fn plain_switching_for_32_and_64_ports_fits_into_both_generations() {
     for hosts in [32, 64] {
-        let rack = rack(hosts);
+        let rack = rack(hosts, "");
         for arch in [Arch::Tna, Arch::T2na] {
-            let generated = generate(&rack, Scheme::L2, arch).unwrap();
-            let compiled = compile(&generated.p4, "r.p4", &Options::default()).unwrap();
-            let chip = fit::chip_of(&compiled.program).expect("a chip's program");
-            let report = fit::check(&compiled, chip);
-            assert!(report.fits(), "{arch}, {hosts} hosts:\n{}", report.diagnostics());
-            assert!((1..=chip.stages).contains(&report.stages()), "{}", report.text());
+            stages(&rack, Scheme::L2, arch);
         }
     }
 }

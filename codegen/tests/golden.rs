@@ -17,6 +17,7 @@ fn generated() -> Vec<(PathBuf, String)> {
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
+    let both = with_pl2("timed");
     let offload = Rack::parse(OFFLOAD, "offload.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
     let of_v1model = schemes(&rack)
@@ -24,11 +25,13 @@ fn generated() -> Vec<(PathBuf, String)> {
         .map(|scheme| (&rack, scheme))
         .chain([(&breakout, Scheme::PL2_CLOCK)])
         .chain(schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme)))
+        .chain([(&both, both.scheme())])
         .chain([(&offload, Scheme::COWBIRD)]);
-    let of_tofino = [Arch::Tna, Arch::T2na]
-        .into_iter()
-        .flat_map(|arch| schemes(&rack).into_iter().map(move |scheme| (scheme, arch)))
-        .map(|(scheme, arch)| (&rack, scheme, arch));
+    let of_tofino = [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| {
+        let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
+        let of_edm = [Scheme::EDM_TIMED_DST, Scheme::EDM_TIMED].map(|scheme| (&memory, scheme));
+        of_pl2.chain(of_edm).map(move |(rack, scheme)| (rack, scheme, arch))
+    });
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
     for (rack, scheme, arch) in racks {
         let artefacts = generate(rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
@@ -44,6 +47,13 @@ fn generated() -> Vec<(PathBuf, String)> {
         );
     }
     files
+}
+
+/// EDM in this mode, and PL2 beside it.
+fn with_pl2(mode: &str) -> Rack {
+    let text = MEMORY.replace("mode = \"timed\"", &format!("mode = \"{mode}\""));
+    let text = format!("{text}[pl2]\nmode = \"clock\"\n");
+    Rack::parse(&text, "both.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The schemes that a rack can run, but for those of several protocols.
@@ -163,7 +173,11 @@ fn generating_twice_gives_the_same_bytes() {
 
 #[test]
 fn no_line_is_untidy() {
-    for (path, contents) in generated() {
+    let others = ["timed-dst", "calendar", "matched"].map(with_pl2).map(|rack| {
+        let program = p4rack_codegen::render_p4(&rack, rack.scheme(), Arch::V1model).unwrap();
+        (PathBuf::from(format!("{}.p4", rack.scheme())), program)
+    });
+    for (path, contents) in generated().into_iter().chain(others) {
         for (i, line) in contents.lines().enumerate() {
             assert!(!line.ends_with(' ') && !line.contains('\t'), "{}:{}: {line:?}", path.display(), i + 1);
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");
@@ -215,6 +229,30 @@ fn what_tofino_can_not_do_is_refused_by_name() {
         for arch in [Arch::Tna, Arch::T2na] {
             let error = generate(&rack, rack.scheme(), arch).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
+        }
+    }
+}
+
+#[test]
+fn modes_of_edm_that_tofino_can_not_have_are_refused_by_name() {
+    let refused = |rack: &Rack, scheme: Scheme, arch: Arch| {
+        assert!(generate(rack, scheme, Arch::V1model).is_ok(), "{scheme}");
+        generate(rack, scheme, arch).unwrap_err().to_string()
+    };
+    let memory = Rack::parse(MEMORY, "memory.toml").unwrap();
+    let slow_clock = MEMORY.replace("[switch]", "[switch]\ntime_unit_ns = 2");
+    let slow_clock = slow_clock.replace("100 Gb/s", "1 Gb/s").replace("25 Gb/s", "250 Mb/s");
+    let slow_clock = Rack::parse(&slow_clock, "slow.toml").unwrap();
+    let both = with_pl2("timed");
+    for arch in [Arch::Tna, Arch::T2na] {
+        for (rack, scheme, expected) in [
+            (&memory, Scheme::EDM_CALENDAR, "it shifts calendars by what they hold"),
+            (&memory, Scheme::EDM_MATCHED, "it decides on a destination with four of a frame's values"),
+            (&slow_clock, Scheme::EDM_TIMED, "it has times in nanoseconds there"),
+            (&both, both.scheme(), "it shares the stages with no other protocol"),
+        ] {
+            let error = refused(rack, scheme, arch);
+            assert!(error.contains(&format!("is not generated for {arch}: {expected}")), "{error}");
         }
     }
 }

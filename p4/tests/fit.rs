@@ -285,6 +285,12 @@ fn a_register_has_four_bodies() {
         )
     };
     assert!(fit(&locals(4), "t.apply();").fits());
+    // However often one is run.
+    let one = register("bit<32>", "v = v + 1; r = v;");
+    let branches: String = (0..5)
+        .map(|n| format!("if (hdr.data.f == {n}) {{ hdr.data.a = one.execute(hdr.data.e); }} else "))
+        .collect();
+    assert!(fit(&one, &format!("{branches} {{ }}")).fits());
     refused("stateful-actions", &locals(5), "t.apply();", "action a4()");
 }
 

@@ -53,10 +53,10 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("counters", LINE),
     // The action for accepted sources: what is said of it, its parameters, its statements.
     ("accept_doc", LINE),
-    ("accept_parameters", ", "),
+    ("accept_parameters", PARAMETER),
     ("accept", LINE),
     // The same of the one for known destinations.
-    ("forward_parameters", ", "),
+    ("forward_parameters", PARAMETER),
     ("forward", LINE),
     // Registers, tables and actions.
     ("controls", LINE),
@@ -82,8 +82,14 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     // Egress: its counters, its statements.
     ("egress_counters", LINE),
     ("egress", LINE),
+    // Where a frame's head goes back as a copy behind a header: the fields of that, what stands in them, and states of the
+    // parser of egress.
+    ("head_fields", LINE),
+    ("head_values", ", "),
+    ("egress_states", LINE),
 ];
 const LINE: &str = "\n";
+const PARAMETER: &str = ",\n        ";
 
 /// Renders the P4 program alone, unchecked.
 pub fn render_p4(rack: &Rack, scheme: Scheme, arch: Arch) -> Result<String, GenerateError> {

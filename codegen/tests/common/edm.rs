@@ -27,8 +27,12 @@ pub const WINDOW: u32 = 512;
 pub const DEMANDS: u16 = 3;
 pub const UNMETERED: &str = "control_percent = 100";
 
-pub fn architectures() -> Vec<Arch> {
-    vec![Arch::V1model]
+/// Those for which the scheme has a program.
+pub fn architectures(scheme: Scheme) -> Vec<Arch> {
+    match scheme {
+        Scheme::EDM_TIMED_DST | Scheme::EDM_TIMED => Arch::ALL.to_vec(),
+        _ => vec![Arch::V1model],
+    }
 }
 
 pub fn built(scheme: Scheme, edm: &str) -> Vec<Built> {
@@ -36,7 +40,7 @@ pub fn built(scheme: Scheme, edm: &str) -> Vec<Built> {
         let edm = format!("{UNMETERED}\n{edm}");
         Built::on(rack_of("timed-dst", &edm, ""), scheme, arch)
     };
-    architectures().into_iter().map(on).collect()
+    architectures(scheme).into_iter().map(on).collect()
 }
 
 pub fn edm_of(built: &Built) -> Edm {

@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
 pub mod edm;
+pub mod random;
 
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{DEMOTED, Pl2, REFUSED};

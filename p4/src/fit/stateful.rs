@@ -185,7 +185,9 @@ impl<'s> Access<'s> {
     pub fn body(&self) -> Option<Span> {
         let mut first = None;
         assignments(self.stmts, &mut |_, _, span| {
-            if span != self.span && span != Span::default() && first.is_none() {
+            // What stands where the access does is its own, and each access has another.
+            let apart = span.hi <= self.span.lo || self.span.hi <= span.lo;
+            if apart && span != Span::default() && first.is_none() {
                 first = Some(span);
             }
         });

@@ -183,6 +183,41 @@ fn beyond_horizon(edm: &Edm, rack: &Rack) -> Option<String> {
     })
 }
 
+/// Why the mode has no program for Tofino; continues a sentence that starts with the scheme's name.
+pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
+    let arch = rack.switch.arch;
+    if !arch.is_tofino() {
+        return None;
+    }
+    let other = "use mode \"timed\" or \"timed-dst\"";
+    match edm.mode {
+        Mode::TimedDst | Mode::Timed => {}
+        Mode::Calendar => {
+            return Some(format!(
+                "shifts calendars by what they hold themselves, which no stateful ALU does: {other}"
+            ));
+        }
+        Mode::Matched => {
+            return Some(format!(
+                "decides on a destination with four of a frame's values at once, and a stateful ALU takes two: {other}"
+            ));
+        }
+    }
+    if rack.protocols.len() > 1 {
+        return Some(format!(
+            "shares the stages with no other protocol there: use scheme {}",
+            edm.mode.variant()
+        ));
+    }
+    if rack.switch.time_unit_ns != 1 {
+        return Some("has times in nanoseconds there: remove switch.time_unit_ns".to_owned());
+    }
+    let (ports, most) = (rack.ports().count(), arch.mirror_sessions());
+    (ports > most).then(|| {
+        format!("sends heads of chunks back by mirror sessions, of which there are {most} for {ports} ports: describe fewer")
+    })
+}
+
 /// Why this mode can't run on the rack; continues a sentence that starts with the scheme's name.
 pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
     beyond_horizon(edm, rack)

@@ -28,6 +28,26 @@ const TO_GRANTEE: &str = "RackIngress.edm_to_grantee";
 const PARTNERS: &str = "RackIngress.edm_partners";
 const ABOUT_PARTNER: &str = "RackIngress.edm_about_partner";
 
+/// Bytes before a copied head on Tofino: those of `head_t` in the P4 text.
+const HEAD_HEADER_BYTES: u16 = 9;
+
+/// What a host is as a source. On Tofino that names the session by which heads of its chunks go back to its port.
+pub(super) fn source(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
+    let entry = host(edm, rack, position, entry);
+    match rack.switch.arch.is_tofino() {
+        true => entry.param("edm_session", session(rack, rack.hosts[position].port)),
+        false => entry,
+    }
+}
+
+/// The clone session of copies that become grants and leave by this port. Tofino has too few to number them by ports.
+fn session(rack: &Rack, port: u16) -> u16 {
+    match rack.switch.arch.is_tofino() {
+        true => rack.ports().position(|host| host.port == port).map_or(0, |place| place as u16 + 1),
+        false => SESSIONS + port,
+    }
+}
+
 /// What a host is as a source, and as a destination.
 pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
@@ -53,7 +73,9 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         if edm.control_percent < 100 {
             updates.push(control_meter(edm, rack, host, schema)?);
         }
-        let session = copies_of_heads(SESSIONS + host.port, host.port, CLASS_CONTROL, HEAD_BYTES);
+        let before = if rack.switch.arch.is_tofino() { HEAD_HEADER_BYTES } else { 0 };
+        let session =
+            copies_of_heads(session(rack, host.port), host.port, CLASS_CONTROL, before + HEAD_BYTES);
         updates.push((format!("{}: heads of its chunks, which come back as grants", host.name), session));
         if edm.mode == Mode::Matched {
             let session = copies_of_heads(LOOKS + host.port, host.port, CLASS_CONTROL, HEADERS as u16);

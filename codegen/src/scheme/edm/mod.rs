@@ -34,6 +34,8 @@ pub const DESTINATION_CELLS: &str = "RackIngress.edm_destination_cells";
 pub const RIGHTS: &str = "RackIngress.edm_rights";
 /// Counter of data demoted to best effort, by reason ([`DEMOTED`]).
 pub const DEMOTED_COUNTER: &str = "RackIngress.edm_demoted";
+/// Counter of data that Tofino drops in egress, because it came as scheduled and is longer than its header says.
+pub const TOO_LONG_COUNTER: &str = "RackEgress.edm_too_long";
 /// Counter of chunks whose message stops, because nothing of its rest could be granted (modes `calendar` and `matched`).
 pub const STALLED_COUNTER: &str = "RackIngress.edm_stalled";
 /// Counter of demands that were granted, by the port of who asked.
@@ -212,7 +214,7 @@ impl Protocol for Edm {
     }
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {
-        rack.switch.arch.is_tofino().then(|| format!("has no program for {} yet", rack.switch.arch))
+        check::refuses_arch(self, rack)
     }
 
     fn claims(&self) -> Vec<(&'static str, Claim)> {
@@ -266,7 +268,7 @@ impl Protocol for Edm {
     }
 
     fn source(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {
-        entries::host(self, rack, host, entry)
+        entries::source(self, rack, host, entry)
     }
 
     fn destination(&self, rack: &Rack, host: usize, entry: Entry) -> Entry {

@@ -17,18 +17,19 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/constants",
     "edm/time_constants",
     "edm/metadata",
-    "edm/states",
     "edm/counters",
     "edm/accept_parameters",
     "edm/accept",
     "edm/forward_parameters",
     "edm/forward",
     "edm/controls",
-    "edm/begin",
-    "edm/admit",
-    "edm/schedule",
+    // Where statements change registers.
     "edm/registers/mode_constants",
     "edm/registers/mode_metadata",
+    "edm/registers/states",
+    "edm/registers/begin",
+    "edm/registers/admit",
+    "edm/registers/schedule",
     "edm/registers/length",
     "edm/registers/copy",
     "edm/registers/manage",
@@ -41,7 +42,29 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/registers/calendar_begin",
     "edm/registers/calendar_controls",
     "edm/registers/calendar_schedule",
+    // Where stateful ALUs do.
+    "edm/alu/accept_parameters",
+    "edm/alu/accept",
+    "edm/alu/mode_constants",
+    "edm/alu/mode_metadata",
+    "edm/alu/parsed",
+    "edm/alu/states",
+    "edm/alu/controls",
+    "edm/alu/begin",
+    "edm/alu/requests",
+    "edm/alu/metered",
+    "edm/alu/lock",
+    "edm/alu/refused",
+    "edm/alu/schedule",
+    "edm/alu/head_fields",
+    "edm/alu/head_values",
+    "edm/alu/egress_states",
+    "edm/alu/egress_counters",
+    "edm/alu/egress",
 ];
+
+/// Values of a port's number: `PORT_COUNT` of the P4 text.
+const PORTS: usize = 512;
 
 /// The fields that all EDM frames begin with.
 const START: HeaderDesc = HeaderDesc {
@@ -67,10 +90,15 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     let units = u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) + 1;
     let entries = units * if both { rates * rates } else { rates };
     let breakout = rack.breakout_links() > 0;
+    let alu = rack.switch.arch.is_tofino();
+    // A compiler warns of constants without a use.
+    let demoted = index_constants("EDM_DEMOTED", &DEMOTED, rack.switch.arch);
+    let demoted = demoted.lines().filter(|line| !alu || !line.contains("EDM_DEMOTED_TOO_LONG"));
     let links = if breakout { "EDM_LINK_COUNT" } else { "PORT_COUNT" };
     let clock = |side: &str, earliest, time| {
         json!({
             "links": links,
+            "link_type": if alu { "bit<16>" } else { "bit<32>" },
             "register": format!("edm_{side}_free"),
             "reserve": format!("edm_reserve_{side}"),
             "look_at": format!("edm_look_at_{side}"),
@@ -84,6 +112,8 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         .then(|| clock("destination", "edm_earliest", "edm_to_time"));
     let clocks: Vec<Value> = source.into_iter().chain(destination).collect();
     let mut context = json!({
+        "alu": alu,
+        "cell_type": "bit<32>",
         "source_clock": source_clock,
         "both": both,
         "windows": edm.mode.asks_by_window(),
@@ -96,7 +126,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "class_control": CLASS_CONTROL,
         "class_data": CLASS_DATA,
         "kind_constants": kind_constants(),
-        "demoted_constants": index_constants("EDM_DEMOTED", &DEMOTED, rack.switch.arch),
+        "demoted_constants": demoted.collect::<Vec<_>>().join("\n"),
         "target_source": Target::Source as u8,
         "target_destination": Target::Destination as u8,
         "target_rights": Target::Rights as u8,
@@ -127,7 +157,54 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     for (key, value) in of_mode.as_object().into_iter().flatten() {
         context[key] = value.clone();
     }
+    if alu {
+        add_alu(edm, rack, &mut context);
+    }
     context
+}
+
+/// What only the templates for stateful ALUs need.
+fn add_alu(edm: &Edm, rack: &Rack, context: &mut Value) {
+    let (cells, lanes) = (edm.cell_count(rack), edm.lanes());
+    let cell_bits = cells.next_power_of_two().ilog2();
+    let lane_bits = lanes.ilog2();
+    context["cell_type"] = json!(format!("bit<{cell_bits}>"));
+    context["cell_index"] = json!(format!(
+        "meta.edm_cell[{}:{}] ++ meta.edm_answer ++ meta.edm_id[{}:0]",
+        cell_bits - 1,
+        lane_bits + 1,
+        lane_bits - 1
+    ));
+    context["free_lanes"] = json!((edm.demands..lanes).collect::<Vec<u32>>());
+    context["lane_mask"] = json!(lanes - 1);
+    let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
+    context["chunk_and_units"] = json!(format!("32w{}", chunk + UNIT_BYTES - 1));
+    context["window_and_units"] = json!(format!("32w{}", window + UNIT_BYTES - 1));
+    context["window_but_units"] = json!(window + 1 - UNIT_BYTES);
+    context["window_and_one"] = json!(window + 1);
+    let last_link = (PORTS + rack.breakout_links() - 1) as u64;
+    let managed = |name: &str, last: u64| {
+        let upper = name.to_uppercase();
+        let way = |way: &str| json!({ "way": way, "op": format!("EDM_OP_{}_{upper}", way.to_uppercase()) });
+        json!({
+            "name": name,
+            "target": format!("EDM_TARGET_{upper}"),
+            "last": last,
+            "ways": [way("read"), way("write")],
+        })
+    };
+    let source = edm.mode.looks_at_sources().then(|| managed("source", last_link));
+    let others = [managed("destination", last_link), managed("rights", cells - 1)];
+    context["managed"] = json!(source.into_iter().chain(others).collect::<Vec<Value>>());
+    for clock in context["clocks"].as_array_mut().into_iter().flatten() {
+        let is_source = clock["register"] == "edm_source_free";
+        let (of, side) = if is_source { ("from", "SOURCE") } else { ("to", "DESTINATION") };
+        clock["index"] = json!(format!("meta.edm_{of}[15:0]"));
+        clock["wait"] = json!(format!("meta.edm_{of}_wait"));
+        clock["read_op"] = json!(format!("EDM_OP_READ_{side}"));
+        clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
+        clock["is_source"] = json!(is_source);
+    }
 }
 
 /// What `calendar` has of its own.

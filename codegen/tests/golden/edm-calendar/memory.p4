@@ -455,7 +455,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
-        if ((int<32>) meta.edm_now - value < 0 || (int<32>) meta.edm_now - value > EDM_EXPIRY) {
+        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
             result = 1;
         } else {
             result = 0;
@@ -573,7 +573,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action edm_write_source(in bit<32> at, out int<32> result) {
         edm_look_at_source(at, result);
-        bit<64> scaled = (bit<64>) (meta.edm_from_time - meta.edm_now) * EDM_SCALE >> 12;
+        bit<64> scaled = (bit<64>) meta.edm_from_time * EDM_SCALE >> 12;
         bit<64> cells  = scaled + (64w1 << EDM_CELL_SHIFT) - 1 >> EDM_CELL_SHIFT;
         edm_source_cells.write(at, (meta.edm_first + (bit<32>) cells) ++ 32w0);
     }
@@ -624,7 +624,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action edm_write_destination(in bit<32> at, out int<32> result) {
         edm_look_at_destination(at, result);
-        bit<64> scaled = (bit<64>) (meta.edm_to_time - meta.edm_now) * EDM_SCALE >> 12;
+        bit<64> scaled = (bit<64>) meta.edm_to_time * EDM_SCALE >> 12;
         bit<64> cells  = scaled + (64w1 << EDM_CELL_SHIFT) - 1 >> EDM_CELL_SHIFT;
         edm_destination_cells.write(at, (meta.edm_first + (bit<32>) cells) ++ 32w0);
     }
@@ -699,7 +699,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
-        standard_metadata.priority = EDM_CLASS_CONTROL;
     }
 
     // The notification goes back as the grant of the message's first bytes.
@@ -783,7 +782,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     if (hdr.edm_management.index >= PORT_COUNT) {
                         drop(DROP_EDM_BAD_INDEX);
                     }
-                    meta.edm_to_time = meta.edm_now + hdr.edm_management.value;
+                    meta.edm_to_time = hdr.edm_management.value;
                     if (reads) {
                         edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
                     } else {
@@ -794,7 +793,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     if (hdr.edm_management.index >= PORT_COUNT) {
                         drop(DROP_EDM_BAD_INDEX);
                     }
-                    meta.edm_from_time = meta.edm_now + hdr.edm_management.value;
+                    meta.edm_from_time = hdr.edm_management.value;
                     if (reads) {
                         edm_look_at_source(hdr.edm_management.index, meta.edm_from_wait);
                     } else {
@@ -805,6 +804,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     drop(DROP_EDM_BAD_TARGET);
                 }
                 edm_reply_to_controller();
+                standard_metadata.priority = EDM_CLASS_CONTROL;
                 return;
             }
             if (hdr.packet_out.egress_port != 0) {
@@ -845,6 +845,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 meta.edm_op = meta.edm_kind;
             }
+        } else if (meta.edm_kind == EDM_OP_WRITE && meta.edm_total == 0) {
+            // Only an answer may say that there is nothing: else a host would free its lanes by itself.
+            drop(DROP_EDM_BAD_DEMAND);
         } else {
             meta.edm_op = meta.edm_kind;
         }
@@ -888,7 +891,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
                 if (meta.edm_total == 0) {
                     // The NULL response: there is nothing behind it.
-                    meta.edm_need = 0;
+                    meta.edm_need  = 0;
+                    meta.edm_bytes = 0;
                 }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
@@ -912,7 +916,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         edm_replace_rights(meta.edm_cell, meta.edm_granted);
                         meta.edm_granted = 1;
                     }
-                } else if (meta.edm_total == 0) {
+                } else if (meta.edm_total == 0 && meta.edm_need == 0) {
                     edm_replace_rights(meta.edm_cell, meta.edm_granted);
                 } else if (meta.edm_bytes != 0) {
                     edm_ask(meta.edm_cell, meta.edm_granted);
@@ -963,6 +967,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     edm_demands.count((bit<32>) standard_metadata.ingress_port);
                     if (meta.edm_op == EDM_OP_NOTIFY) {
                         edm_grant();
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
                     } else {
                         // To the memory node this is the grant of its answer's first bytes.
                         hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;

@@ -1,0 +1,273 @@
+//! EDM's programs for v1model and for Tofino get the same frames at the same times and give the same frames out, count the same,
+//! and hold the same clocks and rights.
+//!
+//! What they can't agree on is left out: frames that are longer than their header says, which Tofino drops in egress, and data of
+//! the controller's, which v1model takes to be longer by the header before it; and meters of bytes, since v1model's don't count
+//! the FCS.
+//!
+//! `P4RACK_FRAMES=1000000 cargo test --profile verify --workspace --test edm_differential -- --nocapture` takes more frames,
+//! `P4RACK_SEED` another seed.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::edm::{architectures, edm_of, message, notification};
+use common::random::{Random, variable};
+use common::*;
+use p4rack_codegen::Rack;
+use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER, Edm};
+use p4rack_wire::edm::{self, Kind, Management, Target, VERSION};
+use p4rack_wire::ethernet::Vlan;
+use p4rack_wire::{EtherType, MacAddr, Nanos};
+
+/// Frames of a run; then everything begins anew, at another time.
+const RUN: usize = 5_000;
+/// Frames of each scheme.
+const FRAMES: usize = 20_000;
+const CHUNK: u64 = 256;
+
+/// Four hosts with links of several rates, two of them with memory.
+fn described(mode: &str, demands: u16) -> Rack {
+    let hosts: String = ["100 Gb/s", "50 Gb/s", "100 Gb/s", "25 Gb/s"]
+        .iter()
+        .zip(1..)
+        .map(|(rate, n)| {
+            format!(
+                "[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"02:00:00:00:00:0{n}\"\nip = \"10.0.0.{n}/24\"\n\
+                 rate = \"{rate}\"\n"
+            )
+        })
+        .collect();
+    let text = format!(
+        "name = \"test\"\n[switch]\nport_rate = \"100 Gb/s\"\n[edm]\nmode = \"{mode}\"\nmemory = [\"h3\", \"h4\"]\n\
+         chunk_bytes = {CHUNK}\nwindow = 3\ndemands = {demands}\ncontrol_percent = 100\n{hosts}"
+    );
+    Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn clocks_of_destinations_agree() {
+    compare("timed-dst", 3);
+}
+
+#[test]
+fn clocks_of_sources_and_destinations_agree() {
+    compare("timed", 3);
+}
+
+#[test]
+fn with_all_lanes_in_use_they_agree() {
+    compare("timed", 4);
+}
+
+/// Compares the programs of all architectures, which meet every reason for drops but the meters'.
+fn compare(mode: &str, demands: u16) {
+    let rack = described(mode, demands);
+    let scheme = rack.scheme();
+    let built: Vec<Built> = architectures(scheme)
+        .into_iter()
+        .map(|arch| Built::on(described(mode, demands), scheme, arch))
+        .collect();
+    assert!(built.len() > 1);
+    let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;
+    let seed = variable("P4RACK_SEED", 1);
+    println!("{scheme}, {demands} demands: {frames} frames, seed {seed}");
+    let (mut random, mut left) = (Random(seed), frames);
+    let mut met = Vec::new();
+    while left > 0 {
+        let count = left.min(RUN);
+        left -= count;
+        met.extend(run(&built, &mut random, count).into_iter().map(|(reason, _)| reason));
+    }
+    let all = built[0].runs().drop_reasons();
+    let lanes_unused = edm_of(&built[0]).lanes() > u32::from(demands);
+    let never = all.iter().map(|reason| reason.name).filter(|reason| !met.contains(reason));
+    let possible = |reason: &&str| !reason.ends_with("_meter") && (lanes_unused || *reason != "edm_bad_lane");
+    let never: Vec<&str> = never.filter(possible).collect();
+    assert!(never.is_empty(), "never met: {never:?}");
+}
+
+/// What came of a frame: frames and their ports, the controller's, data demoted.
+type Outcome = (Vec<(u16, Vec<u8>)>, Option<Vec<u8>>, [u64; 2]);
+
+/// One run; the reasons for drops that it met.
+fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str, u64)> {
+    let mut rigs: Vec<Rig> = built.iter().map(Rig::new).collect();
+    // Anywhere, so that times wrap.
+    let begins = random.below(1 << 46);
+    rigs.iter_mut().for_each(|rig| rig.now = Nanos(begins));
+    let expiry = edm_of(&built[0]).expiry(&built[0].rack).0;
+    for number in 0..frames {
+        let step = match random.below(64) {
+            0..=31 => random.below(20),
+            32..=55 => random.below(400),
+            56..=62 => random.below(8_000),
+            _ => expiry - 100 + random.below(200),
+        };
+        let (port, frame) = frame(&built[0].rack, random);
+        let mut outcomes = rigs.iter_mut().map(|rig| {
+            rig.now += Nanos(step);
+            let mut sent = rig.send(port, &frame);
+            sent.iter_mut().for_each(|(_, frame)| unpad(&rig.built.rack, frame));
+            sent.sort();
+            let mut reply = Vec::new();
+            let reply = rig.switch.poll_cpu(&mut reply).then_some(reply);
+            (sent, reply, [0, 1].map(|reason| rig.counter(DEMOTED_COUNTER, reason).packets))
+        });
+        let expected = outcomes.next().unwrap();
+        for (outcome, built) in outcomes.zip(&built[1..]) {
+            assert!(
+                outcome == expected,
+                "{} on {}: frame {number} from port {port}: {:02x?}:\n{}instead of\n{}",
+                built.scheme,
+                built.rack.switch.arch,
+                &frame[..frame.len().min(48)],
+                shown(&outcome),
+                shown(&expected)
+            );
+        }
+    }
+    let counted = |rig: &Rig| {
+        let ports = [0, 1, 2, 3, 4]
+            .map(|port| [DEMANDS_COUNTER, DATA_COUNTER].map(|counter| rig.counter(counter, port).packets));
+        (rig.all_drops(), ports)
+    };
+    let expected = counted(&rigs[0]);
+    for rig in &rigs[1..] {
+        assert_eq!(counted(rig), expected, "{}", rig.built.rack.switch.arch);
+    }
+    expected.0
+}
+
+/// What follows a grant is the rest of the frame that it was, of which there may be more or less.
+fn unpad(rack: &Rack, frame: &mut Vec<u8>) {
+    let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
+    let is_grant = |payload: &[u8]| Kind::of(payload[0]) == Ok(Kind::Grant);
+    if edm::parse_frame(frame, ether_type).is_some_and(|(_, payload)| is_grant(payload)) {
+        frame.truncate(56);
+    }
+}
+
+fn shown((sent, reply, demoted): &Outcome) -> String {
+    let shown = |(port, frame): &(u16, Vec<u8>)| {
+        format!("{port}: {} bytes, {:02x?}\n", frame.len(), &frame[..frame.len().min(48)])
+    };
+    let sent = sent.iter().map(shown);
+    format!("{}{reply:02x?} {demoted:?}\n", sent.collect::<String>())
+}
+
+/// A frame of any sort, good or bad, and its port.
+fn frame(rack: &Rack, random: &mut Random) -> (u16, Vec<u8>) {
+    let (from, to) = (1 + random.below(4) as u16, 1 + random.below(4) as u16);
+    let way = (from, to);
+    let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
+    let packet_out = |egress_port: u16, frame: Vec<u8>| {
+        (rack.switch.cpu_port, egress_port.to_be_bytes().into_iter().chain(frame).collect())
+    };
+    match random.below(32) {
+        0..=23 => {
+            let bytes = message_of(random);
+            (from, carried(rack, way, &bytes, random.below(16) == 0))
+        }
+        24 => (from, plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[3; 1200])),
+        25 => match random.below(3) {
+            0 => (from, plain(mac(rack, from), MacAddr::BROADCAST, EtherType::ARP, &[])),
+            1 => (from, plain(mac(rack, from), MacAddr([2, 9, 9, 9, 9, 9]), EtherType::IPV6, &[])),
+            _ => (from, carried(rack, (to, from), &notification(0, 64), false)),
+        },
+        26 => {
+            // To a group, or to nobody.
+            let mut frame = carried(rack, way, &message_of(random), false);
+            let to = [MacAddr::BROADCAST, MacAddr([2, 9, 9, 9, 9, 9])][random.below(2) as usize];
+            frame[..6].copy_from_slice(&to.0);
+            (from, frame)
+        }
+        27 => {
+            // Of any kind and version, or cut short.
+            let mut frame = carried(rack, way, &message_of(random), false);
+            match random.below(2) {
+                0 => frame[18] = (random.below(3) << 4 | random.below(16)) as u8,
+                _ => frame.truncate(random.below(50) as usize),
+            }
+            (from, frame)
+        }
+        28 => {
+            let egress_port = [0, 1, 3, 600][random.below(4) as usize];
+            let inner = match random.below(2) {
+                0 => plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[]),
+                _ => carried(rack, way, &demand(random), false),
+            };
+            packet_out(egress_port, inner)
+        }
+        what => {
+            let kinds = [Kind::MgmtRead, Kind::MgmtRead, Kind::MgmtWrite, Kind::MgmtReset];
+            let target = [Target::Source as u8, Target::Destination as u8, Target::Rights as u8, 7];
+            let targets = if random.below(9) == 0 { 4 } else { 3 };
+            let target = target[random.below(targets) as usize];
+            let most = match random.below(9) {
+                0 => 1 << 12,
+                _ if target == Target::Rights as u8 => rack.protocol::<Edm>().unwrap().cell_count(rack),
+                _ => 5,
+            };
+            let asked = Management {
+                version: VERSION,
+                kind: kinds[random.below(4) as usize] as u8,
+                target,
+                token: 99,
+                index: random.below(most) as u32,
+                value: random.below(2_000) as u32,
+            };
+            let mut bytes = vec![0; Management::BYTES];
+            asked.emit(&mut bytes);
+            let frame = plain(mac(rack, from), mac(rack, to), ether_type, &bytes);
+            if what == 29 && random.below(4) == 0 { (from, frame) } else { packet_out(0, frame) }
+        }
+    }
+}
+
+/// A demand, or a part of a message.
+fn message_of(random: &mut Random) -> Vec<u8> {
+    if random.below(2) == 0 {
+        return demand(random);
+    }
+    let kind = if random.below(2) == 0 { Kind::Wreq } else { Kind::Rres };
+    let offset = match random.below(8) {
+        0 => random.below(1 << 32),
+        1 => random.below(3_000),
+        _ => CHUNK * random.below(8),
+    } as u32;
+    let bytes = if random.below(3) == 0 { random.below(600) } else { CHUNK } as u16;
+    message(kind, random.below(8) as u16, total(random), offset, bytes)
+}
+
+fn demand(random: &mut Random) -> Vec<u8> {
+    let (id, total) = (random.below(8) as u16, total(random));
+    match random.below(6) {
+        0..=2 => notification(id, total),
+        3..=4 => message(Kind::Rreq, id, total, random.below(4_000) as u32, 0),
+        _ => message(Kind::Rmwreq, id, 7 + random.below(2) as u32, 0, 8),
+    }
+}
+
+/// Bytes of a message: good ones, none, too many.
+fn total(random: &mut Random) -> u32 {
+    let bytes = match random.below(16) {
+        0 => 0,
+        1 => [1 << 20, (1 << 20) + 1, 1 << 31, u64::from(u32::MAX)][random.below(4) as usize],
+        2..=6 => 1 + random.below(CHUNK),
+        7 => CHUNK * (1 + random.below(8)),
+        _ => 1 + random.below(3_000),
+    };
+    bytes as u32
+}
+
+/// In a frame with a tag, or without one.
+fn carried(rack: &Rack, (from, to): (u16, u16), bytes: &[u8], bare: bool) -> Vec<u8> {
+    let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
+    let (from, to) = (mac(rack, from), mac(rack, to));
+    match bare {
+        true => plain(from, to, ether_type, bytes),
+        false => tagged(from, to, Vlan { pcp: edm::PCP_DATA, dei: false, vid: 0, ether_type }, bytes),
+    }
+}

@@ -1,0 +1,1403 @@
+// edm_timed_pl2_clock: the switch of rack "memory".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
+// says how far its own port and the destination's are reserved, the host sends when both are free. Only
+// what was reserved, and comes in its time, gets the class that is free of queues.
+// Mode `clock`: each port keeps the time at which it is next free.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
+// chunk, each from when both its source and its destination are free. Only what was
+// granted gets the class that is free of queues.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <v1model.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_PL2  = 0x88B5;
+const bit<16> ETHERTYPE_EDM  = 0x88B6;
+
+// Queues, served in strict order, 7 first.
+const bit<3> PRIORITY_CONTROL     = 7;
+const bit<3> PRIORITY_SCHEDULED   = 5;
+const bit<3> EDM_CLASS_CONTROL    = 7;
+const bit<3> EDM_CLASS_DATA       = 5;
+const bit<3> PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<32> DROP_MALFORMED                  = 0;  // cut short within a header
+const bit<32> DROP_SPOOFED                    = 1;  // source address is not the port's own host's
+const bit<32> DROP_UNKNOWN_DESTINATION        = 2;  // no host has this address
+const bit<32> DROP_SAME_PORT                  = 3;  // the destination is the sender
+const bit<32> DROP_BEST_EFFORT_METER          = 4;  // more best effort than the port may send
+const bit<32> DROP_CONTROL_METER              = 5;  // more control frames than the port may send
+const bit<32> DROP_BAD_VERSION                = 6;  // PL2 of another version
+const bit<32> DROP_BAD_KIND                   = 7;  // a PL2 kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_BAD_DEMAND                 = 8;  // asks for no slots, or for more than K
+const bit<32> DROP_BAD_LANE                   = 9;  // names a lane that the rack does not have
+const bit<32> DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more than T is reserved
+const bit<32> DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
+const bit<32> DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
+const bit<32> DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
+const bit<32> DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
+const bit<32> DROP_EDM_CONTROL_METER          = 15; // more notifications and requests than the port may send
+const bit<32> DROP_EDM_BAD_VERSION            = 16; // EDM of another version
+const bit<32> DROP_EDM_BAD_KIND               = 17; // an EDM kind that hosts don't send, or that doesn't exist
+const bit<32> DROP_EDM_BAD_DEMAND             = 18; // a demand for nothing, or for more than a message may have
+const bit<32> DROP_EDM_BAD_LANE               = 19; // names a lane that pairs don't have
+const bit<32> DROP_EDM_NO_MEMORY              = 20; // a demand for a host without memory
+const bit<32> DROP_EDM_LANE_TAKEN             = 21; // the lane's message is not done
+const bit<32> DROP_EDM_MANAGEMENT_FROM_HOST   = 22; // management from a port other than the controller's
+const bit<32> DROP_EDM_BAD_TARGET             = 23; // management of a register that doesn't exist
+const bit<32> DROP_EDM_BAD_INDEX              = 24; // management of a cell that doesn't exist
+const bit<32> DROP_REASONS                    = 25; // how many there are
+
+// What PL2's frames start with: the version and one of the kinds.
+const bit<4> PL2_VERSION     = 1;
+const bit<4> PL2_RSV         = 1;
+const bit<4> PL2_GRT         = 2;
+const bit<4> PL2_NOTIFY      = 3;
+const bit<4> PL2_DATA        = 4;
+const bit<4> PL2_MGMT_READ   = 8;
+const bit<4> PL2_MGMT_WRITE  = 9;
+const bit<4> PL2_MGMT_RESET  = 10;
+const bit<4> PL2_MGMT_REPLY  = 11;
+const bit<4> PL2_MGMT_FORGET = 12;
+
+// Which register a management frame means.
+const bit<8> PL2_TARGET_IN  = 0;
+const bit<8> PL2_TARGET_OUT = 1;
+
+const bit<8>  PL2_K   = 4;        // most slots in one reservation
+const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+
+// Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
+const bit<8>  PL2_CELLS  = 2;      // of a pair
+const bit<32> CELL_COUNT = 24; // of all, the controller among the sources
+const bit<32> LANE_COUNT = 12;
+const bit<8>  HALVES     = 3; // of a lane's lock: which half holds it
+const bit<8>  HARD       = 4; // and that frames don't free it
+const bit<32> HAS_SLOTS        = 0xFFFFFFFF;  // of a cell's rights_unsolicited: its waits are longer than t
+const bit<64> WENT_UNSOLICITED = 64w1 << 48; // of a cell's start: the burst has no slots
+const bit<32> PART_WIRE_BYTES = 1550; // of a full frame, what a slot gives a right to
+const bit<32> FRAME_OVERHEAD  = 24;   // FCS, preamble and gap
+const bit<32> FRAME_MIN       = 60;   // what a shorter frame is padded to, without FCS
+
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
+const bit<32> DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
+const bit<32> DEMOTED_UNCOVERED_UNSOLICITED = 1;  // unsolicited beyond what was asked for
+const bit<32> DEMOTED_EARLY                 = 2;  // long before its reservation begins
+const bit<32> DEMOTED_LATE                  = 3;  // long after its reservation
+const bit<32> DEMOTED_REASONS               = 4;  // how many there are
+
+// Why an RSV is answered "not now": index into the counter `refused`.
+const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
+const bit<32> REFUSED_CALENDAR = 1;  // no free time in sight
+const bit<32> REFUSED_REASONS  = 2;  // how many there are
+const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
+
+// What EDM's frames start with: the version and one of the kinds.
+const bit<4> EDM_VERSION    = 1;
+const bit<4> EDM_NOTIFY     = 1;
+const bit<4> EDM_GRANT      = 2;
+const bit<4> EDM_RREQ       = 3;
+const bit<4> EDM_WREQ       = 4;
+const bit<4> EDM_RMWREQ     = 5;
+const bit<4> EDM_RRES       = 6;
+const bit<4> EDM_MGMT_READ  = 8;
+const bit<4> EDM_MGMT_WRITE = 9;
+const bit<4> EDM_MGMT_RESET = 10;
+const bit<4> EDM_MGMT_REPLY = 11;
+
+// Which register a management frame means.
+const bit<8> EDM_TARGET_SOURCE      = 0;
+const bit<8> EDM_TARGET_DESTINATION = 1;
+const bit<8> EDM_TARGET_RIGHTS      = 2;
+
+const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
+const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+const bit<2>  EDM_DEMANDS    = 3; // lanes of a pair in use
+
+// What a frame asks of EDM's registers.
+const bit<8> EDM_OP_NONE    = 0;
+const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
+const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
+const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
+const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
+
+// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+const bit<32> EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_TOO_LONG  = 1;  // longer than its header says
+const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+
+// Time is in units of the ingress timestamp, 1 ns each, modulo 2^48.
+typedef bit<48> time_t;
+
+// Differences from here up mean a time in the past (see the registers).
+const time_t HORIZON = 48w1 << 30;
+const time_t PL2_T       = 15; // waits up to which a burst goes unsolicited (t), in slots
+const time_t EARLY_SLOTS = 4; // how much before its start a burst may come, in slots
+const time_t LATE_SLOTS  = 1004; // how much after its start, its own length included
+
+// EDM's times are the lowest 32 bits of time.
+const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
+const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+
+const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
+
+const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
+const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
+const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
+const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
+const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
+const bit<32> INGRESS_CLONE = 1; // what standard_metadata.instance_type says of a copy of a frame as it came
+
+// Precedes frames from the switch to the controller.
+@controller_header("packet_in")
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+@controller_header("packet_out")
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// What every PL2 frame starts with.
+header pl2_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // RSV, GRT or NOTIFY
+}
+
+// RSV and GRT. A GRT is the RSV with kind and both replies filled in.
+header pl2_control_t {
+    bit<4>  version;     // 1
+    bit<4>  kind;        // RSV, GRT or NOTIFY
+    bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
+    bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
+    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<7>  reserved;    // zero on sending, ignored on receipt
+    bit<32> id;          // chosen by the host, returned in the GRT
+    bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
+    bit<32> recvWait;    // destination port's reservation before this one, same unit
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header pl2_management_t {
+    bit<4>  version;     // 1
+    bit<4>  kind;        // MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
+    bit<8>  target;      // 0 in-reservations, 1 out-reservations
+    bit<16> index;       // where the port's reservations are kept; with MGMT_FORGET the source's
+    bit<32> token;       // chosen by the controller, returned in the reply
+    bit<32> value;       // slots (counter) or time units from now (clock); in a reply, what was there before
+    bit<16> destination; // MGMT_FORGET: where the destination's reservations are kept
+    bit<16> reserved;    // zero on sending, ignored on receipt
+    bit<32> cell;        // MGMT_FORGET: number of the cell among all pairs'
+}
+
+// What every EDM frame starts with.
+header edm_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // NOTIFY or GRANT
+}
+
+// NOTIFY and GRANT.
+header edm_control_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // NOTIFY or GRANT
+    bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
+    bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
+    bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
+}
+
+// RREQ, WREQ, RMWREQ and RRES.
+header edm_message_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
+    bit<8>  code;    // RMWREQ: operation; RRES: status; else zero
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> key;     // proves the right to the region
+    bit<64> address; // address of the message's first byte
+    bit<32> total;   // bytes of the message: read, written or answered
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
+    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header edm_management_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+    bit<8>  target;  // 0 source, 1 destination, 2 rights
+    bit<16> token;   // chosen by the controller, returned in the reply
+    bit<32> index;   // the port, or the number of the lane among all pairs'
+    bit<32> value;   // time units from now, or bytes; in a reply, what was there before
+}
+
+struct headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    pl2_control_t    pl2_control;
+    pl2_management_t pl2_management;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+}
+
+struct metadata_t {
+    bit<32> source_cells;      // the first of the source's cells
+    bit<32> destination_cells; // the destination's among them
+    bit<32> claim;             // the cell of the reservation that the frame is or claims
+    bit<8>  half;              // 1 or 2: which half of its lane this is
+    bit<8>  holder;            // what the lane's lock says
+    bool    occupied;          // whether an RSV finds its lane held
+    bool    covered;           // whether the reservation has something left for a data frame
+    bool    has_slots;         // whether it has its slots only, since its waits are longer than t
+    bool    went_unsolicited;  // whether its burst went unsolicited, and has no slots
+    time_t  ahead;             // how far ahead its start is
+    time_t  early;             // how much before its start a burst may come
+    time_t  late;              // how much after
+    time_t  source_slot;       // a slot at the ingress port's rate
+    bit<32> right;             // what a reservation gives a right to
+    bit<32> left;              // what a cell held
+    @field_list(NEXT_PASS) bool again; // second pass: an RSV's lane has begun; a data frame came too early
+    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
+    bit<8>  edm_op;                 // the same, once it may be
+    bit<32> edm_now;                // when it came
+    bit<32> edm_source_link;        // where the frame comes from
+    bit<32> edm_source_asks;        // the source's first cell as one who asks
+    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<8>  edm_source_memory;      // whether it has memory
+    bit<8>  edm_source_rate;        // the number of its rate
+    bit<32> edm_destination_link;   // the same of where the frame goes
+    bit<32> edm_destination_asks;
+    bit<32> edm_destination_asked;
+    bit<8>  edm_destination_memory;
+    bit<8>  edm_destination_rate;
+    bit<16> edm_id;                 // of the message
+    bit<32> edm_cell;               // the lane of the message
+    bit<8>  edm_memory;             // whether who is asked has memory
+    bit<32> edm_total;              // bytes of the message
+    bit<32> edm_offset;             // where in the message the chunk starts
+    bit<32> edm_size;               // bytes of the chunk
+    bit<32> edm_slack;              // below 0: the message is too long
+    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    @field_list(EDM_COPY) bit<32> edm_bytes;   // what is granted
+    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> edm_amount;             // what it uses up of this
+    int<32> edm_expired;            // whether the lane's message has given it up
+    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<8>  edm_to_rate;            // the number of the rate of where data goes
+    bit<32> edm_to;                 // where data goes
+    bit<8>  edm_from_rate;          // the same of where data comes from
+    bit<32> edm_from;
+    bit<32> edm_from_time;          // what they take where they come from
+    int<32> edm_from_wait;          // how long until they may leave there
+    bit<32> edm_to_time;            // what the granted bytes take where they go
+    @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
+    bit<32> edm_earliest;           // before which the destination has no time for them
+    bit<32> edm_round;              // their length, to be rounded up to units
+    @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
+    @field_list(NEXT_PASS) time_t arrived;      // when that was
+    time_t destination_slot; // a slot at the egress port's rate
+    time_t drop_threshold;   // T in time at the egress port's rate
+    time_t reserved;         // how far the egress port is reserved
+    bit<32> edm_session; // by which a copy goes back
+}
+
+parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    state start {
+        // 0 in the first pass: a later one finds what that one kept.
+        transition select(meta.arrived) {
+            0       : parse_first_pass;
+            default : parse_next_pass;
+        }
+    }
+
+    state parse_first_pass {
+        meta.ingress_port = standard_metadata.ingress_port;
+        meta.arrived      = standard_metadata.ingress_global_timestamp;
+        transition parse_port;
+    }
+
+    // A target may have forgotten both, as BMv2 does.
+    state parse_next_pass {
+        standard_metadata.ingress_port             = meta.ingress_port;
+        standard_metadata.ingress_global_timestamp = meta.arrived;
+        transition parse_port;
+    }
+
+    state parse_port {
+        transition select(standard_metadata.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_PL2  : parse_pl2;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_PL2 : parse_pl2;
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    // A shim is the agents' own affair: frames that carry one are ordinary data here. Whatever is
+    // neither known nor of this version goes through pl2_control, for ingress to refuse by reason.
+    state parse_pl2 {
+        transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
+            (PL2_VERSION, PL2_DATA)        : accept;
+            (PL2_VERSION, PL2_MGMT_READ)   : parse_pl2_management;
+            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_pl2_management;
+            (PL2_VERSION, PL2_MGMT_RESET)  : parse_pl2_management;
+            (PL2_VERSION, PL2_MGMT_FORGET) : parse_pl2_management;
+            default                        : parse_pl2_control;
+        }
+    }
+
+    state parse_pl2_control {
+        packet.extract(hdr.pl2_control);
+        transition accept;
+    }
+
+    state parse_pl2_management {
+        packet.extract(hdr.pl2_management);
+        transition accept;
+    }
+
+    // Whatever is neither known nor of this version goes through edm_control, for ingress to refuse by reason.
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
+            (EDM_VERSION, EDM_RREQ)       : parse_edm_request;
+            (EDM_VERSION, EDM_RMWREQ)     : parse_edm_request;
+            (EDM_VERSION, EDM_WREQ)       : parse_edm_write;
+            (EDM_VERSION, EDM_RRES)       : parse_edm_answer;
+            (EDM_VERSION, EDM_MGMT_READ)  : parse_edm_management;
+            (EDM_VERSION, EDM_MGMT_WRITE) : parse_edm_management;
+            (EDM_VERSION, EDM_MGMT_RESET) : parse_edm_management;
+            default                       : parse_edm_control;
+        }
+    }
+
+    state parse_edm_control {
+        packet.extract(hdr.edm_control);
+        transition accept;
+    }
+
+    state parse_edm_notify {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind  = EDM_OP_NOTIFY;
+        meta.edm_id    = hdr.edm_control.id;
+        meta.edm_total = hdr.edm_control.bytes;
+        transition accept;
+    }
+
+    state parse_edm_request {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_REQUEST;
+        transition parse_edm_message;
+    }
+
+    state parse_edm_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_WRITE;
+        transition parse_edm_message;
+    }
+
+    state parse_edm_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_ANSWER;
+        transition parse_edm_message;
+    }
+
+    state parse_edm_message {
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition accept;
+    }
+
+    state parse_edm_management {
+        packet.extract(hdr.edm_management);
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.pl2_control);
+        packet.emit(hdr.pl2_management);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+// Nothing here carries a checksum that the switch touches.
+control RackVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
+    apply { }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    counter(DROP_REASONS, CounterType.packets_and_bytes) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
+    meter(PORT_COUNT, MeterType.packets) control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
+    counter(DEMOTED_REASONS, CounterType.packets_and_bytes) demoted;
+    counter(REFUSED_REASONS, CounterType.packets) refused;
+    meter(PORT_COUNT, MeterType.bytes) edm_control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted.
+    counter(EDM_DEMOTED_REASONS, CounterType.packets_and_bytes) edm_demoted;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_demands;
+    counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
+
+    // Every refusal goes through here: nothing disappears uncounted.
+    action drop(in bit<32> reason) {
+        drops.count(reason);
+        mark_to_drop(standard_metadata);
+        exit;
+    }
+
+    // Slots come with the entries, so each port has its own: nothing assumes equal rates.
+    action accept_source(bit<32> slot, bit<32> cells,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        meta.source_slot  = (time_t) slot;
+        meta.source_cells = cells;
+        meta.edm_source_link   = edm_link;
+        meta.edm_source_asks   = edm_asks;
+        meta.edm_source_asked  = edm_asked;
+        meta.edm_source_memory = edm_memory;
+        meta.edm_source_rate   = edm_rate;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            standard_metadata.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, bit<32> slot, bit<32> drop_threshold, bit<32> cells,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        standard_metadata.egress_spec = port;
+        meta.destination_slot         = (time_t) slot;
+        meta.drop_threshold           = (time_t) drop_threshold;
+        meta.destination_cells        = cells;
+        meta.edm_destination_link   = edm_link;
+        meta.edm_destination_asks   = edm_asks;
+        meta.edm_destination_asked  = edm_asked;
+        meta.edm_destination_memory = edm_memory;
+        meta.edm_destination_rate   = edm_rate;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // The time at which each port is next free, as a source and as a destination. Every
+    // read-modify-write is one action, because an action is what the target runs undivided; and no
+    // pass of a packet meets the same register twice.
+    //
+    // Times wrap, so they are never compared directly. A register minus the packet's time, modulo
+    // 2^48, is how far the port is reserved from now if it is below HORIZON; anything else is a time
+    // in the past, and the port is free. A port idle for up to 2^48 - 2^30 units is therefore free,
+    // as it should be; one idle for longer may look reserved for up to 2^30 units, once, and then is
+    // free again. Reservations never reach HORIZON: lanes bound what all hosts together can have
+    // reserved, and rack descriptions for which this could be so much are refused.
+    register<time_t>(PORT_COUNT) in_reservation;
+    register<time_t>(PORT_COUNT) out_reservation;
+
+    action reserve_in() {
+        time_t now = standard_metadata.ingress_global_timestamp;
+        time_t free;
+        in_reservation.read(free, (bit<32>) standard_metadata.ingress_port);
+        time_t ahead = free - now;
+        ahead = ahead < HORIZON ? ahead : 48w0;
+        hdr.pl2_control.sendWait = (bit<32>) ahead;
+        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.source_slot;
+        in_reservation.write((bit<32>) standard_metadata.ingress_port, free);
+    }
+
+    action reserve_out() {
+        time_t now = standard_metadata.ingress_global_timestamp;
+        time_t free;
+        out_reservation.read(free, (bit<32>) standard_metadata.egress_spec);
+        time_t ahead = free - now;
+        ahead = ahead < HORIZON ? ahead : 48w0;
+        hdr.pl2_control.recvWait = (bit<32>) ahead;
+        free = now + ahead + (time_t) hdr.pl2_control.demand * meta.destination_slot;
+        out_reservation.write((bit<32>) standard_metadata.egress_spec, free);
+    }
+
+    action look_at_out() {
+        time_t free;
+        out_reservation.read(free, (bit<32>) standard_metadata.egress_spec);
+        time_t ahead = free - standard_metadata.ingress_global_timestamp;
+        meta.reserved = ahead < HORIZON ? ahead : 48w0;
+    }
+
+    // The controller's read, write and reset. Its values are time from now; the one before goes back
+    // in the frame.
+    action exchange_in() {
+        time_t now = standard_metadata.ingress_global_timestamp;
+        time_t free;
+        in_reservation.read(free, (bit<32>) hdr.pl2_management.index);
+        time_t ahead = free - now;
+        in_reservation.write((bit<32>) hdr.pl2_management.index,
+            hdr.pl2_management.kind == PL2_MGMT_READ  ? free :
+            (hdr.pl2_management.kind == PL2_MGMT_WRITE ? now + (time_t) hdr.pl2_management.value : now));
+        hdr.pl2_management.value = ahead < HORIZON ? (bit<32>) ahead : 32w0;
+    }
+
+    action exchange_out() {
+        time_t now = standard_metadata.ingress_global_timestamp;
+        time_t free;
+        out_reservation.read(free, (bit<32>) hdr.pl2_management.index);
+        time_t ahead = free - now;
+        out_reservation.write((bit<32>) hdr.pl2_management.index,
+            hdr.pl2_management.kind == PL2_MGMT_READ  ? free :
+            (hdr.pl2_management.kind == PL2_MGMT_WRITE ? now + (time_t) hdr.pl2_management.value : now));
+        hdr.pl2_management.value = ahead < HORIZON ? (bit<32>) ahead : 32w0;
+    }
+
+    // The right to the scheduled class. A (source, destination) pair has few lanes, each of them two halves, and every
+    // half is a cell here: PL2_CELLS a pair. An RSV names a cell, a data frame does by its VLAN.
+    //
+    //                     RSV for half p: the cell gets rights and a start
+    //      +------+ --------------------------------------> +-------------------+ --+ RSV before the start:
+    //      | free |                                         | half p, not begun |   | "not now"
+    //      +------+ <-------------------------------------- +-------------------+ <-+
+    //                 p's first scheduled frame                |   ^         ^
+    //                                   which came too early   |   |         |
+    //                                   (its second pass)      v   |         |
+    //                                   +--------------------------+----+    | RSV after the start (second pass):
+    //                                   | half p, not begun, for RSVs   | ---+ its half takes the lane
+    //                                   | alone to change               |
+    //                                   +-------------------------------+
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once a pass:
+    //
+    // lane_lock           a lane holds one reservation that has not begun, so a pair reserves no faster than time passes
+    // rights              a half sends no more than it reserved; the rest is best effort
+    // (in, out)           the ports' own registers, see there
+    // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
+    // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
+    //
+    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
+    // has its slots, as any other.
+    //
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
+    // send takes a second pass.
+    register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
+    register<bit<32>>(CELL_COUNT) rights;   // bytes on the wire
+    register<bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
+    register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
+
+    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    action take_lane() {
+        lane_lock.read(meta.holder, meta.claim >> 1);
+        meta.occupied = !meta.again && meta.holder != 0;
+        bit<8> next = meta.half;
+        lane_lock.write(meta.claim >> 1, meta.occupied ? meta.holder : next);
+    }
+
+    // A half's first scheduled frame frees the lane for the next reservation.
+    action begin_in_lane() {
+        lane_lock.read(meta.holder, meta.claim >> 1);
+        lane_lock.write(meta.claim >> 1, meta.holder == meta.half ? 8w0 : meta.holder);
+    }
+
+    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
+    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    action lock_again() {
+        lane_lock.read(meta.holder, meta.claim >> 1);
+        lane_lock.write(meta.claim >> 1, (meta.holder == 0 ? meta.half : meta.holder) | HARD);
+    }
+
+    // What a cell held, it holds no more.
+    action void_rights(in bit<32> claim) {
+        rights.read(meta.left, claim);
+        rights.write(claim, 0);
+    }
+
+    action void_rights_unsolicited(in bit<32> claim) {
+        rights_unsolicited.write(claim, 0);
+    }
+
+    // What was left of the half's last reservation is forfeit.
+    action replace_rights() {
+        meta.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
+        rights.write(meta.claim, meta.right);
+    }
+
+    // Both waits are known: what the half may send unsolicited.
+    action settle_unsolicited() {
+        meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
+            (time_t) hdr.pl2_control.sendWait <= meta.source_slot * PL2_T &&
+            (time_t) hdr.pl2_control.recvWait <= meta.destination_slot * PL2_T;
+        rights_unsolicited.write(meta.claim, meta.went_unsolicited ? meta.right :
+            (hdr.pl2_control.unsolicited == 1 ? HAS_SLOTS : 32w0));
+    }
+
+    // By bytes, since short frames share slots. A target that learns a packet's length only in egress can't tell in ingress.
+    action use_rights() {
+        bit<32> length = standard_metadata.packet_length;
+        bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
+        bit<32> left;
+        rights.read(left, meta.claim);
+        meta.covered = cost <= left;
+        rights.write(meta.claim, meta.covered ? left - cost : left);
+    }
+
+    action use_rights_unsolicited() {
+        bit<32> length = standard_metadata.packet_length;
+        bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
+        bit<32> left;
+        rights_unsolicited.read(left, meta.claim);
+        meta.has_slots = left == HAS_SLOTS;
+        meta.covered   = cost <= left && !meta.has_slots;
+        rights_unsolicited.write(meta.claim, meta.covered ? left - cost : left);
+    }
+
+    // When the burst may begin: once both ports are free.
+    action set_start() {
+        bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
+            hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
+        time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait;
+        starts.write(meta.claim, (bit<64>) start | (meta.went_unsolicited ? WENT_UNSOLICITED : 64w0));
+    }
+
+    // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
+    // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
+    action look_at_start(in bit<32> claim) {
+        bit<64> start;
+        starts.read(start, claim);
+        meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
+        meta.went_unsolicited = (start & WENT_UNSOLICITED) != 0;
+        time_t slot = meta.source_slot < meta.destination_slot ? meta.destination_slot : meta.source_slot;
+        meta.early = slot * EARLY_SLOTS;
+        meta.late  = slot * LATE_SLOTS;
+    }
+
+    // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
+    // twice does no harm.
+    action forget_claim() {
+        bit<32> claim = hdr.pl2_management.cell;
+        bit<8>  half  = 1 + (bit<8>) (claim & 1);
+        lane_lock.read(meta.holder, claim >> 1);
+        lane_lock.write(claim >> 1, meta.holder & HALVES == half ? 8w0 : meta.holder);
+        void_rights(claim);
+        hdr.pl2_management.value = meta.left;
+    }
+
+    action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+        standard_metadata.priority = PRIORITY_CONTROL;
+    }
+
+    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
+    // which destination it grants.
+    action grant() {
+        turn_around();
+        hdr.pl2_control.kind = PL2_GRT;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    action reply_to_controller() {
+        turn_around();
+        hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // edm_source_free       granted chunks of a source begin one after the other, or later
+    // edm_destination_free  a destination gets granted chunks one after the other
+    //
+    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
+    register<int<32>>(EDM_CELL_COUNT) edm_touched;
+    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
+
+    action edm_touch(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_touched.read(value, at);
+        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_now;
+        edm_touched.write(at, value);
+    }
+
+    // A demand's: the lane must be free.
+    action edm_take_lane(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        if (value == 0) {
+            value  = meta.edm_need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        edm_rights.write(at, value);
+    }
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    action edm_replace_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        value  = meta.edm_need;
+        edm_rights.write(at, value);
+    }
+
+    // A chunk's. What is granted behind it is no more than itself.
+    action edm_use_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        if (value >= meta.edm_need) {
+            value  = value - meta.edm_amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+        edm_rights.write(at, value);
+    }
+
+    action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        edm_rights.write(at, value);
+    }
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    register<int<32>>(PORT_COUNT) edm_source_free;
+
+    action edm_reserve_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_source_free.read(value, at);
+        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+        } else {
+            result = value - (int<32>) meta.edm_now;
+            value  = value + (int<32>) meta.edm_from_time;
+        }
+        edm_source_free.write(at, value);
+    }
+
+    action edm_look_at_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_source_free.read(value, at);
+        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_now;
+        }
+        edm_source_free.write(at, value);
+    }
+
+    // The controller's, from now on. What it was goes back.
+    action edm_write_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_source_free.read(value, at);
+        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_now;
+        }
+        value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+        edm_source_free.write(at, value);
+    }
+
+    register<int<32>>(PORT_COUNT) edm_destination_free;
+
+    action edm_reserve_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_destination_free.read(value, at);
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+            value  = value + (int<32>) meta.edm_to_time;
+        }
+        edm_destination_free.write(at, value);
+    }
+
+    action edm_look_at_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_destination_free.read(value, at);
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+        }
+        edm_destination_free.write(at, value);
+    }
+
+    // The controller's, from now on. What it was goes back.
+    action edm_write_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_destination_free.read(value, at);
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+        }
+        value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+        edm_destination_free.write(at, value);
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action edm_take_times(bit<32> from_time, bit<32> to_time) {
+        meta.edm_from_time = from_time;
+        meta.edm_to_time = to_time;
+    }
+
+    table edm_times {
+        key = {
+            meta.edm_round[15:4] : exact @name("units");
+            meta.edm_from_rate : exact;
+            meta.edm_to_rate : exact;
+        }
+        actions = {
+            edm_take_times;
+        }
+        const default_action = edm_take_times(0, 0);
+        size = 1024;
+    }
+
+    action edm_turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    action edm_grant() {
+        edm_turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm_bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    action edm_reply_to_controller() {
+        edm_turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        standard_metadata.egress_spec = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    action edm_locate_by_destination() {
+        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
+        meta.edm_memory = meta.edm_destination_memory;
+    }
+
+    action edm_locate_by_source() {
+        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
+        meta.edm_memory = meta.edm_source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    action edm_goes_on() {
+        meta.edm_to        = meta.edm_destination_link;
+        meta.edm_to_rate   = meta.edm_destination_rate;
+        meta.edm_from      = meta.edm_source_link;
+        meta.edm_from_rate = meta.edm_source_rate;
+    }
+
+    action edm_comes_back() {
+        meta.edm_to        = meta.edm_source_link;
+        meta.edm_to_rate   = meta.edm_source_rate;
+        meta.edm_from      = meta.edm_destination_link;
+        meta.edm_from_rate = meta.edm_destination_rate;
+    }
+
+    apply {
+        bit<2> color;
+
+        standard_metadata.priority = PRIORITY_BEST_EFFORT;
+        time_t edm_arrived = standard_metadata.ingress_global_timestamp;
+        meta.edm_now   = edm_arrived[31:0];
+        meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
+        meta.edm_earliest = meta.edm_now;
+        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
+        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        if (standard_metadata.parser_error != error.NoError) {
+            drop(DROP_MALFORMED);
+        }
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+
+        if (hdr.packet_out.isValid()) {
+            if (hdr.pl2_management.isValid()) {
+                if ((bit<32>) hdr.pl2_management.index >= PORT_COUNT) {
+                    drop(DROP_BAD_INDEX);
+                }
+                if (hdr.pl2_management.kind == PL2_MGMT_FORGET) {
+                    if ((bit<32>) hdr.pl2_management.destination >= PORT_COUNT ||
+                        hdr.pl2_management.cell >= CELL_COUNT) {
+                        drop(DROP_BAD_INDEX);
+                    }
+                    forget_claim();
+                    void_rights_unsolicited(hdr.pl2_management.cell);
+                } else if (hdr.pl2_management.target == PL2_TARGET_IN) {
+                    exchange_in();
+                } else if (hdr.pl2_management.target == PL2_TARGET_OUT) {
+                    exchange_out();
+                } else {
+                    drop(DROP_BAD_TARGET);
+                }
+                reply_to_controller();
+                return;
+            }
+            if (hdr.edm_management.isValid()) {
+                bool reads = hdr.edm_management.kind == EDM_MGMT_READ;
+                if (hdr.edm_management.kind == EDM_MGMT_RESET) {
+                    hdr.edm_management.value = 0;
+                }
+                if (hdr.edm_management.target == EDM_TARGET_RIGHTS) {
+                    if (hdr.edm_management.index >= EDM_CELL_COUNT) {
+                        drop(DROP_EDM_BAD_INDEX);
+                    }
+                    meta.edm_need = hdr.edm_management.value;
+                    if (reads) {
+                        edm_look_at_rights(hdr.edm_management.index, meta.edm_granted);
+                    } else {
+                        edm_replace_rights(hdr.edm_management.index, meta.edm_granted);
+                    }
+                    hdr.edm_management.value = meta.edm_granted;
+                } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
+                    if (hdr.edm_management.index >= PORT_COUNT) {
+                        drop(DROP_EDM_BAD_INDEX);
+                    }
+                    meta.edm_to_time = hdr.edm_management.value;
+                    if (reads) {
+                        edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
+                    } else {
+                        edm_write_destination(hdr.edm_management.index, meta.edm_to_wait);
+                    }
+                    hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
+                } else if (hdr.edm_management.target == EDM_TARGET_SOURCE) {
+                    if (hdr.edm_management.index >= PORT_COUNT) {
+                        drop(DROP_EDM_BAD_INDEX);
+                    }
+                    meta.edm_from_time = hdr.edm_management.value;
+                    if (reads) {
+                        edm_look_at_source(hdr.edm_management.index, meta.edm_from_wait);
+                    } else {
+                        edm_write_source(hdr.edm_management.index, meta.edm_from_wait);
+                    }
+                    hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
+                } else {
+                    drop(DROP_EDM_BAD_TARGET);
+                }
+                edm_reply_to_controller();
+                standard_metadata.priority = EDM_CLASS_CONTROL;
+                return;
+            }
+            if (hdr.packet_out.egress_port != 0) {
+                if ((bit<32>) hdr.packet_out.egress_port >= PORT_COUNT) {
+                    drop(DROP_UNKNOWN_DESTINATION);
+                }
+                standard_metadata.egress_spec = (port_t) hdr.packet_out.egress_port;
+                return;
+            }
+            // The controller's own cells.
+            meta.source_cells = 0;
+        } else if (source_guard.apply().miss) {
+            drop(DROP_SPOOFED);
+        }
+
+        // What a reservation may say is checked before it reaches a register.
+        if (hdr.pl2_management.isValid()) {
+            drop(DROP_MANAGEMENT_FROM_HOST);
+        }
+        if (hdr.pl2_control.isValid()) {
+            // Once a frame, whatever passes it makes.
+            if (!meta.again) {
+                control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_CONTROL_METER);
+                }
+            }
+            if (hdr.pl2_control.version != PL2_VERSION) {
+                drop(DROP_BAD_VERSION);
+            }
+            if (hdr.pl2_control.kind != PL2_RSV) {
+                drop(DROP_BAD_KIND);
+            }
+            // Clocks run by themselves: there is nothing to give back.
+            if (hdr.pl2_control.demand == 0 || hdr.pl2_control.demand > PL2_K) {
+                drop(DROP_BAD_DEMAND);
+            }
+            if (hdr.pl2_control.cell >= PL2_CELLS) {
+                drop(DROP_BAD_LANE);
+            }
+            if (to_group) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            }
+        }
+
+        // What EDM's frames may say is checked before it reaches a register.
+        if (hdr.edm_management.isValid()) {
+            drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+        } else if (hdr.edm_control.isValid() && hdr.edm_control.version != EDM_VERSION) {
+            drop(DROP_EDM_BAD_VERSION);
+        } else if (hdr.edm_control.isValid() && meta.edm_kind == EDM_OP_NONE) {
+            drop(DROP_EDM_BAD_KIND);
+        } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
+            drop(DROP_UNKNOWN_DESTINATION);
+        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+            edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+            if (color == V1MODEL_METER_COLOR_RED) {
+                drop(DROP_EDM_CONTROL_METER);
+            } else if (meta.edm_total == 0 || meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1) {
+                drop(DROP_EDM_BAD_DEMAND);
+            } else if (meta.edm_kind == EDM_OP_REQUEST &&
+                hdr.edm_message.kind == EDM_RMWREQ && meta.edm_total != EDM_WORD) {
+                drop(DROP_EDM_BAD_DEMAND);
+            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
+                drop(DROP_EDM_BAD_LANE);
+            } else {
+                meta.edm_op = meta.edm_kind;
+            }
+        } else if (meta.edm_kind == EDM_OP_WRITE && meta.edm_total == 0) {
+            // Only an answer may say that there is nothing: else a host would free its lanes by itself.
+            drop(DROP_EDM_BAD_DEMAND);
+        } else {
+            meta.edm_op = meta.edm_kind;
+        }
+
+        if (!to_group) {
+            if (l2_forward.apply().miss) {
+                drop(DROP_UNKNOWN_DESTINATION);
+            }
+            if (standard_metadata.egress_spec == standard_metadata.ingress_port) {
+                drop(DROP_SAME_PORT);
+            }
+        }
+
+        if (hdr.pl2_control.isValid()) {
+            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) hdr.pl2_control.cell;
+            meta.half  = 1 + (hdr.pl2_control.cell & 1);
+            take_lane();
+            if (meta.occupied) {
+                // The lane's reservation has begun unseen: nothing was sent in its slots.
+                look_at_start(((meta.claim >> 1) << 1) + (bit<32>) ((meta.holder & HALVES) - 1));
+                if (meta.ahead <= meta.early || meta.ahead >= HORIZON) {
+                    meta.again = true;
+                    resubmit_preserving_field_list(NEXT_PASS);
+                    return;
+                }
+                refused.count(REFUSED_LANE);
+                hdr.pl2_control.sendWait = PL2_NOT_NOW;
+                hdr.pl2_control.recvWait = PL2_NOT_NOW;
+            } else {
+                replace_rights();
+                reserve_in();
+                reserve_out();
+                settle_unsolicited();
+                set_start();
+            }
+            grant();
+            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to
+            // itself, and then the buffer that all share.
+            if (hdr.pl2_control.recvWait == PL2_NOT_NOW) {
+                standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+                if (color == V1MODEL_METER_COLOR_RED) {
+                    drop(DROP_BEST_EFFORT_METER);
+                }
+            }
+            return;
+        }
+        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group) {
+            // The frame claims a reservation. Covered and in time, it is scheduled; else demoted to best effort.
+            bit<12> cell = hdr.vlan.vid - PL2_VID;
+            meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) cell;
+            meta.half  = 1 + (bit<8>) (cell & 1);
+            if (meta.again) {
+                lock_again();
+                demoted.count(DEMOTED_EARLY);
+            } else if (hdr.vlan.dei == 1) {
+                // Unsolicited: sent before its grant, welcome only while little is reserved.
+                look_at_out();
+                use_rights_unsolicited();
+                if (meta.has_slots) {
+                    drop(DROP_UNSOLICITED_HAS_SLOTS);
+                }
+                if (meta.covered) {
+                    if (meta.reserved > meta.drop_threshold) {
+                        drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+                    }
+                    standard_metadata.priority = PRIORITY_SCHEDULED;
+                } else {
+                    demoted.count(DEMOTED_UNCOVERED_UNSOLICITED);
+                }
+            } else {
+                begin_in_lane();
+                use_rights();
+                if (!meta.covered && meta.holder != meta.half) {
+                    demoted.count(DEMOTED_UNCOVERED);
+                } else {
+                    look_at_start(meta.claim);
+                    if (meta.covered && !meta.went_unsolicited && meta.ahead + meta.late <= meta.early + meta.late) {
+                        standard_metadata.priority = PRIORITY_SCHEDULED;
+                    } else if (meta.ahead > meta.early && meta.ahead < HORIZON) {
+                        meta.again = true;
+                        resubmit_preserving_field_list(NEXT_PASS);
+                        return;
+                    } else {
+                        demoted.count(meta.covered && !meta.went_unsolicited ? DEMOTED_LATE : DEMOTED_UNCOVERED);
+                    }
+                }
+            }
+        }
+        if (meta.edm_op != EDM_OP_NONE) {
+            if (meta.edm_op == EDM_OP_ANSWER) {
+                edm_locate_by_source();
+            } else {
+                edm_locate_by_destination();
+            }
+            meta.edm_cell[1:0] = meta.edm_id[1:0];
+            if (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER) {
+                meta.edm_cell[2:2] = 1;
+            }
+            if (meta.edm_op == EDM_OP_REQUEST) {
+                edm_comes_back();
+            } else {
+                edm_goes_on();
+            }
+
+            // What is granted: of a demand what the window holds, behind a full chunk the one that follows the window.
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
+                meta.edm_need  = meta.edm_bytes;
+            } else {
+                meta.edm_need = meta.edm_size;
+                meta.edm_rest = meta.edm_rest - EDM_WINDOW;
+                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
+                    meta.edm_bytes = (meta.edm_rest < EDM_CHUNK ? meta.edm_rest : EDM_CHUNK);
+                }
+                meta.edm_amount = meta.edm_size - meta.edm_bytes;
+                if (meta.edm_total == 0) {
+                    // The NULL response: there is nothing behind it.
+                    meta.edm_need  = 0;
+                    meta.edm_bytes = 0;
+                }
+                // Its header says how long it is.
+                if (standard_metadata.packet_length > EDM_FRAME_MIN &&
+                    standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
+                    meta.edm_need = EDM_NEVER;
+                }
+            }
+            meta.edm_round = meta.edm_bytes + 15;
+            edm_times.apply();
+
+            // edm_touched, edm_rights
+            if (meta.edm_memory != 0) {
+                edm_touch(meta.edm_cell, meta.edm_expired);
+                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                    if (meta.edm_expired == 0) {
+                        edm_take_lane(meta.edm_cell, meta.edm_granted);
+                    } else {
+                        edm_replace_rights(meta.edm_cell, meta.edm_granted);
+                        meta.edm_granted = 1;
+                    }
+                } else if (meta.edm_total == 0 && meta.edm_need == 0) {
+                    edm_replace_rights(meta.edm_cell, meta.edm_granted);
+                } else {
+                    edm_use_rights(meta.edm_cell, meta.edm_granted);
+                }
+            }
+
+            // edm_source_free, edm_destination_free
+            if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
+                edm_reserve_source(meta.edm_from, meta.edm_from_wait);
+                meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
+                edm_reserve_destination(meta.edm_to, meta.edm_to_wait);
+                meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
+            }
+
+            // What follows for the frame.
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.edm_memory == 0) {
+                    drop(DROP_EDM_NO_MEMORY);
+                } else if (meta.edm_granted == 0) {
+                    drop(DROP_EDM_LANE_TAKEN);
+                } else {
+                    edm_demands.count((bit<32>) standard_metadata.ingress_port);
+                    if (meta.edm_op == EDM_OP_NOTIFY) {
+                        edm_grant();
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    } else {
+                        // To the memory node this is the grant of its answer's first bytes.
+                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                        standard_metadata.priority = EDM_CLASS_CONTROL;
+                    }
+                }
+            } else if (meta.edm_granted == 0) {
+                standard_metadata.priority = PRIORITY_BEST_EFFORT;
+                if (meta.edm_need == EDM_NEVER) {
+                    edm_demoted.count(EDM_DEMOTED_TOO_LONG);
+                } else {
+                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+                }
+            } else {
+                edm_data.count((bit<32>) standard_metadata.egress_spec);
+                standard_metadata.priority = EDM_CLASS_DATA;
+                if (meta.edm_bytes != 0) {
+                    meta.edm_session = EDM_SESSIONS + (bit<32>) standard_metadata.ingress_port;
+                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                }
+            }
+        }
+        if (standard_metadata.priority == PRIORITY_BEST_EFFORT) {
+            best_effort_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
+            if (color == V1MODEL_METER_COLOR_RED) {
+                drop(DROP_BEST_EFFORT_METER);
+            }
+            if (to_group) {
+                standard_metadata.mcast_grp = RACK_GROUP;
+            }
+        }
+    }
+}
+
+control RackEgress(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (standard_metadata.egress_rid != 0 &&
+            standard_metadata.egress_port == standard_metadata.ingress_port) {
+            mark_to_drop(standard_metadata);
+        }
+        // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+        if (standard_metadata.instance_type == INGRESS_CLONE && hdr.edm_message.isValid()) {
+            mac_addr_t source = hdr.ethernet.srcAddr;
+            hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+            hdr.ethernet.dstAddr = source;
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_control.setValid();
+            hdr.edm_control.version = EDM_VERSION;
+            hdr.edm_control.kind    = EDM_GRANT;
+            hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
+            hdr.edm_control.id      = hdr.edm_message.id;
+            hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+            hdr.edm_control.bytes   = meta.edm_bytes;
+            hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
+            hdr.edm_message.setInvalid();
+        }
+        if (standard_metadata.egress_port == CPU_PORT) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.ingress_port = (bit<16>) standard_metadata.ingress_port;
+        }
+    }
+}
+
+@pkginfo(name="edm_timed_pl2_clock", version="0.1.0")
+V1Switch(
+    RackParser(),
+    RackVerifyChecksum(),
+    RackIngress(),
+    RackEgress(),
+    RackComputeChecksum(),
+    RackDeparser()
+) main;

@@ -1,0 +1,1285 @@
+// edm_timed: the switch of rack "memory".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
+// chunk, each from when both its source and its destination are free. Only what was
+// granted gets the class that is free of queues.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <tna.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_EDM  = 0x88B6;
+
+// Queues, served in strict order, 7 first.
+const QueueId_t EDM_CLASS_CONTROL    = 7;
+const QueueId_t EDM_CLASS_DATA       = 5;
+const QueueId_t PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<8>  DROP_MALFORMED                = 0;  // cut short within a header
+const bit<8>  DROP_SPOOFED                  = 1;  // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
+const bit<8>  DROP_SAME_PORT                = 3;  // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
+const bit<8>  DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing, or for more than a message may have
+const bit<8>  DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
+const bit<32> DROP_REASONS                  = 15; // how many there are
+const bit<8>  DROP_NONE = 255; // it is not dropped
+
+const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
+const bit<8>       HEAD      = 0xFF; // the head's mark
+
+// What EDM's frames start with: the version and one of the kinds.
+const bit<4> EDM_VERSION    = 1;
+const bit<4> EDM_NOTIFY     = 1;
+const bit<4> EDM_GRANT      = 2;
+const bit<4> EDM_RREQ       = 3;
+const bit<4> EDM_WREQ       = 4;
+const bit<4> EDM_RMWREQ     = 5;
+const bit<4> EDM_RRES       = 6;
+const bit<4> EDM_MGMT_READ  = 8;
+const bit<4> EDM_MGMT_WRITE = 9;
+const bit<4> EDM_MGMT_RESET = 10;
+const bit<4> EDM_MGMT_REPLY = 11;
+
+// Which register a management frame means.
+const bit<8> EDM_TARGET_SOURCE      = 0;
+const bit<8> EDM_TARGET_DESTINATION = 1;
+const bit<8> EDM_TARGET_RIGHTS      = 2;
+
+const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
+const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+
+// What a frame asks of EDM's registers.
+const bit<8> EDM_OP_NONE    = 0;
+const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
+const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
+const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
+const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
+
+// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds, without the lowest of them: all times are even.
+typedef bit<32> time_t;
+
+// EDM's times are the lowest 32 bits of time.
+const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
+const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+
+// What the controller's frames ask of them: each has the bit of 8.
+const bit<8> EDM_OP_READ_RIGHTS       = 8;
+const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
+const bit<8> EDM_OP_READ_DESTINATION  = 10;
+const bit<8> EDM_OP_WRITE_DESTINATION = 11;
+const bit<8> EDM_OP_READ_SOURCE       = 12;
+const bit<8> EDM_OP_WRITE_SOURCE      = 13;
+
+// Precedes frames from the switch to the controller.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_in")
+#endif
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_out")
+#endif
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// What every EDM frame starts with.
+header edm_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // NOTIFY or GRANT
+}
+
+// NOTIFY and GRANT.
+header edm_control_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // NOTIFY or GRANT
+    bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
+    bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
+    bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
+}
+
+// RREQ, WREQ, RMWREQ and RRES.
+header edm_message_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
+    bit<8>  code;    // RMWREQ: operation; RRES: status; else zero
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> key;     // proves the right to the region
+    bit<64> address; // address of the message's first byte
+    bit<32> total;   // bytes of the message: read, written or answered
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
+    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header edm_management_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+    bit<8>  target;  // 0 source, 1 destination, 2 rights
+    bit<16> token;   // chosen by the controller, returned in the reply
+    bit<32> index;   // the port, or the number of the lane among all pairs'
+    bit<32> value;   // time units from now, or bytes; in a reply, what was there before
+}
+
+struct headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+}
+
+struct metadata_t {
+    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
+    bit<8>  edm_op;                 // the same, once it may be
+    bit<32> edm_now;                // when it came
+    bit<32> edm_source_link;        // where the frame comes from
+    bit<32> edm_source_asks;        // the source's first cell as one who asks
+    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<8>  edm_source_memory;      // whether it has memory
+    bit<8>  edm_source_rate;        // the number of its rate
+    bit<32> edm_destination_link;   // the same of where the frame goes
+    bit<32> edm_destination_asks;
+    bit<32> edm_destination_asked;
+    bit<8>  edm_destination_memory;
+    bit<8>  edm_destination_rate;
+    bit<16> edm_id;                 // of the message
+    bit<32> edm_cell;               // the lane of the message
+    bit<8>  edm_memory;             // whether who is asked has memory
+    bit<32> edm_total;              // bytes of the message
+    bit<32> edm_offset;             // where in the message the chunk starts
+    bit<32> edm_size;               // bytes of the chunk
+    bit<32> edm_slack;              // below 0: the message is too long
+    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_bytes;   // what is granted
+    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> edm_amount;             // what it uses up of this
+    int<32> edm_expired;            // whether the lane's message has given it up
+    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<8>  edm_to_rate;            // the number of the rate of where data goes
+    bit<32> edm_to;                 // where data goes
+    bit<8>  edm_from_rate;          // the same of where data comes from
+    bit<32> edm_from;
+    bit<32> edm_from_time;          // what they take where they come from
+    int<32> edm_from_wait;          // how long until they may leave there
+    bit<32> edm_to_time;            // what the granted bytes take where they go
+    int<32> edm_to_wait; // how long until they may
+    bit<32> edm_earliest;           // before which the destination has no time for them
+    bit<32> edm_round;              // their length, to be rounded up to units
+    bit<8> drop;    // why the frame is dropped
+    bit<1> steered; // whether it goes where the controller says, or back to it
+    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    bit<8> accepted; // whether its source may send it
+    MirrorId_t head_session; // by which the frame's head goes back
+    bit<8> head_mark;
+    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  edm_answer; // whether its lane is one of answers
+    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  edm_full;   // whether it has a full chunk
+    bit<8>  edm_asks;   // whether something is to be granted
+    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> edm_start;  // how long the copy's grant has to wait
+}
+
+// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+header head_t {
+    bit<8>  mark;
+    bit<32> edm_bytes; // what is granted
+    bit<32> edm_wait;  // how long until that may leave
+}
+
+// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+struct egress_headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+    head_t head;
+}
+
+struct egress_metadata_t { }
+
+parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                  out ingress_intrinsic_metadata_t ig_intr_md) {
+    state start {
+        packet.extract(ig_intr_md);
+        meta.drop     = DROP_NONE;
+        meta.steered  = 0;
+        meta.known    = 0;
+        meta.accepted = 0;
+        // The controller has no link and no memory; its lanes are the first ones.
+        meta.edm_kind          = EDM_OP_NONE;
+        meta.edm_op            = EDM_OP_NONE;
+        meta.edm_bad           = 0;
+        meta.edm_answer        = 0;
+        meta.edm_end           = 0;
+        meta.edm_full          = 0;
+        meta.edm_asks          = 0;
+        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_total         = 0;
+        meta.edm_offset        = 0;
+        meta.edm_source_link   = 0;
+        meta.edm_source_asks   = 0;
+        meta.edm_source_asked  = 0;
+        meta.edm_source_memory = 0;
+        meta.edm_source_rate   = 0;
+        meta.edm_granted       = 0;
+        meta.edm_bytes         = 0;
+        meta.edm_need          = 0;
+        meta.edm_to_time       = 0;
+        meta.edm_to_wait       = 0;
+        meta.edm_from_time     = 0;
+        meta.edm_from_wait     = 0;
+        meta.head_session = 0;
+        packet.advance(PORT_METADATA_SIZE);
+        transition select(ig_intr_md.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
+            (EDM_VERSION, EDM_RREQ)       : parse_edm_read;
+            (EDM_VERSION, EDM_RMWREQ)     : parse_edm_modify;
+            (EDM_VERSION, EDM_WREQ)       : parse_edm_write;
+            (EDM_VERSION, EDM_RRES)       : parse_edm_answer;
+            (EDM_VERSION, EDM_MGMT_READ)  : parse_edm_managed_read;
+            (EDM_VERSION, EDM_MGMT_WRITE) : parse_edm_managed_write;
+            (EDM_VERSION, EDM_MGMT_RESET) : parse_edm_managed_reset;
+            (EDM_VERSION, _)              : parse_edm_bad_kind;
+            default                       : parse_edm_bad_version;
+        }
+    }
+
+    state parse_edm_bad_version {
+        packet.extract(hdr.edm_control);
+        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        transition accept;
+    }
+
+    state parse_edm_bad_kind {
+        packet.extract(hdr.edm_control);
+        meta.edm_bad = DROP_EDM_BAD_KIND;
+        transition accept;
+    }
+
+    state parse_edm_notify {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind  = EDM_OP_NOTIFY;
+        meta.edm_id    = hdr.edm_control.id;
+        meta.edm_total = hdr.edm_control.bytes;
+        transition select(hdr.edm_control.bytes) {
+            0       : parse_edm_bad_demand;
+            default : parse_edm_notify_lane;
+        }
+    }
+
+    state parse_edm_notify_lane {
+        transition select(hdr.edm_control.id) {
+            3 &&& 3 : parse_edm_bad_lane;
+            default : parse_edm_good_notify;
+        }
+    }
+
+    state parse_edm_good_notify {
+        meta.edm_op = EDM_OP_NOTIFY;
+        transition accept;
+    }
+
+    state parse_edm_read {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_REQUEST;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        transition select(hdr.edm_message.total) {
+            0       : parse_edm_bad_demand;
+            default : parse_edm_request_lane;
+        }
+    }
+
+    state parse_edm_modify {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_REQUEST;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        transition select(hdr.edm_message.total) {
+            EDM_WORD : parse_edm_request_lane;
+            default  : parse_edm_bad_demand;
+        }
+    }
+
+    state parse_edm_request_lane {
+        transition select(hdr.edm_message.id) {
+            3 &&& 3 : parse_edm_bad_lane;
+            default : parse_edm_good_request;
+        }
+    }
+
+    state parse_edm_bad_lane {
+        meta.edm_bad = DROP_EDM_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_edm_good_request {
+        meta.edm_op = EDM_OP_REQUEST;
+        transition accept;
+    }
+
+    state parse_edm_bad_demand {
+        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_edm_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_WRITE;
+        meta.edm_op     = EDM_OP_WRITE;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.total) {
+            0       : parse_edm_bad_demand;
+            default : parse_edm_part;
+        }
+    }
+
+    state parse_edm_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_ANSWER;
+        meta.edm_op     = EDM_OP_ANSWER;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.total) {
+            0       : parse_edm_end;
+            default : parse_edm_part;
+        }
+    }
+
+    // The NULL response: there is nothing behind it. Nobody ends a write so: a host would free its lanes by itself.
+    state parse_edm_end {
+        meta.edm_end = 1;
+        transition accept;
+    }
+
+    state parse_edm_part {
+        transition select(hdr.edm_message.bytes) {
+            256 : parse_edm_full;
+            default : accept;
+        }
+    }
+
+    state parse_edm_full {
+        meta.edm_full = 1;
+        transition accept;
+    }
+
+    state parse_edm_managed_read {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.target) {
+            EDM_TARGET_SOURCE : parse_edm_read_source;
+            EDM_TARGET_DESTINATION : parse_edm_read_destination;
+            EDM_TARGET_RIGHTS : parse_edm_read_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_managed_write {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm_from_time = hdr.edm_management.value;
+        transition parse_edm_written;
+    }
+
+    state parse_edm_managed_reset {
+        packet.extract(hdr.edm_management);
+        transition parse_edm_written;
+    }
+
+    state parse_edm_written {
+        transition select(hdr.edm_management.target) {
+            EDM_TARGET_SOURCE : parse_edm_write_source;
+            EDM_TARGET_DESTINATION : parse_edm_write_destination;
+            EDM_TARGET_RIGHTS : parse_edm_write_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_read_source {
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_read_source;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_read_source {
+        meta.edm_op = EDM_OP_READ_SOURCE;
+        transition accept;
+    }
+
+    state parse_edm_write_source {
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_source;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_write_source {
+        meta.edm_op = EDM_OP_WRITE_SOURCE;
+        transition accept;
+    }
+
+    state parse_edm_read_destination {
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_read_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_read_destination {
+        meta.edm_op = EDM_OP_READ_DESTINATION;
+        transition accept;
+    }
+
+    state parse_edm_write_destination {
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_write_destination {
+        meta.edm_op = EDM_OP_WRITE_DESTINATION;
+        transition accept;
+    }
+
+    state parse_edm_read_rights {
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_read_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_read_rights {
+        meta.edm_op = EDM_OP_READ_RIGHTS;
+        transition accept;
+    }
+
+    state parse_edm_write_rights {
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_write_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_write_rights {
+        meta.edm_op = EDM_OP_WRITE_RIGHTS;
+        transition accept;
+    }
+
+    state parse_edm_bad_target {
+        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        transition accept;
+    }
+
+    state parse_edm_bad_index {
+        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+                     in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Mirror(COPY_HEAD) heads;
+
+    apply {
+        if (ig_dprsr_md.mirror_type == COPY_HEAD) {
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_bytes, meta.edm_start });
+        }
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
+
+    action accept_source(MirrorId_t edm_session,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        meta.edm_source_link   = edm_link;
+        meta.edm_source_asks   = edm_asks;
+        meta.edm_source_asked  = edm_asked;
+        meta.edm_source_memory = edm_memory;
+        meta.edm_source_rate   = edm_rate;
+        meta.head_session = edm_session;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            ig_intr_md.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.edm_destination_link   = edm_link;
+        meta.edm_destination_asks   = edm_asks;
+        meta.edm_destination_asked  = edm_asked;
+        meta.edm_destination_memory = edm_memory;
+        meta.edm_destination_rate   = edm_rate;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // edm_source_free       granted chunks of a source begin one after the other, or later
+    // edm_destination_free  a destination gets granted chunks one after the other
+    //
+    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
+
+    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_now;
+      }
+    };
+
+    // A demand's: the lane must be free.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value == 0) {
+            value  = meta.edm_need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+        value  = meta.edm_need;
+      }
+    };
+
+    // A chunk's. What is granted behind it is no more than itself.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value >= meta.edm_need) {
+            value  = value - meta.edm_amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_look_at_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    Register<int<32>, bit<16>>(PORT_COUNT) edm_source_free;
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_reserve_source = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+        } else {
+            result = value - (int<32>) meta.edm_now;
+            value  = value + (int<32>) meta.edm_from_time;
+        }
+      }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_look_at_source = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_now;
+        }
+      }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_write_source = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_now;
+        }
+        value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+      }
+    };
+
+    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+            value  = value + (int<32>) meta.edm_to_time;
+        }
+      }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+        }
+      }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+        }
+        value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+      }
+    };
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action edm_take_times(bit<32> from_time, bit<32> to_time) {
+        meta.edm_from_time = from_time;
+        meta.edm_to_time = to_time;
+    }
+
+    table edm_times {
+        key = {
+            meta.edm_round[15:4] : exact @name("units");
+            meta.edm_from_rate : exact;
+            meta.edm_to_rate : exact;
+        }
+        actions = {
+            edm_take_times;
+        }
+        const default_action = edm_take_times(0, 0);
+        size = 1024;
+    }
+
+    action edm_turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    action edm_grant() {
+        edm_turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm_bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action edm_reply_to_controller() {
+        edm_turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    action edm_locate_by_destination() {
+        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
+        meta.edm_memory = meta.edm_destination_memory;
+    }
+
+    action edm_locate_by_source() {
+        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
+        meta.edm_memory = meta.edm_source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    action edm_goes_on() {
+        meta.edm_to        = meta.edm_destination_link;
+        meta.edm_to_rate   = meta.edm_destination_rate;
+        meta.edm_from      = meta.edm_source_link;
+        meta.edm_from_rate = meta.edm_source_rate;
+    }
+
+    action edm_comes_back() {
+        meta.edm_to        = meta.edm_source_link;
+        meta.edm_to_rate   = meta.edm_source_rate;
+        meta.edm_from      = meta.edm_destination_link;
+        meta.edm_from_rate = meta.edm_destination_rate;
+    }
+
+    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    action edm_look_behind_window() {
+        meta.edm_round = meta.edm_rest - 1009;
+        meta.edm_over  = meta.edm_rest - 1025;
+        meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
+    }
+
+    action edm_look_at_demand() {
+        meta.edm_round = meta.edm_rest + 15;
+    }
+
+    action edm_ask_behind_chunk() {
+        meta.edm_asks   = 1;
+        meta.edm_bytes  = min(meta.edm_rest, EDM_CHUNK);
+        meta.edm_amount = EDM_CHUNK |-| meta.edm_rest;
+        meta.edm_round  = min(meta.edm_round, 32w271);
+    }
+
+    action edm_ask_for_demand() {
+        meta.edm_asks  = 1;
+        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_round = min(meta.edm_round, 32w1039);
+    }
+
+    // The controller's: the lane, or the link.
+    action edm_manage() {
+        meta.edm_cell   = hdr.edm_management.index;
+        meta.edm_answer = hdr.edm_management.index[2:2];
+        meta.edm_id     = hdr.edm_management.index[15:0];
+        meta.edm_to     = hdr.edm_management.index;
+        meta.edm_from   = hdr.edm_management.index;
+    }
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    // Every refusal ends here: nothing disappears uncounted.
+    action count_drop(bit<8> reason) {
+        drops.count(reason);
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
+    table refusals {
+        key = {
+            meta.drop         : exact;
+            best_effort_color : exact;
+        }
+        actions = {
+            count_drop;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
+        }
+        size = 64;
+    }
+
+    apply {
+        bit<8> color = MeterColor_t.GREEN;
+
+        // Goes with the frame to egress, and on to the controller alone.
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+
+        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        // What is computed of a frame whatever becomes of it. The first of these needs no table's answer.
+        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
+        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        if (hdr.edm_message.isValid()) {
+            meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm_end == 0) {
+                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            }
+        }
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+        if (!to_group) {
+            if (l2_forward.apply().hit) {
+                meta.known = 1;
+            }
+        }
+        // The controller's frames without a port go where a host's would.
+        if (!hdr.packet_out.isValid()) {
+            if (source_guard.apply().hit) {
+                meta.accepted = 1;
+            }
+        } else if (hdr.packet_out.egress_port == 0) {
+            meta.accepted = 1;
+        }
+        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
+
+        if (ig_prsr_md.parser_err != 0) {
+            meta.drop = DROP_MALFORMED;
+            meta.edm_op = EDM_OP_NONE;
+        } else if (meta.accepted == 0) {
+            meta.known = 0;
+            meta.edm_op = EDM_OP_NONE;
+            if (hdr.packet_out.isValid()) {
+                meta.steered = 1;
+                if (hdr.packet_out.egress_port[15:9] != 0) {
+                    meta.drop = DROP_UNKNOWN_DESTINATION;
+                }
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+            } else {
+                meta.drop = DROP_SPOOFED;
+            }
+        } else {
+            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) && !to_group) {
+                color = edm_control_meter.execute(ig_intr_md.ingress_port);
+            }
+            if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
+                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.edm_op = EDM_OP_NONE;
+            } else if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                (meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1)) {
+                meta.drop = DROP_EDM_BAD_DEMAND;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (meta.edm_bad != 0) {
+                meta.drop = meta.edm_bad;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (hdr.edm_management.isValid()) {
+                meta.steered = 1;
+            } else
+            if (to_group) {
+                ig_tm_md.mcast_grp_a = RACK_GROUP;
+            } else if (meta.known == 0) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.edm_op = EDM_OP_NONE;
+            }
+        }
+
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            edm_manage();
+        } else {
+            if (meta.edm_kind == EDM_OP_ANSWER) {
+                edm_locate_by_source();
+            } else {
+                edm_locate_by_destination();
+            }
+            if (meta.edm_kind == EDM_OP_REQUEST) {
+                edm_comes_back();
+            } else {
+                edm_goes_on();
+            }
+        }
+        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
+            edm_look_behind_window();
+        } else {
+            edm_look_at_demand();
+        }
+
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm_op = EDM_OP_NONE;
+        } else
+        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
+            meta.drop = DROP_SAME_PORT;
+            meta.edm_op = EDM_OP_NONE;
+        } else {
+            // edm_touched
+            if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+                meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            }
+        }
+        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind a full chunk the one that
+        // follows the window.
+        if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+            edm_ask_for_demand();
+        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
+            edm_ask_behind_chunk();
+        }
+        if (meta.edm_asks == 1) {
+            edm_times.apply();
+        }
+
+        // edm_rights
+        if (meta.edm_op == EDM_OP_READ_RIGHTS) {
+            meta.edm_granted = edm_look_at_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.edm_expired == 0) {
+                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                } else {
+                    edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    meta.edm_granted = 1;
+                }
+            } else if (meta.edm_end == 1) {
+                meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            } else {
+                meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            }
+        }
+
+        // What becomes of the frame.
+        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+            if (meta.edm_memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm_granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+                edm_demands.count(ig_intr_md.ingress_port);
+            }
+        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+            if (meta.edm_granted == 0) {
+                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+                edm_data.count(ig_tm_md.ucast_egress_port);
+            }
+        } else if (meta.edm_op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+        }
+
+        // edm_source_free, edm_destination_free
+        if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+            meta.edm_from_wait = edm_reserve_source.execute(meta.edm_from[15:0]);
+        } else if (meta.edm_op == EDM_OP_READ_SOURCE) {
+            meta.edm_from_wait = edm_look_at_source.execute(meta.edm_from[15:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
+            meta.edm_from_wait = edm_write_source.execute(meta.edm_from[15:0]);
+        }
+        meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
+        if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+            meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
+            meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
+            meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
+        }
+        meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
+
+        // What it tells of the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the
+        // controller asked.
+        if (meta.edm_op == EDM_OP_NOTIFY) {
+            edm_grant();
+        } else if (meta.edm_op == EDM_OP_REQUEST) {
+            hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+            if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+                meta.edm_start = (bit<32>) meta.edm_to_wait;
+                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+            }
+        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            hdr.edm_management.value = meta.edm_granted;
+            edm_reply_to_controller();
+        } else if (meta.edm_op == EDM_OP_READ_SOURCE || meta.edm_op == EDM_OP_WRITE_SOURCE) {
+            hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
+            edm_reply_to_controller();
+        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
+            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
+            edm_reply_to_controller();
+        }
+
+        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+            best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+        }
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+            refusals.apply();
+        }
+    }
+}
+
+parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_metadata_t meta,
+                        out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        transition select(packet.lookahead<bit<8>>()) {
+            HEAD    : parse_head;
+            default : parse_carried;
+        }
+    }
+
+    state parse_head {
+        packet.extract(hdr.head);
+        transition parse_ethernet;
+    }
+
+    state parse_carried {
+        packet.extract(hdr.packet_in);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_WREQ) : parse_edm_chunk;
+            (EDM_VERSION, EDM_RRES) : parse_edm_chunk;
+            default                 : accept;
+        }
+    }
+
+    state parse_edm_chunk {
+        packet.extract(hdr.edm_message);
+        transition accept;
+    }
+}
+
+control RackEgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta,
+                           in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+                   in egress_intrinsic_metadata_t eg_intr_md,
+                   in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                   inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                   inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
+
+    bit<16> edm_room    = 0;
+    bit<16> edm_padding = 0;
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    action edm_weigh_length() {
+        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
+    }
+
+    action edm_add_headers() {
+        edm_room = edm_room + 46 + 6;
+    }
+
+    // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+    action edm_turn_head() {
+        mac_addr_t source = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = source;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.id      = hdr.edm_message.id;
+        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
+        hdr.edm_control.wait    = hdr.head.edm_wait;
+    }
+
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (eg_intr_md.egress_rid != 0 &&
+            (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
+            eg_dprsr_md.drop_ctl = 1;
+        }
+        if (hdr.head.isValid()) {
+            edm_turn_head();
+            if (hdr.edm_message.kind == EDM_RRES) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_message.setInvalid();
+        } else if (hdr.edm_message.isValid()) {
+            edm_weigh_length();
+            edm_add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
+                edm_too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+        if (eg_intr_md.egress_port != CPU_PORT) {
+            hdr.packet_in.setInvalid();
+        }
+    }
+}
+
+Pipeline(
+    RackParser(),
+    RackIngress(),
+    RackDeparser(),
+    RackEgressParser(),
+    RackEgress(),
+    RackEgressDeparser()
+) pipe;
+
+@pkginfo(name="edm_timed", version="0.1.0")
+Switch(pipe) main;
