@@ -133,6 +133,43 @@ fn a_memory_rack_runs_and_is_swept_into_a_table() {
     assert!(csv.lines().count() == 4 && csv.starts_with("id,name,scheme,seed,measured,lost"), "{csv}");
 }
 
+const COWBIRD: &str = "name = \"small\"\nkind = \"cowbird\"\nthreads = 2\nrecords = 10000\nwarmup_us = 100\nduration_us = 1100\n";
+
+#[test]
+fn a_cowbird_rack_runs_and_is_swept_into_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.toml"), COWBIRD).unwrap();
+    let output = sim(&["run", "a.toml", "--twice", "--json"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["mops"].as_f64().unwrap() > 1.0 && result["lost"] == 0, "{result}");
+    let output = sim(&["run", "a.toml", "--seed", "2"], dir.path());
+    assert!(text(&output.stdout).contains("million/s"), "{}", text(&output.stdout));
+
+    let sweep = "name = \"s\"\nbase = \"a.toml\"\n[[case]]\nname = \"spot\"\n[[case]]\nname = \"local\"\n\
+                 set = { scheme = \"local\" }\n[[ratio]]\nfigure = \"mops\"\nof = \"local\"\nby = \"spot\"\nsays = 1.2\n\
+                 at_most = true\nsource = \"its words\"\n";
+    std::fs::write(dir.path().join("s.toml"), sweep).unwrap();
+    let output = sim(&["sweep", "s.toml", "--out-dir", "out"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("Mops"), "{}", text(&output.stdout));
+    let output = sim(&["merge", "out"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let csv = std::fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
+    assert!(csv.lines().count() == 3 && csv.starts_with("id,name,scheme,seed,threads"), "{csv}");
+    let output = sim(&["report", "out"], dir.path());
+    let said = text(&output.stdout);
+    assert!(said.contains("local / spot: the paper at most 1.2, here 1."), "{said}{}", text(&output.stderr));
+
+    std::fs::write(dir.path().join("a.toml"), COWBIRD.replace("threads = 2", "threads = 0")).unwrap();
+    let output = sim(&["run", "a.toml"], dir.path());
+    let said = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("a.toml:3: threads: 0 is out of range"),
+        "{said}"
+    );
+}
+
 #[test]
 fn mistakes_in_a_memory_rack_are_named() {
     let dir = tempfile::tempdir().unwrap();

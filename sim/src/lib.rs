@@ -11,9 +11,11 @@ mod agenda;
 mod check;
 #[cfg(test)]
 mod check_tests;
+mod cowbird;
 mod crew;
 #[cfg(test)]
 mod crew_tests;
+mod events;
 mod experiment;
 mod flow;
 mod frames;
@@ -40,6 +42,10 @@ mod world;
 mod ycsb;
 
 pub use check::Verdict;
+pub use cowbird::{
+    CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme, CowbirdSpec, CpuSpec,
+    KIND as COWBIRD_KIND, LinkShare, P4Spec, SpotSpec, run_cowbird,
+};
 pub use crew::{Alone, Crew};
 pub use experiment::{
     Arrivals, Experiment, ExperimentError, FailSpec, HostileSpec, LinkSpec, LoadIn, MachineLocation,
@@ -59,7 +65,7 @@ pub use outcome::{
 };
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
-pub use sweep::{Ratio, Sweep, Task, TaskResult};
+pub use sweep::{Ratio, Sweep, Task, TaskResult, Varied, base_of};
 pub use switch::SwitchError;
 pub use trace::{Entry, Trace};
 pub use transport::{Transport, TransportSpec};

@@ -389,16 +389,9 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
     };
     let transport = spec.traffic[0].transport;
     let settings = serde_json::to_value(spec).unwrap_or_default();
-    let is_set = |(path, values): (&String, &Vec<toml::Value>)| {
-        let set = settings.pointer(&pointer(path));
-        values.iter().any(|value| serde_json::to_value(value).ok().as_ref() == set)
-    };
-    let concerns = |paper: &&PaperSpec| {
-        paper.scheme.as_ref().is_none_or(|name| scheme.starts_with(name.as_str()))
-            && paper.transport.is_none_or(|one| one == transport)
-            && paper.at.iter().all(is_set)
-    };
-    outcome.paper = compared(&outcome, spec.paper.iter().filter(concerns));
+    let runs = |paper: &&PaperSpec| paper.transport.is_none_or(|one| one == transport);
+    let papers = spec.paper.iter().filter(runs).filter(|paper| concerns(paper, &scheme, &settings));
+    outcome.paper = compared(&outcome, papers);
     outcome
 }
 
@@ -469,7 +462,20 @@ pub fn figure(outcome: &serde_json::Value, path: &str) -> Option<f64> {
     }
 }
 
-fn compared<'a>(outcome: &Outcome, papers: impl Iterator<Item = &'a PaperSpec>) -> Vec<Compared> {
+/// Whether a paper's figure is one of an experiment with this scheme and these settings.
+pub(crate) fn concerns(paper: &PaperSpec, scheme: &str, settings: &serde_json::Value) -> bool {
+    let is_set = |(path, values): (&String, &Vec<toml::Value>)| {
+        let set = settings.pointer(&pointer(path));
+        values.iter().any(|value| serde_json::to_value(value).ok().as_ref() == set)
+    };
+    paper.scheme.as_ref().is_none_or(|name| scheme.starts_with(name.as_str())) && paper.at.iter().all(is_set)
+}
+
+/// The papers' figures beside those of an outcome.
+pub(crate) fn compared<'a>(
+    outcome: &impl Serialize,
+    papers: impl Iterator<Item = &'a PaperSpec>,
+) -> Vec<Compared> {
     let json = serde_json::to_value(outcome).unwrap_or_default();
     let compare = |paper: &PaperSpec| {
         let ours = figure(&json, &paper.figure);

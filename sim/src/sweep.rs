@@ -1,7 +1,7 @@
 //! Sweeps: parameters times seeds. A sweep is a list of independent tasks. Each has an id that depends only
 //! on what it runs, so any machine may run any of them in any order.
 
-use crate::experiment::{Experiment, ExperimentError, Spec, parse_toml};
+use crate::experiment::{Experiment, ExperimentError, parse_toml};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -67,20 +67,37 @@ fn one_seed() -> Vec<u64> {
     vec![1]
 }
 
+/// A kind of experiments that sweeps vary.
+pub trait Varied: Sized {
+    /// The page that shows sweeps and lists the fields.
+    const FIELDS: &'static str;
+
+    /// Reads and checks an experiment; `file` names it in errors.
+    fn parse(text: &str, file: &str) -> Result<Self, ExperimentError>;
+}
+
+impl Varied for Experiment {
+    const FIELDS: &'static str = "docs/sim.md";
+
+    fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
+        Experiment::parse(text, file)
+    }
+}
+
 /// One run of a sweep.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct Task<E = Experiment> {
     /// Id, which names the result file. Equal settings give equal ids.
     pub id: String,
     /// Settings that distinguish it: case, seed, varied keys.
     pub settings: BTreeMap<String, String>,
     /// Experiment to run.
-    pub experiment: Experiment,
+    pub experiment: E,
 }
 
 /// A task's result, as in its file.
 #[derive(Clone, Debug, Serialize)]
-pub struct TaskResult<'a> {
+pub struct TaskResult<'a, O = Outcome> {
     /// Id of the task.
     pub id: &'a str,
     /// Name of the sweep.
@@ -90,33 +107,33 @@ pub struct TaskResult<'a> {
     /// A paper's ratios of its case to another.
     pub ratios: Vec<&'a Ratio>,
     /// Results of the run.
-    pub outcome: &'a Outcome,
+    pub outcome: &'a O,
 }
 
 /// A list of tasks.
 #[derive(Clone, Debug)]
-pub struct Sweep {
+pub struct Sweep<E = Experiment> {
     /// Name of the sweep.
     pub name: String,
     /// Tasks, in order.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<Task<E>>,
     /// A paper's ratios between two of its cases.
     pub ratios: Vec<Ratio>,
 }
 
-impl Sweep {
+impl<E: Varied> Sweep<E> {
     /// Reads a sweep. `read` returns the text of the base experiment's file.
     pub fn parse(
         text: &str,
         file: &str,
         read: impl FnOnce(&str) -> Result<(String, String), String>,
-    ) -> Result<Sweep, ExperimentError> {
+    ) -> Result<Sweep<E>, ExperimentError> {
         let refuse = |message: String| ExperimentError(vec![message]);
-        let spec: SweepSpec = parse_toml(text, file, "docs/sim.md shows a sweep")?;
+        let spec: SweepSpec = parse_toml(text, file, &format!("{} shows a sweep", E::FIELDS))?;
         let (base_text, base_file) =
             read(&spec.base).map_err(|error| refuse(format!("{file}: base: {error}")))?;
         // The base is checked unchanged first, so that its mistakes are reported with their lines.
-        Experiment::parse(&base_text, &base_file)?;
+        E::parse(&base_text, &base_file)?;
         let base: Table =
             toml::from_str(&base_text).map_err(|error| refuse(format!("{base_file}: {error}")))?;
         let cases = if spec.case.is_empty() { vec![CaseSpec::default()] } else { spec.case.clone() };
@@ -150,7 +167,7 @@ impl Sweep {
     }
 
     /// A paper's ratios of `task`'s case to another.
-    pub fn ratios_of(&self, task: &Task) -> Vec<&Ratio> {
+    pub fn ratios_of(&self, task: &Task<E>) -> Vec<&Ratio> {
         let case = task.settings.get("case");
         let is_set = |(key, values): (&String, &Vec<Value>)| {
             values.iter().any(|value| task.settings.get(key) == Some(&show(value)))
@@ -158,6 +175,12 @@ impl Sweep {
         let concerns = |ratio: &&Ratio| case == Some(&ratio.of) && ratio.at.iter().all(is_set);
         self.ratios.iter().filter(concerns).collect()
     }
+}
+
+/// The base that a sweep names, if the text is a sweep.
+pub fn base_of(text: &str) -> Option<String> {
+    let table: Table = toml::from_str(text).ok()?;
+    Some(table.get("base")?.as_str()?.to_owned())
 }
 
 /// Every combination of values.
@@ -174,14 +197,14 @@ pub(crate) fn product(vary: &BTreeMap<String, Vec<Value>>) -> Vec<BTreeMap<Strin
     all
 }
 
-fn task(
+fn task<E: Varied>(
     sweep: &str,
     base: &Table,
     base_file: &str,
     case: &CaseSpec,
     settings: &BTreeMap<String, Value>,
     seed: u64,
-) -> Result<Task, String> {
+) -> Result<Task<E>, String> {
     let mut table = base.clone();
     for (key, value) in settings {
         set(&mut table, key, value.clone())?;
@@ -194,9 +217,7 @@ fn task(
     if !case.name.is_empty() {
         names.insert("case".into(), case.name.clone());
     }
-    let spec: Spec = toml::from_str(&text)
-        .map_err(|error| format!("{names:?} on {base_file}: {}", error.message().replace('\n', ", ")))?;
-    let experiment = Experiment::of(spec, &text, base_file).map_err(|error| format!("{names:?}: {error}"))?;
+    let experiment = E::parse(&text, base_file).map_err(|error| format!("{names:?} on {error}"))?;
     let id = format!("{sweep}-{:016x}", checksum(&text));
     Ok(Task { id, settings: names, experiment })
 }

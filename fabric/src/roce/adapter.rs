@@ -123,6 +123,11 @@ impl<M: Memory> Adapter<M> {
         &self.counters
     }
 
+    /// Numbers of all queue pairs.
+    pub fn pairs(&self) -> impl Iterator<Item = u32> {
+        self.pairs.keys().copied()
+    }
+
     /// The requesting half of a queue pair.
     pub fn requester(&self, qpn: u32) -> Option<&Requester> {
         self.pairs.get(&qpn).map(|pair| &pair.requester)

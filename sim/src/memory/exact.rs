@@ -8,10 +8,10 @@
 //! Short messages (/N/, /G/, requests) go between the blocks of a chunk, as §3.2.3's multiplexer allows. A chunk's head is
 //! forwarded when it comes; what waits at the switch is what short messages have held up.
 
-use super::agenda::Agenda;
 use super::lane::Lane;
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
+use crate::events::Agenda;
 use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
 use p4rack_fabric::edm::scheduler::{Config, Demand, Kind, Refusal, Scheduler};
 use std::collections::VecDeque;

@@ -8,7 +8,6 @@
 //! workload ─▶ messages ─▶ scheme: exact, pipeline, published, … ─▶ times of each message ─▶ measures ─▶ outcome
 //! ```
 
-mod agenda;
 mod exact;
 mod experiment;
 mod faults;

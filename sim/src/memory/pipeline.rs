@@ -7,9 +7,9 @@
 //!
 //! Links count picoseconds, as for the other schemes. The program's and the hosts' clocks count nanoseconds.
 
-use super::agenda::Agenda;
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
+use crate::events::Agenda;
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};

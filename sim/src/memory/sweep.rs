@@ -54,12 +54,6 @@ pub struct MemorySweep {
 }
 
 impl MemorySweep {
-    /// The base that a sweep names, if the text is a sweep.
-    pub fn base_of(text: &str) -> Option<String> {
-        let table: Table = toml::from_str(text).ok()?;
-        Some(table.get("base")?.as_str()?.to_owned())
-    }
-
     /// Reads a sweep. `read` returns text and name of the base experiment's file. Every combination of cases, varied values
     /// and seeds is a task.
     pub fn parse(

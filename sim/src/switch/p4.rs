@@ -10,7 +10,8 @@ use p4rack_codegen::scheme::{edm, l2, pl2};
 use p4rack_codegen::{Arch, DropReason, GenerateError, Program as Generated, Scheme, program};
 use p4rack_entities::{Candidate, Outcomes, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
-use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_p4rt::p4::v1::{Update, WriteRequest};
+use p4rack_p4rt::schema::Schema;
 use p4rack_switch::{Config, PortConfig, Stats, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
@@ -66,8 +67,7 @@ impl P4 {
         let candidate = Candidate::new(&p4, compiled).map_err(SwitchError::Program)?;
         let mut model = P4::load(candidate, config, scheme, runs.drop_reasons());
         let updates = entries.into_iter().map(|(_, update)| update).collect();
-        let request = WriteRequest { updates, ..WriteRequest::default() };
-        accepted(model.write(&request)).map_err(SwitchError::Program)?;
+        model.install(updates)?;
         Ok(model)
     }
 
@@ -76,6 +76,17 @@ impl P4 {
         let mut switch = Switch::new(config);
         let program = candidate.load(None, &mut switch);
         P4 { switch, scheme, drop_reasons, program, managed: 0 }
+    }
+
+    /// The program's tables and actions, for whoever makes entries.
+    pub fn schema(&self) -> Result<Schema, SwitchError> {
+        Schema::new(self.program.info.clone()).map_err(|error| SwitchError::Program(error.to_string()))
+    }
+
+    /// Writes more entries before time begins.
+    pub fn install(&mut self, updates: Vec<Update>) -> Result<(), SwitchError> {
+        let request = WriteRequest { updates, ..WriteRequest::default() };
+        accepted(self.write(&request)).map_err(SwitchError::Program)
     }
 
     /// Executes the updates of a request before time begins; returns the result of each.

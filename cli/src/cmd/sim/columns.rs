@@ -47,6 +47,32 @@ pub const OF_MEMORY: &[(&str, &str)] = &[
     ("problems", "/outcome/problems"),
 ];
 
+/// Columns of results of Cowbird racks: name, and path in a result.
+pub const OF_COWBIRD: &[(&str, &str)] = &[
+    ("id", "/id"),
+    ("name", "/outcome/name"),
+    ("scheme", "/outcome/scheme"),
+    ("seed", "/outcome/seed"),
+    ("threads", "/outcome/threads"),
+    ("record_bytes", "/outcome/record_bytes"),
+    ("mops", "/outcome/mops"),
+    ("p50_ns", "/outcome/latency_ns/p50"),
+    ("p99_ns", "/outcome/latency_ns/p99"),
+    ("communication_share", "/outcome/communication_share"),
+    ("waiting_share", "/outcome/waiting_share"),
+    ("communication_ns", "/outcome/communication_ns"),
+    ("engine_share", "/outcome/engine_share"),
+    ("remote_gbps", "/outcome/remote_gbps"),
+    ("wrong", "/outcome/wrong"),
+    ("lost", "/outcome/lost"),
+    ("problems", "/outcome/problems"),
+];
+
+/// Whether a result is of a Cowbird rack.
+pub fn is_of_cowbird(result: &Value) -> bool {
+    result["outcome"]["communication_share"].is_number()
+}
+
 /// Whether a result is of a memory rack.
 pub fn is_of_memory(result: &Value) -> bool {
     result["outcome"]["slowdown"].is_object()

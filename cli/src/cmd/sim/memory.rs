@@ -2,7 +2,7 @@
 
 use super::files::{read_json, result_path, write};
 use super::run::RunArgs;
-use super::sweep::{Item, SweepArgs, run_all};
+use super::sweep::{Item, SweepArgs, base_of, run_all};
 use crate::cmd::entity::Rows;
 use crate::output::OutputFile;
 use p4rack_sim::{MemoryExperiment, MemoryOutcome, MemorySweep, Table1, run_memory};
@@ -76,11 +76,10 @@ fn with_trace(experiment: MemoryExperiment, beside: &Path) -> Result<MemoryExper
 fn load_sweep(path: &Path) -> Result<Option<MemorySweep>, String> {
     let name = path.display().to_string();
     let beside = |base: &str| path.parent().unwrap_or(Path::new("")).join(base);
-    let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
-    let base = MemorySweep::base_of(&text).and_then(|base| std::fs::read_to_string(beside(&base)).ok());
-    if !base.is_some_and(|base| MemoryExperiment::is_one(&base)) {
+    if !base_of(path).is_some_and(|base| MemoryExperiment::is_one(&base)) {
         return Ok(None);
     }
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: can't be read: {error}"))?;
     let read = |base: &str| {
         let path = beside(base);
         let name = path.display().to_string();

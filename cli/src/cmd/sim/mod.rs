@@ -1,6 +1,7 @@
 //! `p4rack sim`: racks in virtual time.
 
 mod columns;
+mod cowbird;
 mod faults;
 mod files;
 mod hostile;
@@ -42,10 +43,8 @@ const USAGE: u8 = 2;
 /// Runs it: 0 success, 1 a check failed, 2 the file is invalid.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
-        Command::Run(args) => memory::run(&args).and_then(|done| done.map_or_else(|| run::run(&args), Ok)),
-        Command::Sweep(args) => {
-            memory::sweep(&args).and_then(|done| done.map_or_else(|| sweep::sweep(&args), Ok))
-        }
+        Command::Run(args) => first(&[memory::run, cowbird::run], run::run, &args),
+        Command::Sweep(args) => first(&[memory::sweep, cowbird::sweep], sweep::sweep, &args),
         Command::Faults(args) => faults::faults(&args),
         Command::Merge(args) => sweep::merge(&args),
         Command::Report(args) => report::report(&args),
@@ -58,4 +57,21 @@ pub fn run(args: Args) -> ExitCode {
             ExitCode::from(USAGE)
         }
     }
+}
+
+/// What is done with files of one kind of racks; none: it is of another kind.
+type OfOneKind<A> = fn(&A) -> Result<Option<bool>, String>;
+
+/// Does what the first of these kinds of racks does with a file, or what is done with all others.
+fn first<A>(
+    kinds: &[OfOneKind<A>],
+    others: fn(&A) -> Result<bool, String>,
+    args: &A,
+) -> Result<bool, String> {
+    for kind in kinds {
+        if let Some(done) = kind(args)? {
+            return Ok(done);
+        }
+    }
+    others(args)
 }

@@ -4,7 +4,7 @@ use super::files::{read_json, result_path, results, with_traces, write};
 use super::{columns, hostile};
 use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
-use p4rack_sim::{Sweep, Task, TaskResult};
+use p4rack_sim::{Sweep, Task, TaskResult, Varied};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -123,7 +123,14 @@ pub fn run_all(
     Ok(Some(failed))
 }
 
-fn load(path: &Path) -> Result<Sweep, String> {
+/// Text of the experiment that a sweep names, if the file is a sweep and both can be read.
+pub fn base_of(path: &Path) -> Option<String> {
+    let base = p4rack_sim::base_of(&std::fs::read_to_string(path).ok()?)?;
+    std::fs::read_to_string(path.parent()?.join(base)).ok()
+}
+
+/// Reads a sweep and the experiment that it varies.
+pub fn read<E: Varied>(path: &Path) -> Result<Sweep<E>, String> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: can't be read: {error}"))?;
     let read = |base: &str| {
@@ -133,7 +140,11 @@ fn load(path: &Path) -> Result<Sweep, String> {
             std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
         Ok((text, name))
     };
-    let mut sweep = Sweep::parse(&text, &name, read).map_err(|error| error.to_string())?;
+    Sweep::parse(&text, &name, read).map_err(|error| error.to_string())
+}
+
+fn load(path: &Path) -> Result<Sweep, String> {
+    let mut sweep: Sweep = read(path)?;
     for task in &mut sweep.tasks {
         if task.experiment.spec.traffic.iter().any(|traffic| traffic.trace.is_some()) {
             task.experiment = with_traces(task.experiment.clone(), path)?;
@@ -187,9 +198,10 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
             }
         }
     }
-    let columns: &[(&str, &str)] = match results.iter().all(columns::is_of_memory) {
-        true => columns::OF_MEMORY,
-        false => &columns::OF_FRAMES,
+    let columns: &[(&str, &str)] = match () {
+        () if results.iter().all(columns::is_of_memory) => columns::OF_MEMORY,
+        () if results.iter().all(columns::is_of_cowbird) => columns::OF_COWBIRD,
+        () => &columns::OF_FRAMES,
     };
     let mut csv = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
     keys.iter().for_each(|key| csv += &format!(",{}", cell(key)));

@@ -3,7 +3,7 @@
 use super::client::{BYTES, Client, Ends};
 use super::faulty::{Break, Fate, Faults, Plant};
 use super::history::History;
-use crate::memory::agenda::Agenda;
+use crate::events::Agenda;
 use crate::message::{host_of, mac_of};
 use crate::switch::{Model, P4};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};

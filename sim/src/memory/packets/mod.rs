@@ -14,9 +14,9 @@ mod credits;
 mod receiver;
 mod window;
 
-use super::agenda::Agenda;
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
+use crate::events::Agenda;
 use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
 use std::collections::VecDeque;
 

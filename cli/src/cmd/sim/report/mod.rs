@@ -3,9 +3,10 @@
 mod golden;
 mod papers;
 
-use super::columns::is_of_memory;
+use super::columns::{is_of_cowbird, is_of_memory};
 use super::files::results;
 use crate::output::OutputFile;
+use serde_json::Value;
 use std::path::PathBuf;
 
 const PAGE: &str = include_str!("page.html");
@@ -37,8 +38,9 @@ pub fn report(args: &ReportArgs) -> Result<bool, String> {
     let golden = golden::golden(&results);
     let tables: String = comparisons.iter().map(papers::Comparison::html).collect();
     let tables = tables + &golden::html(&golden);
-    // The page plots racks of frames; memory racks are in its tables.
-    let plotted: Vec<_> = results.iter().filter(|result| !is_of_memory(result)).collect();
+    // The page plots racks of frames; the others are in its tables.
+    let is_plotted = |result: &&Value| !is_of_memory(result) && !is_of_cowbird(result);
+    let plotted: Vec<_> = results.iter().filter(is_plotted).collect();
     let json = serde_json::to_string(&plotted).expect("JSON that was read can be written");
     output.write(page(&json, &tables).as_bytes())?;
     comparisons.iter().for_each(|comparison| print!("{}", comparison.text()));

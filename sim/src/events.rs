@@ -1,4 +1,4 @@
-//! What happens when, in picoseconds.
+//! What happens when, in picoseconds, for racks that are no `World`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,0 +1,27 @@
+//! Racks of a compute node, a memory pool, a spare host and a switch: Cowbird, and what its paper compares it with.
+//!
+//! The machines are the real ones: adapters (`fabric::roce`), the client library, the engine on a spare host, or the generated
+//! program with the engine in it, which executes each frame. What processors, PCIe, adapters and links take is modelled. Every
+//! record that comes is checked.
+//!
+//! ```text
+//! experiment ─▶ world: threads, adapters, switch, engine's cores or servers ─▶ outcome
+//! ```
+
+mod competing;
+mod costs;
+mod experiment;
+mod nic;
+mod outcome;
+mod rack;
+mod records;
+mod server;
+mod spot;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod world;
+
+pub use costs::{CpuSpec, NicSpec as CowbirdNicSpec, P4Spec, SpotSpec};
+pub use experiment::{CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, KIND};
+pub use outcome::{CowbirdOutcome, LinkShare, run_cowbird};

@@ -1,0 +1,201 @@
+//! Runs an experiment on a Cowbird rack and collects its results.
+
+use super::experiment::{CowbirdExperiment, CowbirdScheme};
+use super::nic::Nic;
+use super::rack::{COMPUTE, HOSTS, POOL, SPOT};
+use super::records::CowbirdPlant;
+use super::thread::Thread;
+use super::world::{Mark, World};
+use crate::latency::{Latency, add_up, histogram};
+use crate::outcome::{Compared, compared, concerns};
+use crate::switch::Model;
+use p4rack_switch::DropReason;
+use p4rack_wire::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Results of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct CowbirdOutcome {
+    /// Name of the experiment.
+    pub name: String,
+    /// Scheme.
+    pub scheme: String,
+    /// Seed.
+    pub seed: u64,
+    /// Threads of the compute node.
+    pub threads: u16,
+    /// Bytes of a record.
+    pub record_bytes: u32,
+    /// Seconds that were measured.
+    pub measured_s: f64,
+    /// Probes that ended while measuring, and those of them whose record was remote.
+    pub probes: u64,
+    /// See `probes`.
+    pub remote: u64,
+    /// Million probes a second, of all threads.
+    pub mops: f64,
+    /// From asking for a remote record to having it.
+    pub latency_ns: Latency,
+    /// A thread's time in calls for remote memory: posting, issuing, polling, waiting in them. A share of all its time.
+    pub communication_share: f64,
+    /// Of that, looking in vain.
+    pub waiting_share: f64,
+    /// A thread's time in calls for remote memory without waiting, for each remote record; none without remote records.
+    pub communication_ns: Option<f64>,
+    /// Payload of remote records.
+    pub remote_gbps: f64,
+    /// What hosts sent and received while measuring, with all that takes time on the wire, as a share of their links.
+    pub links: BTreeMap<String, LinkShare>,
+    /// The largest of these shares.
+    pub fullest_link: f64,
+    /// Time that the spare host's cores spent in rounds, as a share of theirs; none without them.
+    pub engine_share: Option<f64>,
+    /// What competing TCP flows delivered; none without them.
+    pub competing_gbps: Option<f64>,
+    /// Records with a content that they should not have had.
+    pub wrong: u64,
+    /// Remote probes that never ended.
+    pub lost: u64,
+    /// Requests that failed, or that were refused where they had to be accepted.
+    pub failed: u64,
+    /// Frames that links lost.
+    pub lost_frames: u64,
+    /// Packets that adapters sent again.
+    pub repeated: u64,
+    /// Longest queue of a port of the switch.
+    pub queue_max_bytes: u64,
+    /// What the switch dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+    /// Frames that came to the switch.
+    pub frame_hops: u64,
+    /// Checksum of everything that happened. The same file and seed give the same digest.
+    pub digest: String,
+    /// The paper's figures beside these.
+    pub paper: Vec<Compared>,
+    /// Checks that failed.
+    pub problems: Vec<String>,
+}
+
+/// How full a host's link was.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LinkShare {
+    /// From the host.
+    pub sent: f64,
+    /// To the host.
+    pub received: f64,
+}
+
+/// Runs an experiment. Errors: what the generator or an adapter refuses.
+pub fn run_cowbird(experiment: &CowbirdExperiment) -> Result<CowbirdOutcome, String> {
+    run_planted(experiment, None)
+}
+
+/// The same with a mistake, which the checks have to see.
+pub fn run_planted(
+    experiment: &CowbirdExperiment,
+    plant: Option<CowbirdPlant>,
+) -> Result<CowbirdOutcome, String> {
+    let mut world = World::new(experiment, plant)?;
+    world.run();
+    Ok(outcome(experiment, &mut world))
+}
+
+fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutcome {
+    let spec = &experiment.spec;
+    let measured_ns = (spec.duration_us - spec.warmup_us) * 1_000;
+    let sum = |of: fn(&Thread) -> u64| world.threads.iter().map(of).sum::<u64>();
+    let (probes, remote) = (sum(|thread| thread.tally.probes), sum(|thread| thread.tally.remote));
+    let mut latency = histogram();
+    world.threads.iter().for_each(|thread| add_up(&mut latency, &thread.tally.latency));
+    let [work, communication, waiting] = [
+        sum(|thread| thread.tally.work_ps),
+        sum(|thread| thread.tally.communication_ps),
+        sum(|thread| thread.tally.waiting_ps),
+    ]
+    .map(|ps| ps as f64);
+    let whole = (work + communication + waiting).max(1.0);
+    let stats = world.switch.stats(Nanos(world.now_ps / 1_000));
+    // A run ends after its last probe, so it has both marks.
+    let zero = Mark { sent: [0; HOSTS], received: [0; HOSTS], competing: None, cores_ps: 0 };
+    let [before, after] = [0, 1].map(|nth| world.marks.get(nth).copied().unwrap_or(zero));
+    let link_bits = measured_ns as f64 / 1e9 * experiment.rate_bps as f64;
+    let share = |before: u64, after: u64| after.saturating_sub(before) as f64 * 8.0 / link_bits;
+    let link = |host: usize| LinkShare {
+        sent: share(before.sent[host], after.sent[host]),
+        received: share(before.received[host], after.received[host]),
+    };
+    let mut links: BTreeMap<String, LinkShare> =
+        [("compute", COMPUTE), ("pool", POOL)].map(|(name, host)| (name.to_owned(), link(host))).into();
+    if spec.scheme == CowbirdScheme::CowbirdSpot {
+        links.insert("spot".to_owned(), link(SPOT));
+    }
+    let fullest_link = links.values().map(|link| link.sent.max(link.received)).fold(0.0, f64::max);
+    let counted = world.switch.counted().drops.into_iter().map(|(reason, count)| (reason.to_owned(), count));
+    let mut drops: BTreeMap<String, u64> = counted.collect();
+    // What the program drops is counted by its own reasons.
+    let others = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);
+    drops.extend(others.map(|(reason, count)| (reason.name().to_owned(), *count)));
+    let failed = sum(|thread| thread.tally.failed)
+        + world.refused
+        + world.servers.iter().map(|server| server.failed).sum::<u64>();
+    let mut digest = world.digest;
+    [probes, remote, latency.len(), world.now_ps].into_iter().for_each(|number| digest.add(number));
+    let mut outcome = CowbirdOutcome {
+        name: spec.name.clone(),
+        scheme: spec.scheme.name().to_owned(),
+        seed: spec.seed,
+        threads: spec.threads,
+        record_bytes: spec.record_bytes,
+        measured_s: measured_ns as f64 / 1e9,
+        probes,
+        remote,
+        mops: probes as f64 * 1e3 / measured_ns as f64,
+        latency_ns: Latency::of(&latency, true),
+        communication_share: (communication + waiting) / whole,
+        waiting_share: waiting / whole,
+        communication_ns: (remote > 0).then(|| communication / 1e3 / remote as f64),
+        remote_gbps: remote as f64 * f64::from(spec.record_bytes) * 8.0 / measured_ns as f64,
+        links,
+        fullest_link,
+        engine_share: (!world.cores.is_empty()).then(|| {
+            let busy_ps = after.cores_ps.saturating_sub(before.cores_ps);
+            busy_ps as f64 / 1e3 / world.cores.len() as f64 / measured_ns as f64
+        }),
+        competing_gbps: before
+            .competing
+            .zip(after.competing)
+            .map(|(before, after)| (after - before) as f64 * 8.0 / measured_ns as f64),
+        wrong: sum(|thread| thread.tally.wrong),
+        lost: sum(Thread::outstanding),
+        failed,
+        lost_frames: world.lost_frames,
+        repeated: world.nics.iter().map(repeated).sum(),
+        queue_max_bytes: stats.ports.iter().map(|port| port.queue_max_bytes).max().unwrap_or(0),
+        drops,
+        frame_hops: world.frame_hops,
+        digest: format!("{:016x}", digest.0),
+        paper: Vec::new(),
+        problems: Vec::new(),
+    };
+    outcome.problems = problems(&outcome);
+    let settings = serde_json::to_value(spec).unwrap_or_default();
+    let papers = spec.paper.iter().filter(|paper| concerns(paper, spec.scheme.name(), &settings));
+    outcome.paper = compared(&outcome, papers);
+    outcome
+}
+
+fn repeated(nic: &Nic) -> u64 {
+    let pairs = nic.adapter.pairs();
+    pairs.filter_map(|qpn| nic.adapter.requester(qpn)).map(|one| one.counters().repeated_out).sum()
+}
+
+fn problems(outcome: &CowbirdOutcome) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut check = |bad: bool, what: String| problems.extend(bad.then_some(what));
+    check(outcome.wrong > 0, format!("{} records had a wrong content", outcome.wrong));
+    check(outcome.lost > 0, format!("{} remote probes never ended", outcome.lost));
+    check(outcome.failed > 0, format!("{} requests failed", outcome.failed));
+    check(outcome.probes == 0, "no probe ended".to_owned());
+    problems
+}

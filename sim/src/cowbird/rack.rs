@@ -1,0 +1,175 @@
+//! The rack: its switch with the program, and the queue pairs between its hosts.
+
+use super::costs::P4Spec;
+use super::nic::{MESSAGE_BYTES_MAX, Nic};
+use super::records::{POOL_KEY, POOL_START};
+use crate::message::mac_of;
+use crate::switch::{Model, P4, SwitchError};
+use p4rack_codegen::Scheme;
+use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::scheme::cowbird::{self, Cowbird, Instance, Pool, Start};
+use p4rack_fabric::roce::Connection;
+use p4rack_wire::cowbird::{Layout, Phase};
+use p4rack_wire::roce::frame::Path;
+use p4rack_wire::{MacAddr, Nanos};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Hosts, by the number of their port less one.
+pub(super) const COMPUTE: usize = 0;
+pub(super) const POOL: usize = 1;
+pub(super) const SPOT: usize = 2;
+/// The end of competing flows.
+pub(super) const SINK: usize = 3;
+pub(super) const HOSTS: usize = 4;
+/// First numbers of queue pairs: with the compute node, and with the pool. Both ends of one have the same number.
+pub(super) const COMPUTE_QPN: u32 = 0x1000;
+pub(super) const POOL_QPN: u32 = 0x2000;
+/// Numbers from one thread's queue pairs to the next one's, for the engine in the switch.
+const PAIRS: u32 = 8;
+/// Where turns come in.
+const TURN_QPN: u32 = 0xab_cdef;
+/// Key of the first thread's rings, and bytes from the address of one thread's to the next one's.
+const RINGS_KEY: u32 = 0x50;
+const RINGS_BYTES: u64 = 1 << 34;
+/// The switch's buffer, as Tofino's.
+const BUFFER_BYTES: u64 = 22 << 20;
+/// Sequence number with which all queue pairs begin.
+const PSN: u32 = 0xff_fff0;
+
+pub(super) fn ip_of(host: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host as u8 + 1)
+}
+
+/// Key and address of a thread's rings.
+pub(super) fn rings_of(thread: usize) -> (u32, u64) {
+    (RINGS_KEY + thread as u32, (thread as u64 + 1) * RINGS_BYTES)
+}
+
+/// Rings for a thread with so many requests under way.
+pub(super) fn layout(window: u32, record_bytes: u32) -> Layout {
+    let data = (u64::from(window) * u64::from(record_bytes) * 2).next_power_of_two();
+    let data = data.clamp(1_024, 2 * u64::from(MESSAGE_BYTES_MAX));
+    Layout {
+        entries: (2 * u64::from(window)).next_power_of_two().max(16),
+        request_bytes: data,
+        response_bytes: data,
+    }
+}
+
+fn path(from: usize, (mac, ip): (MacAddr, Ipv4Addr)) -> Path {
+    Path { src_mac: mac_of(from), dst_mac: mac, src_ip: ip_of(from), dst_ip: ip, src_port: 50_000, dscp: 0 }
+}
+
+/// Connects two hosts by queue pairs of this number.
+pub(super) fn connect(nics: &mut [Nic], from: usize, to: usize, qpn: u32) -> Result<(), String> {
+    for (own, other) in [(from, to), (to, from)] {
+        let path = path(own, (mac_of(other), ip_of(other)));
+        let connection = Connection { path, peer_qpn: qpn, send_psn: PSN, receive_psn: PSN, domain: 0 };
+        nics[own].adapter.add_pair(qpn, connection).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The engine in the switch, if there is one, for so many threads.
+pub(super) fn engine(spec: &P4Spec, threads: u16) -> Cowbird {
+    Cowbird {
+        instances: threads.into(),
+        regions: threads.into(),
+        in_flight: spec.in_flight,
+        message_bytes_max: MESSAGE_BYTES_MAX,
+        // What its controller would ask a packet generator for, in microseconds. Turns are made here.
+        probe: Nanos::from_micros(u64::from(spec.turn_ns).div_ceil(1_000)),
+        rest_turns: spec.rest_turns,
+        timeout: Nanos::from_micros(spec.timeout_us.into()),
+        ..Cowbird::new(Ipv4Addr::new(10, 0, 0, 254), vec![name(COMPUTE)], vec![name(POOL)])
+    }
+}
+
+fn name(host: usize) -> String {
+    ["compute", "pool", "spot", "sink"][host].to_owned()
+}
+
+/// The rack's switch. Errors: what the generator refuses.
+pub(super) fn switch(engine: Option<&Cowbird>, rates_bps: [u64; HOSTS], seed: u64) -> Result<P4, String> {
+    let station = |host: usize| Station {
+        name: name(host),
+        mac: mac_of(host),
+        ip: ip_of(host),
+        prefix: 24,
+        foreign_percent: None,
+    };
+    let link = |host: usize| Link { rate_bps: Some(rates_bps[host]), ..Link::to_port(host, host as u16 + 1) };
+    let topology = Topology {
+        name: "cowbird".to_owned(),
+        switches: vec![
+            Switch::new(Target::Embedded, rates_bps[COMPUTE]).with_buffer(BUFFER_BYTES, RESERVED_PERCENT),
+        ],
+        hosts: (0..HOSTS).map(station).collect(),
+        links: (0..HOSTS).map(link).collect(),
+        protocols: match engine {
+            Some(engine) => vec![Arc::new(engine.clone())],
+            None => Vec::new(),
+        },
+        workload: None,
+    };
+    let rack = Rack::build(topology).map_err(|error| {
+        let problems = error.errors.iter().map(|one| format!("{}; {}", one.message, one.help));
+        problems.collect::<Vec<_>>().join("; ")
+    })?;
+    let scheme = if engine.is_some() { Scheme::COWBIRD } else { Scheme::L2 };
+    P4::new(&rack, scheme, |config| config.seed = seed).map_err(|error: SwitchError| error.to_string())
+}
+
+/// Has the switch serve a thread's rings: entries, queue pairs at both hosts, and where it begins.
+pub(super) fn serve(
+    switch: &mut P4,
+    nics: &mut [Nic],
+    engine: &Cowbird,
+    thread: usize,
+    layout: Layout,
+    pool_bytes: u64,
+) -> Result<(), String> {
+    let of = |host: usize, first: u32| cowbird::Connection {
+        port: host as u16 + 1,
+        mac: mac_of(host),
+        ip: ip_of(host),
+        own_qpn: first + thread as u32 * PAIRS,
+        peer_qpn: first + thread as u32 * PAIRS,
+        psn: PSN,
+        udp_port: 0xc000 + thread as u16,
+    };
+    let (compute, pool) = (of(COMPUTE, COMPUTE_QPN), of(POOL, POOL_QPN));
+    let sides = [(COMPUTE, &compute, Phase::COMPUTE.len()), (POOL, &pool, Phase::POOL.len())];
+    for (host, ends, pairs) in sides {
+        for nth in 0..pairs as u32 {
+            let path = path(host, (engine.mac, engine.ip));
+            let connection =
+                Connection { path, peer_qpn: ends.own_qpn + nth, send_psn: PSN, receive_psn: PSN, domain: 0 };
+            let added = nics[host].adapter.add_pair(ends.peer_qpn + nth, connection);
+            added.map_err(|error| error.to_string())?;
+        }
+    }
+    let (key, address) = rings_of(thread);
+    let start = Start::default();
+    let regions = vec![Pool { key: POOL_KEY, address: POOL_START, bytes: pool_bytes }];
+    let instance = Instance { number: thread as u32, compute, pool, key, address, layout, regions, start };
+    let schema = switch.schema().map_err(|error| error.to_string())?;
+    let updates = engine.serve(&instance, &schema).map_err(|error| error.to_string())?;
+    switch.install(updates).map_err(|error| error.to_string())?;
+    for frame in engine.begin_frames(thread as u32, &start) {
+        // The frame's own header is what `manage` adds.
+        let reply = switch.manage(frame.get(2..).unwrap_or_default(), Nanos::ZERO);
+        reply.and_then(|reply| Cowbird::reply(&reply)).ok_or("the switch does not answer its controller")?;
+    }
+    Ok(())
+}
+
+/// Has the switch's engine take turns, by the frame that is returned, at the compute node's port.
+pub(super) fn turns(switch: &mut P4, engine: &Cowbird, threads: u16) -> Result<Vec<u8>, String> {
+    let port = COMPUTE as u16 + 1;
+    let schema = switch.schema().map_err(|error| error.to_string())?;
+    let turns = engine.ticks(port, TURN_QPN, threads.into(), &schema);
+    switch.install(vec![turns.map_err(|error| error.to_string())?]).map_err(|error| error.to_string())?;
+    Ok(engine.tick_frame(TURN_QPN))
+}

@@ -1,0 +1,88 @@
+//! What threads get, in short runs.
+
+use super::experiment::CowbirdExperiment;
+use super::outcome::{CowbirdOutcome, run_planted};
+use super::records::CowbirdPlant;
+
+fn experiment(more: &str) -> CowbirdExperiment {
+    let text = format!(
+        "name = \"t\"\nkind = \"cowbird\"\nthreads = 2\nrecords = 10000\nwarmup_us = 20\nduration_us = 80\n{more}\n"
+    );
+    CowbirdExperiment::parse(&text, "t.toml").unwrap()
+}
+
+fn run(more: &str, plant: Option<CowbirdPlant>) -> CowbirdOutcome {
+    run_planted(&experiment(more), plant).unwrap()
+}
+
+#[test]
+fn a_wrong_record_is_seen_in_every_scheme() {
+    for scheme in ["rdma", "rdma-two-sided", "cowbird-spot", "cowbird-p4"] {
+        let sound = run(&format!("scheme = \"{scheme}\""), None);
+        assert_eq!((&sound.problems[..], sound.wrong, sound.lost), (&[][..], 0, 0), "{scheme}");
+        assert!(sound.remote > 50, "{scheme}: {}", sound.remote);
+        let wrong = run(&format!("scheme = \"{scheme}\""), Some(CowbirdPlant::FlippedBit));
+        assert!(wrong.wrong > 0 && !wrong.problems.is_empty(), "{scheme}");
+    }
+}
+
+#[test]
+fn a_lost_write_is_seen_by_who_reads_the_record() {
+    for scheme in ["rdma", "rdma-two-sided", "cowbird-spot", "cowbird-p4"] {
+        let mut experiment = experiment(&format!("scheme = \"{scheme}\"\nwrite_percent = 50"));
+        // So few that each is read soon after it was written.
+        experiment.spec.records = 20;
+        experiment.spec.duration_us = 300;
+        let sound = run_planted(&experiment, None).unwrap();
+        assert_eq!((&sound.problems[..], sound.wrong), (&[][..], 0), "{scheme}");
+        let wrong = run_planted(&experiment, Some(CowbirdPlant::LostWrite)).unwrap();
+        assert!(wrong.wrong > 0, "{scheme}");
+    }
+}
+
+/// The thread's own work is the same for all; what differs is what remote memory costs.
+#[test]
+fn schemes_are_in_the_papers_order() {
+    let mops = |scheme: &str, more: &str| {
+        let outcome = run(&format!("scheme = \"{scheme}\"\n{more}"), None);
+        assert_eq!(outcome.problems, Vec::<String>::new(), "{scheme}");
+        outcome.mops
+    };
+    let at_once = "batch = 1\nbatches = 1\n";
+    let local = mops("local", "");
+    let spot = mops("cowbird-spot", "");
+    let rdma = mops("rdma", "");
+    let [one, two] = ["rdma", "rdma-two-sided"].map(|scheme| mops(scheme, at_once));
+    assert!(local > spot && spot > rdma && rdma > one && one > two, "{local} {spot} {rdma} {one} {two}");
+    assert!(rdma > 3.0 * one, "{rdma} {one}");
+}
+
+#[test]
+fn frames_that_are_lost_cost_time_and_nothing_else() {
+    for scheme in ["rdma", "rdma-two-sided", "cowbird-spot", "cowbird-p4"] {
+        let more = format!(
+            "scheme = \"{scheme}\"\nloss = 0.005\nwrite_percent = 20\n[nic]\ntimeout_us = 50\n[p4]\ntimeout_us = 50"
+        );
+        let outcome = run(&more, None);
+        assert!(outcome.lost_frames > 0 && outcome.remote > 0, "{scheme}");
+        assert_eq!((outcome.wrong, outcome.lost, outcome.failed), (0, 0, 0), "{scheme}: {outcome:?}");
+    }
+}
+
+#[test]
+fn mistakes_in_a_file_are_named() {
+    for (more, named) in [
+        ("batch = 0", "t.toml:7: batch: 0 is out of range; write 1 to 1024"),
+        ("record_bytes = 12", "record_bytes: 12 is no multiple of 8"),
+        ("loss = 0.5", "loss: 0.5 is out of range"),
+        ("[p4]\nin_flight = 3", "[p4] in_flight: 3 is no power of two"),
+        ("[cpu]\nlook_ns = 0", "[cpu] look_ns: 0 is out of range; write 1 to 1000000"),
+        ("colour = 1", "unknown field `colour`"),
+    ] {
+        let text = format!(
+            "name = \"t\"\nkind = \"cowbird\"\nthreads = 2\nrecords = 10000\nwarmup_us = 20\nduration_us = 80\n{more}\n"
+        );
+        let error = CowbirdExperiment::parse(&text, "t.toml").unwrap_err().to_string();
+        assert!(error.contains(named), "{more}: {error}");
+    }
+}

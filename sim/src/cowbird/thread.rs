@@ -1,0 +1,393 @@
+//! A thread of the compute node: it probes a hash table whose index, and a share of whose records, are local.
+//!
+//! ```text
+//!   batch of probes: index, then  local ─▶ record
+//!                                 remote ─▶ post or issue ─▶ … ─▶ fetch what is done ─▶ record, checked
+//! ```
+//!
+//! Only its time is modelled: each step does at once what it does, and says how long that took.
+
+use super::costs::CpuSpec;
+use super::nic::{HostMemory, ps};
+use super::records::{self, POOL_KEY, POOL_START};
+use crate::latency::histogram;
+use crate::random::Random;
+use hdrhistogram::Histogram;
+use p4rack_cowbird::{Client, Kind, PollId};
+use p4rack_fabric::roce::{Adapter, Completion, Outcome, Request};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// A request to a server of the pool: the record's first word, its version, and whether it is written.
+pub(super) const ASK_BYTES: usize = 16;
+
+/// What all threads have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub cpu: CpuSpec,
+    pub record_bytes: u32,
+    /// Keys of a thread: so many from its first.
+    pub keys: u64,
+    pub local: f64,
+    pub writes: f64,
+    pub batch: u32,
+    pub window: u32,
+    /// Regions of the pool's memory, each by a queue pair of its own.
+    pub regions: u16,
+    pub warm_ps: u64,
+    pub end_ps: u64,
+}
+
+/// How a thread reaches remote records.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// It need not.
+    Local,
+    /// By verbs on its queue pair.
+    Verbs {
+        qpn: u32,
+        two_sided: bool,
+        /// What has ended and was not polled.
+        done: VecDeque<Completion>,
+        /// Requests posted since the last doorbell.
+        unrung: u32,
+    },
+    /// By Cowbird's rings.
+    Cowbird { client: Box<Client<Arc<[AtomicU64]>>>, poll: PollId },
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    key: u64,
+    at_ps: u64,
+    /// The record's version when it was asked for; that which it writes.
+    version: u32,
+    is_write: bool,
+}
+
+/// What a thread has done, and where its time went.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub probes: u64,
+    pub remote: u64,
+    /// Records with another content than they should have.
+    pub wrong: u64,
+    /// Requests that failed or could not be made.
+    pub failed: u64,
+    pub latency: Histogram<u64>,
+    /// Own work and records, calls for remote memory, looking in vain.
+    pub work_ps: u64,
+    pub communication_ps: u64,
+    pub waiting_ps: u64,
+}
+
+/// What a step took, and when a doorbell was rung in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Step {
+    pub took_ps: u64,
+    pub rung: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Thread {
+    way: Way,
+    random: Random,
+    first_key: u64,
+    /// Requests under way, in the order of asking: all of a queue pair; Cowbird's reads, and its writes.
+    reads: VecDeque<Asked>,
+    writes: VecDeque<Asked>,
+    /// Versions of records that it has written.
+    versions: BTreeMap<u64, u32>,
+    /// Probes of the batch that are left.
+    left: u32,
+    record: Vec<u8>,
+    pub tally: Tally,
+}
+
+impl Thread {
+    pub fn new(way: Way, first_key: u64, seed: u64, plan: &Plan) -> Thread {
+        let tally = Tally {
+            probes: 0,
+            remote: 0,
+            wrong: 0,
+            failed: 0,
+            latency: histogram(),
+            work_ps: 0,
+            communication_ps: 0,
+            waiting_ps: 0,
+        };
+        Thread {
+            way,
+            random: Random::stream(seed, first_key + 1),
+            first_key,
+            reads: VecDeque::new(),
+            writes: VecDeque::new(),
+            versions: BTreeMap::new(),
+            left: plan.batch,
+            record: vec![0; plan.record_bytes as usize],
+            tally,
+        }
+    }
+
+    /// Requests that have not ended.
+    pub fn outstanding(&self) -> u64 {
+        (self.reads.len() + self.writes.len()) as u64
+    }
+
+    /// Something that its queue pair has ended.
+    pub fn complete(&mut self, completion: Completion) {
+        if let Way::Verbs { done, .. } = &mut self.way {
+            done.push_back(completion);
+        }
+    }
+
+    /// Does the next thing; `None` when nothing is left to do.
+    pub fn step(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> Option<Step> {
+        let over = now_ps >= plan.end_ps;
+        let room = self.outstanding() + u64::from(self.left) <= u64::from(plan.window);
+        if over && self.outstanding() == 0 {
+            return None;
+        }
+        if !over && self.left > 0 && room {
+            let step = self.probe(now_ps, adapter, plan);
+            self.left = match (&self.way, step.1) {
+                // There is never anything to look for.
+                (Way::Local, _) => self.left,
+                (_, true) => self.left - 1,
+                (_, false) => 0,
+            };
+            return Some(step.0);
+        }
+        let step = self.fetch(now_ps, adapter, plan);
+        if self.outstanding() + u64::from(plan.batch) <= u64::from(plan.window) {
+            self.left = plan.batch;
+        }
+        Some(step)
+    }
+
+    fn is_measured(now_ps: u64, plan: &Plan) -> bool {
+        (plan.warm_ps..plan.end_ps).contains(&now_ps)
+    }
+
+    /// A probe. Returns whether there was room for it.
+    fn probe(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> (Step, bool) {
+        let (cpu, measured) = (&plan.cpu, Thread::is_measured(now_ps, plan));
+        let key = self.first_key + self.random.below(plan.keys);
+        let is_local = matches!(self.way, Way::Local) || self.random.chance(plan.local);
+        let is_write = self.random.chance(plan.writes);
+        let mut work_ps = ps(cpu.compute_ns + cpu.access_ns);
+        let (mut communication_ps, mut rung) = (0, false);
+        if is_local {
+            work_ps += ps(cpu.record_ns(plan.record_bytes));
+            self.tally.probes += u64::from(measured);
+        } else {
+            let last = self.left == 1;
+            match self.ask(now_ps, key, is_write, last, adapter, plan) {
+                Some((took_ns, rang)) => (communication_ps, rung) = (ps(took_ns), rang),
+                None => {
+                    self.note(0, ps(cpu.look_ns), 0, measured);
+                    return (Step { took_ps: ps(cpu.look_ns), rung: false }, false);
+                }
+            }
+        }
+        self.note(work_ps, communication_ps, 0, measured);
+        (Step { took_ps: work_ps + communication_ps, rung }, true)
+    }
+
+    /// Asks for a record. Returns what that costs and whether a doorbell was rung; `None`: there is no room.
+    fn ask(
+        &mut self,
+        now_ps: u64,
+        key: u64,
+        is_write: bool,
+        last: bool,
+        adapter: &mut Adapter<HostMemory>,
+        plan: &Plan,
+    ) -> Option<(u32, bool)> {
+        let (cpu, bytes) = (&plan.cpu, plan.record_bytes);
+        let first = key * u64::from(bytes) / 8;
+        let version = self.versions.get(&key).copied().unwrap_or(0) + u32::from(is_write);
+        let copy_ns = if is_write { bytes.div_ceil(64) * cpu.line_ns } else { 0 };
+        if is_write {
+            records::fill(&mut self.record, first, version);
+        }
+        let asked = Asked { key, at_ps: now_ps, version, is_write };
+        let cost = match &mut self.way {
+            Way::Local => return None,
+            Way::Cowbird { client, poll } => {
+                let place = first * 8;
+                let region = (key % u64::from(plan.regions)) as u16;
+                let id = match is_write {
+                    true => client.async_write(region, &self.record, place),
+                    false => client.async_read(region, place, bytes),
+                }
+                .ok()?;
+                if client.poll_add(*poll, id).is_err() {
+                    self.tally.failed += 1;
+                }
+                let queue = if is_write { &mut self.writes } else { &mut self.reads };
+                queue.push_back(asked);
+                (cpu.issue_ns + copy_ns, false)
+            }
+            Way::Verbs { qpn, two_sided, unrung, .. } => {
+                let (key, address) = (POOL_KEY, POOL_START + first * 8);
+                let request = match (*two_sided, is_write) {
+                    (false, false) => Request::Read { key, address, bytes },
+                    (false, true) => {
+                        Request::Write { key, address, bytes: self.record.clone(), immediate: None }
+                    }
+                    (true, _) => {
+                        let mut ask = Vec::with_capacity(ASK_BYTES + bytes as usize);
+                        ask.extend_from_slice(&address.to_le_bytes());
+                        ask.extend_from_slice(&u64::from(is_write).to_le_bytes());
+                        if is_write {
+                            ask.extend_from_slice(&self.record);
+                        }
+                        Request::Send { bytes: ask, immediate: None }
+                    }
+                };
+                adapter.handle_request(*qpn, request).ok()?;
+                *unrung += 1;
+                let rung = last || *unrung >= cpu.requests_per_doorbell;
+                let doorbell_ns = if rung { cpu.doorbell_ns } else { 0 };
+                if rung {
+                    *unrung = 0;
+                }
+                self.reads.push_back(asked);
+                (cpu.request_ns + doorbell_ns + copy_ns, rung)
+            }
+        };
+        if is_write {
+            self.versions.insert(key, version);
+        }
+        Some(cost)
+    }
+
+    /// Fetches what is done, and looks at the records.
+    fn fetch(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> Step {
+        let (cpu, measured) = (&plan.cpu, Thread::is_measured(now_ps, plan));
+        let mut ended = Ended { plan, now_ps, measured, records: 0, count: 0 };
+        let Thread { way, reads, writes, versions, record, tally, .. } = self;
+        let (mut each_ns, mut more_ns, mut rung) = (cpu.fetch_ns, 0, false);
+        match way {
+            Way::Local => {}
+            Way::Cowbird { client, poll } => {
+                let fetched = client.poll(*poll, plan.batch as usize, |response| match response.id.kind() {
+                    Kind::Read => {
+                        let brought = response.data.is_some_and(|data| {
+                            data.copy_to(record);
+                            data.len() == record.len()
+                        });
+                        ended.one(
+                            reads.pop_front(),
+                            Some(record.as_slice()).filter(|_| brought),
+                            versions,
+                            tally,
+                        );
+                    }
+                    Kind::Write => ended.one(writes.pop_front(), None, versions, tally),
+                });
+                if fetched.is_err() {
+                    tally.failed += 1;
+                }
+            }
+            Way::Verbs { qpn, done, two_sided, unrung } => {
+                each_ns = cpu.completion_ns;
+                // A probe that had no room may have left requests without a doorbell.
+                if std::mem::take(unrung) > 0 {
+                    (more_ns, rung) = (cpu.doorbell_ns, true);
+                }
+                while ended.count < plan.batch
+                    && let Some(completion) = done.pop_front()
+                {
+                    match completion {
+                        // It was sent; the answer counts.
+                        Completion::Request(_, Outcome::Done) if *two_sided => {}
+                        Completion::Request(_, Outcome::Read(bytes)) => {
+                            ended.one(reads.pop_front(), Some(&bytes), versions, tally);
+                        }
+                        Completion::Request(_, Outcome::Done) => {
+                            ended.one(reads.pop_front(), None, versions, tally);
+                        }
+                        Completion::Receive(received) => {
+                            more_ns += cpu.receive_ns;
+                            if adapter.handle_receive(*qpn, plan.record_bytes).is_err() {
+                                tally.failed += 1;
+                            }
+                            let bytes = Some(&received.bytes[..]).filter(|bytes| !bytes.is_empty());
+                            ended.one(reads.pop_front(), bytes, versions, tally);
+                        }
+                        Completion::Request(..) => {
+                            tally.failed += 1;
+                            reads.pop_front();
+                        }
+                    }
+                }
+            }
+        }
+        let (count, records) = (ended.count, ended.records);
+        let work_ps = u64::from(records) * ps(cpu.record_ns(plan.record_bytes));
+        let look_ps = ps(cpu.look_ns);
+        let (communication_ps, waiting_ps) = match count {
+            0 => (ps(more_ns), look_ps),
+            count => (look_ps + u64::from(count) * ps(each_ns) + ps(more_ns), 0),
+        };
+        self.note(work_ps, communication_ps, waiting_ps, measured);
+        Step { took_ps: work_ps + communication_ps + waiting_ps, rung }
+    }
+
+    fn note(&mut self, work_ps: u64, communication_ps: u64, waiting_ps: u64, measured: bool) {
+        if measured {
+            self.tally.work_ps += work_ps;
+            self.tally.communication_ps += communication_ps;
+            self.tally.waiting_ps += waiting_ps;
+        }
+    }
+}
+
+/// What a fetch brings.
+struct Ended<'a> {
+    plan: &'a Plan,
+    now_ps: u64,
+    measured: bool,
+    count: u32,
+    records: u32,
+}
+
+impl Ended<'_> {
+    /// A request has ended, with a record if it was a read.
+    fn one(
+        &mut self,
+        asked: Option<Asked>,
+        record: Option<&[u8]>,
+        versions: &BTreeMap<u64, u32>,
+        tally: &mut Tally,
+    ) {
+        self.count += 1;
+        let Some(asked) = asked else {
+            tally.wrong += 1;
+            return;
+        };
+        let right = match (asked.is_write, record) {
+            (true, None) => true,
+            (false, Some(record)) => {
+                self.records += 1;
+                // It sees what was written before it was asked for, and perhaps what came later.
+                let newest = versions.get(&asked.key).copied().unwrap_or(0);
+                let first = asked.key * u64::from(self.plan.record_bytes) / 8;
+                record.len() == self.plan.record_bytes as usize
+                    && records::is_right(record, first, asked.version..=newest)
+            }
+            _ => false,
+        };
+        tally.wrong += u64::from(!right);
+        if self.measured {
+            tally.probes += 1;
+            tally.remote += 1;
+            // Of those that were asked for before measuring, too: their number is that of those that end after it.
+            tally.latency.saturating_record((self.now_ps - asked.at_ps) / 1_000);
+        }
+    }
+}

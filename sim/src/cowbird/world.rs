@@ -1,0 +1,530 @@
+//! A run: hosts, the links and the switch between them, and what happens when.
+//!
+//! ```text
+//!   thread ─ step ─▶ adapter ─▶ link ─▶ switch ─▶ link ─▶ adapter ─▶ memory
+//!     ▲                 ▲                 ▲ turns                      │ completions
+//!     └─────────────────┴──── core of the spare host, server ◀─────────┘
+//! ```
+
+use super::competing::Competing;
+use super::experiment::{CowbirdExperiment, CowbirdScheme};
+use super::nic::{Cause, HostMemory, Nic, ps};
+use super::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
+use super::records::{CowbirdPlant, POOL_KEY, POOL_START, Records};
+use super::server::Server;
+use super::spot::Core;
+use super::thread::{ASK_BYTES, Plan, Thread, Way};
+use crate::check::Digest;
+use crate::events::Agenda;
+use crate::frames::{Frame, Frames};
+use crate::random::Random;
+use crate::switch::{Model, P4};
+use crate::transport::wire::Pdu;
+use p4rack_cowbird::{Area, Client, Layout};
+use p4rack_fabric::cowbird::{Pool, Set};
+use p4rack_fabric::roce::Completion;
+use p4rack_wire::Nanos;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+#[derive(Debug)]
+enum Event {
+    /// A host's link is free, and something may be ready for it.
+    Link(u16),
+    /// A thread does its next step.
+    Thread(u16),
+    /// A frame is at the switch whole, from this host.
+    AtSwitch(u16, Frame),
+    /// The switch has something to send.
+    Switch,
+    /// The engine in the switch gets a turn.
+    Turn,
+    /// A frame is at this host whole.
+    Arrived(u16, Frame),
+    /// It has reached the host's memory.
+    InMemory(u16, Frame),
+    /// A round of this core is over, or it is woken.
+    Core(u16),
+    /// This core looks at its timers.
+    Wake(u16),
+    /// A server has time.
+    Server(u16),
+    /// Adapters look at their timers.
+    Timers,
+    /// Measuring begins, or ends.
+    Mark,
+    /// A competing flow looks at its timer.
+    Flow(u16),
+}
+
+/// Bytes of a frame on the wire that the switch does not count.
+const WIRE_BYTES: u64 = 24;
+
+/// What was carried so far: bytes on the wire, by host, and bytes of competing flows; time that cores worked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub sent: [u64; HOSTS],
+    pub received: [u64; HOSTS],
+    pub competing: Option<u64>,
+    pub cores_ps: u64,
+}
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct World<'a> {
+    experiment: &'a CowbirdExperiment,
+    plan: Plan,
+    agenda: Agenda<Event>,
+    frames: Frames,
+    pub nics: Vec<Nic>,
+    pub switch: P4,
+    switch_ps: u64,
+    turn: Option<(Vec<u8>, u64)>,
+    pub threads: Vec<Thread>,
+    /// Threads that have ended.
+    ended: usize,
+    pub cores: Vec<Core>,
+    pub servers: Vec<Server>,
+    pub competing: Option<Competing>,
+    /// What had been carried when measuring began, and when it ended.
+    pub marks: Vec<Mark>,
+    losses: Random,
+    pub digest: Digest,
+    pub frame_hops: u64,
+    /// Frames that links lost.
+    pub lost_frames: u64,
+    /// Requests of engines that an adapter refused.
+    pub refused: u64,
+    pub now_ps: u64,
+}
+
+impl<'a> World<'a> {
+    /// A rack before its time begins. Errors: what the generator or an adapter refuses.
+    pub fn new(experiment: &'a CowbirdExperiment, plant: Option<CowbirdPlant>) -> Result<World<'a>, String> {
+        let spec = &experiment.spec;
+        let pool_bytes = spec.records * u64::from(spec.record_bytes);
+        let plan = Plan {
+            cpu: spec.cpu.clone(),
+            record_bytes: spec.record_bytes,
+            keys: spec.records / u64::from(spec.threads),
+            local: spec.local_percent / 100.0,
+            writes: spec.write_percent / 100.0,
+            batch: spec.batch,
+            window: experiment.window(),
+            regions: if spec.scheme == CowbirdScheme::CowbirdSpot { spec.spot.pairs } else { 1 },
+            warm_ps: spec.warmup_us * 1_000_000,
+            end_ps: spec.duration_us * 1_000_000,
+        };
+        let engine = (spec.scheme == CowbirdScheme::CowbirdP4).then(|| rack::engine(&spec.p4, spec.threads));
+        // A switch is a requester without such a limit of its own; whoever lets it have more under way, has adapters take them.
+        let reads = usize::from(spec.nic.reads_max);
+        let reads = if engine.is_some() { reads.max(spec.p4.in_flight as usize) } else { reads };
+        let memories = [
+            HostMemory::Rings(Area::default()),
+            HostMemory::Records(Records::new(pool_bytes, plant)),
+            HostMemory::Rings(Area::default()),
+            HostMemory::Rings(Area::default()),
+        ];
+        let mut rates_bps = [experiment.rate_bps; HOSTS];
+        rates_bps[SINK] = experiment.competing_bps;
+        let nics = memories.into_iter().zip(rates_bps);
+        let nics = nics
+            .map(|(memory, rate_bps)| Nic::new(memory, &spec.nic, rate_bps, reads))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| error.to_string())?;
+        let mut world = World {
+            switch: rack::switch(engine.as_ref(), rates_bps, spec.seed)?,
+            switch_ps: u64::MAX,
+            turn: None,
+            agenda: Agenda::default(),
+            frames: Frames::default(),
+            nics,
+            threads: Vec::new(),
+            ended: 0,
+            cores: Vec::new(),
+            servers: Vec::new(),
+            competing: spec.competing.as_ref().map(Competing::new),
+            marks: Vec::new(),
+            losses: Random::stream(spec.seed, 0),
+            digest: Digest::new(),
+            frame_hops: 0,
+            lost_frames: 0,
+            refused: 0,
+            now_ps: 0,
+            plan,
+            experiment,
+        };
+        world.connect(pool_bytes)?;
+        if let Some(engine) = engine {
+            for nth in 0..world.threads.len() {
+                let layout = rack::layout(world.plan.window, spec.record_bytes);
+                rack::serve(&mut world.switch, &mut world.nics, &engine, nth, layout, pool_bytes)?;
+            }
+            let frame = rack::turns(&mut world.switch, &engine, spec.threads)?;
+            // A packet generator gives turns to one set after the other.
+            let every_ps = ps(spec.p4.turn_ns) / u64::from(spec.threads);
+            world.turn = Some((frame, every_ps.max(1_000)));
+            world.agenda.add(0, Event::Turn);
+        }
+        for nth in 0..spec.threads {
+            world.agenda.add(u64::from(nth) * 1_000, Event::Thread(nth));
+        }
+        for nth in 0..world.cores.len() as u16 {
+            world.agenda.add(0, Event::Core(nth));
+        }
+        world.agenda.add(0, Event::Timers);
+        world.agenda.add(world.plan.warm_ps, Event::Mark);
+        world.agenda.add(world.plan.end_ps, Event::Mark);
+        world.resume_flows(0);
+        Ok(world)
+    }
+
+    /// Makes threads, their queue pairs and rings, and what serves them on hosts.
+    fn connect(&mut self, pool_bytes: u64) -> Result<(), String> {
+        let spec = &self.experiment.spec;
+        let layout = rack::layout(self.plan.window, spec.record_bytes);
+        if spec.scheme == CowbirdScheme::CowbirdSpot {
+            let core = || Core::new(&spec.spot, layout.entries, (layout.request_bytes / 2) as u32);
+            self.cores = (0..spec.spot.cores.min(spec.threads)).map(|_| core()).collect();
+        }
+        if spec.scheme == CowbirdScheme::RdmaTwoSided {
+            self.servers = (0..spec.cpu.servers).map(|_| Server::default()).collect();
+        }
+        for nth in 0..usize::from(spec.threads) {
+            let way = match spec.scheme {
+                CowbirdScheme::Local => Way::Local,
+                CowbirdScheme::Rdma | CowbirdScheme::RdmaTwoSided => {
+                    let two_sided = spec.scheme == CowbirdScheme::RdmaTwoSided;
+                    self.verbs(nth, two_sided)?
+                }
+                CowbirdScheme::CowbirdSpot | CowbirdScheme::CowbirdP4 => {
+                    self.rings(nth, layout, pool_bytes)?
+                }
+            };
+            self.threads.push(Thread::new(way, nth as u64 * self.plan.keys, spec.seed, &self.plan));
+        }
+        Ok(())
+    }
+
+    /// A queue pair to the pool.
+    fn verbs(&mut self, nth: usize, two_sided: bool) -> Result<Way, String> {
+        let (qpn, record_bytes) = (POOL_QPN + nth as u32, self.plan.record_bytes);
+        rack::connect(&mut self.nics, COMPUTE, POOL, qpn)?;
+        let receives = if two_sided { 2 * self.plan.window } else { 0 };
+        for (host, bytes) in [(COMPUTE, record_bytes), (POOL, ASK_BYTES as u32 + record_bytes)] {
+            for _ in 0..receives {
+                let posted = self.nics[host].adapter.handle_receive(qpn, bytes);
+                posted.map_err(|error| format!("a receive is refused: {error:?}"))?;
+            }
+        }
+        Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
+    }
+
+    /// Rings, which a core of the spare host serves if there is one.
+    fn rings(&mut self, nth: usize, layout: Layout, pool_bytes: u64) -> Result<Way, String> {
+        let words: Arc<[AtomicU64]> = (0..layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+        let (key, address) = rack::rings_of(nth);
+        let HostMemory::Rings(area) = self.nics[COMPUTE].adapter.memory_mut() else {
+            return Err("the compute node has no rings".to_owned());
+        };
+        if !area.offer(0, key, address, words.clone()) {
+            return Err("two threads have the same rings".to_owned());
+        }
+        let mut client = Client::new(words, layout, vec![pool_bytes; usize::from(self.plan.regions)])
+            .map_err(|error| error.to_string())?;
+        let poll = client.poll_create();
+        let cores = self.cores.len();
+        if cores > 0 {
+            let to_compute = COMPUTE_QPN + nth as u32;
+            rack::connect(&mut self.nics, SPOT, COMPUTE, to_compute)?;
+            let mut regions = Vec::new();
+            for region in 0..self.plan.regions {
+                let qpn = POOL_QPN + nth as u32 + u32::from(region) * u32::from(self.experiment.spec.threads);
+                rack::connect(&mut self.nics, SPOT, POOL, qpn)?;
+                regions.push(Pool { qpn, key: POOL_KEY, address: POOL_START, bytes: pool_bytes });
+            }
+            let set = Set { qpn: to_compute, key, address, layout, regions };
+            let added = self.cores[nth % cores].engine.add(set, Nanos::ZERO);
+            added.map_err(|error| error.to_string())?;
+        }
+        Ok(Way::Cowbird { client: Box::new(client), poll })
+    }
+
+    /// Runs until all threads have ended, or time is over.
+    pub fn run(&mut self) {
+        let limit_ps = self.plan.end_ps + self.experiment.spec.drain_us * 1_000_000;
+        while self.ended < self.threads.len()
+            && let Some((now_ps, event)) = self.agenda.next()
+            && now_ps <= limit_ps
+        {
+            self.now_ps = now_ps;
+            self.handle(event, now_ps);
+        }
+    }
+
+    fn handle(&mut self, event: Event, now_ps: u64) {
+        match event {
+            Event::Link(host) => self.link(host.into(), now_ps),
+            Event::Thread(nth) => self.step(nth, now_ps),
+            Event::AtSwitch(host, frame) => {
+                self.frame_hops += 1;
+                let now = Nanos(now_ps / 1_000);
+                self.digest.frame(now, &frame);
+                // Queue pair and sequence number, which it doesn't look at.
+                let numbers = frame.get(46..54).and_then(|bytes| bytes.try_into().ok());
+                self.digest.add(numbers.map_or(0, u64::from_le_bytes));
+                self.switch.take(host + 1, &frame, now);
+                self.frames.release(frame);
+                self.transmit(now_ps);
+            }
+            Event::Switch if self.switch_ps == now_ps => {
+                self.switch_ps = u64::MAX;
+                self.transmit(now_ps);
+            }
+            Event::Switch => {}
+            Event::Turn => {
+                if let Some((frame, every_ps)) = &self.turn {
+                    self.switch.take(COMPUTE as u16 + 1, frame, Nanos(now_ps / 1_000));
+                    self.agenda.add(now_ps + every_ps, Event::Turn);
+                    self.transmit(now_ps);
+                }
+            }
+            Event::Arrived(host, frame) => {
+                let at_ps = self.nics[usize::from(host)].arrive(now_ps);
+                self.agenda.add(at_ps, Event::InMemory(host, frame));
+            }
+            Event::InMemory(host, frame) => {
+                let host = usize::from(host);
+                if self.competing.is_some()
+                    && let Some(pdu) = Competing::parse(&frame)
+                {
+                    self.frames.release(frame);
+                    return self.segment(host, &pdu, now_ps);
+                }
+                self.nics[host].adapter.handle_frame(&frame, Nanos(now_ps / 1_000));
+                self.frames.release(frame);
+                self.complete(host, now_ps);
+                self.send(host, now_ps, now_ps, Cause::Frame);
+            }
+            Event::Core(nth) => self.core(nth, now_ps),
+            Event::Wake(nth) => {
+                let core = &mut self.cores[usize::from(nth)];
+                if core.wake_ps == now_ps {
+                    core.wake_ps = u64::MAX;
+                    if !core.busy {
+                        self.core(nth, now_ps);
+                    }
+                }
+            }
+            Event::Server(nth) => {
+                let (cpu, record_bytes) = (&self.plan.cpu, self.plan.record_bytes);
+                let server = &mut self.servers[usize::from(nth)];
+                if let Some(took_ps) = server.answer(&mut self.nics[POOL].adapter, cpu, record_bytes) {
+                    self.agenda.add(now_ps + took_ps, Event::Server(nth));
+                    self.send(POOL, now_ps, now_ps + took_ps, Cause::Doorbell);
+                }
+            }
+            Event::Timers => {
+                for host in 0..HOSTS {
+                    self.nics[host].adapter.handle_timeout(Nanos(now_ps / 1_000));
+                    self.complete(host, now_ps);
+                    self.send(host, now_ps, now_ps, Cause::Frame);
+                }
+                let every_ps = u64::from(self.experiment.spec.nic.timeout_us) * 1_000_000 / 4;
+                self.agenda.add(now_ps + every_ps, Event::Timers);
+            }
+            Event::Mark => self.mark(now_ps),
+            Event::Flow(nth) => {
+                let mut frame = self.frames.take(false);
+                let Some(competing) = &mut self.competing else { return };
+                match competing.timeout(nth.into(), Nanos(now_ps / 1_000), &mut frame) {
+                    true => self.nics[COMPUTE].push(now_ps, frame),
+                    false => self.frames.release(frame),
+                }
+                self.resume_flows(now_ps);
+            }
+        }
+    }
+
+    fn mark(&mut self, now_ps: u64) {
+        let stats = self.switch.stats(Nanos(now_ps / 1_000));
+        let received = |host: usize| {
+            let port = stats.ports.iter().find(|port| usize::from(port.port) == host + 1);
+            // The switch counts frames without FCS, preamble and gap.
+            port.map_or(0, |port| port.tx_bytes + WIRE_BYTES * port.tx_frames)
+        };
+        self.marks.push(Mark {
+            sent: std::array::from_fn(|host| self.nics[host].sent_bytes),
+            received: std::array::from_fn(received),
+            competing: self.competing.as_ref().map(Competing::received),
+            cores_ps: self.cores.iter().map(|core| core.busy_ps).sum(),
+        });
+    }
+
+    fn step(&mut self, nth: u16, now_ps: u64) {
+        let thread = &mut self.threads[usize::from(nth)];
+        let Some(step) = thread.step(now_ps, &mut self.nics[COMPUTE].adapter, &self.plan) else {
+            self.ended += 1;
+            return;
+        };
+        self.agenda.add(now_ps + step.took_ps, Event::Thread(nth));
+        if step.rung {
+            self.send(COMPUTE, now_ps, now_ps + step.took_ps, Cause::Doorbell);
+        }
+    }
+
+    /// Ends a core's round, and begins the next one.
+    fn core(&mut self, nth: u16, now_ps: u64) {
+        let core = &mut self.cores[usize::from(nth)];
+        let nic = &mut self.nics[SPOT];
+        let posted = !core.posts.is_empty();
+        for (qpn, request) in core.posts.drain(..) {
+            self.refused += u64::from(nic.adapter.handle_request(qpn, request).is_err());
+        }
+        let is_rings = |qpn: u32| (COMPUTE_QPN..POOL_QPN).contains(&qpn);
+        match core.round(now_ps, &self.experiment.spec.spot, is_rings) {
+            Some(took_ps) => self.agenda.add(now_ps + took_ps, Event::Core(nth)),
+            None => {
+                let due = core.engine.next_timeout().map_or(u64::MAX, |at| at.0.saturating_mul(1_000));
+                let wake_ps = due.max(now_ps + 1_000);
+                if due < u64::MAX && (wake_ps < core.wake_ps || core.wake_ps <= now_ps) {
+                    core.wake_ps = wake_ps;
+                    self.agenda.add(wake_ps, Event::Wake(nth));
+                }
+            }
+        }
+        if posted {
+            self.send(SPOT, now_ps, now_ps, Cause::Doorbell);
+        }
+    }
+
+    /// Hands over what a host's adapter has ended.
+    fn complete(&mut self, host: usize, now_ps: u64) {
+        while let Some((qpn, completion)) = self.nics[host].adapter.poll_completion() {
+            match (host, completion) {
+                (COMPUTE, completion) => {
+                    let thread = qpn.checked_sub(POOL_QPN).and_then(|nth| self.threads.get_mut(nth as usize));
+                    if let Some(thread) = thread {
+                        thread.complete(completion);
+                    }
+                }
+                (SPOT, Completion::Request(_, outcome)) => {
+                    let first = if qpn < POOL_QPN { COMPUTE_QPN } else { POOL_QPN };
+                    let thread = (qpn - first) as usize % self.threads.len().max(1);
+                    let nth = thread % self.cores.len().max(1);
+                    let Some(core) = self.cores.get_mut(nth) else { continue };
+                    if core.complete(qpn, outcome) {
+                        self.agenda.add(now_ps, Event::Core(nth as u16));
+                    }
+                }
+                (_, Completion::Receive(received)) => {
+                    let nth = qpn.saturating_sub(POOL_QPN) as usize % self.servers.len().max(1);
+                    let Some(server) = self.servers.get_mut(nth) else { continue };
+                    if server.ask(qpn, received.bytes) {
+                        self.agenda.add(now_ps, Event::Server(nth as u16));
+                    }
+                }
+                // An answer was sent.
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends what a host's adapter has; what it does now began at `from_ps`.
+    fn send(&mut self, host: usize, now_ps: u64, from_ps: u64, cause: Cause) {
+        self.nics[host].collect(now_ps, from_ps, cause, &mut self.frames);
+        self.plan_link(host, now_ps);
+    }
+
+    /// Puts the next frame of a host's link on the agenda, unless one is there.
+    fn plan_link(&mut self, host: usize, now_ps: u64) {
+        let may_send = || self.competing.as_ref().is_some_and(Competing::may_send);
+        let nic = &self.nics[host];
+        if nic.is_planned {
+            return;
+        }
+        let next_ps = if host == COMPUTE && may_send() { Some(nic.free_ps) } else { nic.next_ps() };
+        if let Some(at_ps) = next_ps {
+            self.nics[host].is_planned = true;
+            self.agenda.add(at_ps.max(now_ps), Event::Link(host as u16));
+        }
+    }
+
+    /// Sends a host's next frame. RDMA goes before competing flows.
+    fn link(&mut self, host: usize, now_ps: u64) {
+        let nic = &mut self.nics[host];
+        nic.is_planned = false;
+        let frame = nic.take(now_ps).or_else(|| {
+            let competing = self.competing.as_mut().filter(|_| host == COMPUTE)?;
+            let mut frame = self.frames.take(false);
+            if competing.poll(Nanos(now_ps / 1_000), &mut frame) {
+                return Some(frame);
+            }
+            self.frames.release(frame);
+            None
+        });
+        if let Some(frame) = frame {
+            let tail_ps = nic.transmit(now_ps, frame.len());
+            let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
+            self.carry(at_ps, Event::AtSwitch(host as u16, frame));
+        }
+        self.plan_link(host, now_ps);
+    }
+
+    /// A segment or an acknowledgement of a competing flow has arrived.
+    fn segment(&mut self, host: usize, pdu: &Pdu, now_ps: u64) {
+        let Some(competing) = &mut self.competing else { return };
+        let (nic, frames) = (&mut self.nics[host], &mut self.frames);
+        competing.handle(pdu, Nanos(now_ps / 1_000), |answer| nic.push(now_ps, frames.copy(answer)));
+        self.plan_link(host, now_ps);
+        self.resume_flows(now_ps);
+    }
+
+    /// Competing flows may have more to send, and other timers.
+    fn resume_flows(&mut self, now_ps: u64) {
+        self.plan_link(COMPUTE, now_ps);
+        let Some(competing) = &mut self.competing else { return };
+        for nth in 0..competing.count() {
+            if let Some(at) = competing.timer(nth, Nanos(now_ps / 1_000)) {
+                self.agenda.add(at.0.saturating_mul(1_000).max(now_ps), Event::Flow(nth as u16));
+            }
+        }
+    }
+
+    /// A link carries a frame, or loses it.
+    fn carry(&mut self, at_ps: u64, event: Event) {
+        if self.losses.chance(self.experiment.spec.loss) {
+            self.lost_frames += 1;
+            if let Event::AtSwitch(_, frame) | Event::Arrived(_, frame) = event {
+                self.frames.release(frame);
+            }
+            return;
+        }
+        self.agenda.add(at_ps, event);
+    }
+
+    /// Sends what the switch has, and asks again when it has more.
+    fn transmit(&mut self, now_ps: u64) {
+        let now = Nanos(now_ps / 1_000);
+        let nic = &self.experiment.spec.nic;
+        let way_ps = ps(nic.switch_ns) + ps(nic.link_ns);
+        loop {
+            let mut frame = self.frames.take(true);
+            let Some(port) = self.switch.poll_transmit(now, &mut frame) else {
+                self.frames.release(frame);
+                break;
+            };
+            let wire_ps = self.nics[usize::from(port - 1)].wire_ps(frame.len());
+            self.carry(now_ps + way_ps + wire_ps, Event::Arrived(port - 1, frame));
+        }
+        let due = self.switch.due();
+        if due < Nanos::MAX {
+            let at_ps = (due.0 * 1_000).max(now_ps);
+            if at_ps < self.switch_ps || self.switch_ps < now_ps {
+                self.switch_ps = at_ps;
+                self.agenda.add(at_ps, Event::Switch);
+            }
+        }
+    }
+}
