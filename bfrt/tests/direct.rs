@@ -76,6 +76,29 @@ fn ordinary_updates_need_no_messages() {
     }
 }
 
+/// A field with bytes, serialised.
+fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut field = Vec::new();
+    prost::encoding::bytes::encode(number, &bytes.to_vec(), &mut field);
+    field
+}
+
+#[test]
+fn a_number_without_an_end_ends_the_message() {
+    let entry = entry(0, [1 << 40, 1, 0], 0, true);
+    let Some(table_entry::Value::Key(key)) = &entry.value else { panic!("{entry:?}") };
+    let action_id = entry.data.as_ref().unwrap().action_id;
+    let mut data = bfrt::TableData { action_id, fields: Vec::new() }.encode_to_vec();
+    assert!(!data.is_empty());
+    data.extend([0xff; 11]);
+    let table_id = TableEntry { table_id: entry.table_id, ..Default::default() }.encode_to_vec();
+    let entry = [table_id, field(2, &key.encode_to_vec()), field(3, &data)].concat();
+    let kind = bfrt::Update { r#type: bfrt::update::Type::Insert as i32, entity: None }.encode_to_vec();
+    let update = [kind, field(2, &field(1, &entry))].concat();
+    let mut made = Vec::new();
+    assert!(TABLES.1.direct(&update, |_, _| true, &mut Scratch::default(), &mut made).is_none());
+}
+
 proptest! {
     #[test]
     fn both_ways_mean_the_same(

@@ -59,7 +59,15 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Option<(u32, Part<'a>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() { None } else { Some(self.read()) }
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = self.read();
+        if field.is_none() {
+            // Decoders leave what they refuse in place.
+            self.0 = &[];
+        }
+        Some(field)
     }
 }
 
