@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!  request    its bytes, plus a fixed amount per update           ─▶ Charge ──────────────┬─▶ budget of the connection,
-//!  response   errors, programs, statistics, generators not yet sent ─▶ Connection::answered ┘   budget of all connections
+//!  response   errors not yet sent: Connection::answered ──────────────────────────────────┤   budget of all connections
+//!             programs, statistics, statuses of updates: Connection::answer ──────────────┘
 //!                                                        sent: Connection::written
 //! ```
 //!
@@ -107,8 +108,9 @@ pub struct Connection {
     large_writes: Semaphore,
     /// Large Writes that run or wait.
     large_write_count: AtomicUsize,
-    /// Bytes of responses that are charged and not yet sent.
-    unsent: AtomicUsize,
+    /// Bytes of responses that are charged and not yet sent, and those of errors.
+    unsent_data: AtomicUsize,
+    unsent_errors: AtomicUsize,
     written: Notify,
 }
 
@@ -133,7 +135,8 @@ impl Limits {
             counts: Default::default(),
             large_writes: Semaphore::new(LARGE_WRITES_A_CONNECTION),
             large_write_count: AtomicUsize::new(0),
-            unsent: AtomicUsize::new(0),
+            unsent_data: AtomicUsize::new(0),
+            unsent_errors: AtomicUsize::new(0),
             written: Notify::new(),
         }))
     }
@@ -228,31 +231,39 @@ impl Connection {
         self.limits.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Charges a response of this length until it is sent. Returns false, without charging, if there is no memory left.
+    /// Charges the errors of a call, of this length, until they are sent. Returns false, without charging, if there is no
+    /// memory left.
     pub fn answered(&self, bytes: usize) -> bool {
-        self.answer(bytes).is_ok()
+        let is_charged = self.take(bytes).is_ok();
+        if is_charged {
+            self.unsent_errors.fetch_add(bytes, Ordering::Relaxed);
+        }
+        is_charged
     }
 
-    /// Like [`Connection::answered`], for a response that can't be shortened.
+    /// Charges a response of this length until it is sent.
     pub fn answer(&self, bytes: usize) -> Result<(), Status> {
         self.take(bytes)?;
-        self.unsent.fetch_add(bytes, Ordering::Relaxed);
+        self.unsent_data.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn unsent(&self) -> usize {
+        self.unsent_data.load(Ordering::Relaxed) + self.unsent_errors.load(Ordering::Relaxed)
     }
 
     /// Bytes were sent to the client, of whatever response.
     pub fn written(&self, bytes: usize) {
-        if self.unsent.load(Ordering::Relaxed) == 0 {
+        if self.unsent() == 0 {
             return;
         }
+        // Nobody knows to which of them bytes belong. Counted like this, nothing is released before it is sent.
+        let data = less(&self.unsent_data, bytes);
         // Errors are headers, which HTTP/2 shortens to at least this part.
-        let bytes = bytes.saturating_mul(8) / 5;
-        let less = |unsent: usize| Some(unsent.saturating_sub(bytes));
-        if let Ok(before) = self.unsent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            self.release(before.min(bytes));
-            if before.saturating_sub(bytes) < UNSENT {
-                self.written.notify_waiters();
-            }
+        let errors = less(&self.unsent_errors, (bytes - data).saturating_mul(8) / 5);
+        self.release(data + errors);
+        if self.is_drained() {
+            self.written.notify_waiters();
         }
     }
 
@@ -287,8 +298,14 @@ impl Connection {
 
     /// Whether nearly all errors have been sent to the client.
     pub fn is_drained(&self) -> bool {
-        self.unsent.load(Ordering::Relaxed) < UNSENT
+        self.unsent() < UNSENT
     }
+}
+
+/// Takes up to so many bytes from a count; returns how many there were of them.
+fn less(count: &AtomicUsize, bytes: usize) -> usize {
+    let less = |count: usize| Some(count.saturating_sub(bytes));
+    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).map_or(0, |before| before.min(bytes))
 }
 
 #[cfg(test)]
@@ -301,7 +318,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let unsent = *self.unsent.get_mut();
+        let unsent = self.unsent();
         self.release(unsent);
         self.limits.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -495,7 +512,21 @@ mod tests {
         // More than was charged: the excess is not credited to later responses.
         connection.written(1 << 30);
         assert!(connection.answered(UNSENT));
-        assert_eq!(connection.unsent.load(Ordering::Relaxed), UNSENT);
+        assert_eq!(connection.unsent(), UNSENT);
+    }
+
+    #[tokio::test]
+    async fn answers_are_charged_until_their_last_byte_is_sent() {
+        let limits = Arc::new(Limits::default());
+        let connection = limits.connect().unwrap();
+        connection.answer(1000).unwrap();
+        connection.written(999);
+        assert_eq!(used(&limits), 1, "only errors are shortened");
+        assert!(connection.answered(800));
+        connection.written(1 + 400);
+        assert_eq!(used(&limits), 800 - 640);
+        connection.written(100);
+        assert_eq!((used(&limits), connection.unsent()), (0, 0));
     }
 
     #[test]
