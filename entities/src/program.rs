@@ -11,6 +11,7 @@ use p4rack_p4rt::p4::config::v1::{
     ActionProfile, Counter, Meter, P4Info, Preamble, Register, Table, ValueSet,
 };
 use p4rack_p4rt::p4::v1::{CloneSessionEntry, ForwardingPipelineConfig, MulticastGroupEntry};
+use p4rack_switch::Switch;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,7 +35,7 @@ pub struct Program {
     /// Multicast groups and clone sessions as the controller wrote them.
     groups: Mutex<Groups>,
     /// `max_size` of selector groups as the controller wrote it.
-    group_limits: Mutex<BTreeMap<(InstanceId, u32), i32>>,
+    group_limits: Mutex<GroupLimits>,
     /// Digests to which the controller has subscribed.
     digests: Mutex<Digests>,
     digest_ids: Vec<u32>,
@@ -47,6 +48,28 @@ pub struct Program {
     registers: HashMap<u32, (InstanceId, usize)>,
     profiles: HashMap<u32, (InstanceId, usize)>,
     value_sets: HashMap<u32, (ValueSetId, usize)>,
+}
+
+/// `max_size` of groups as the controller wrote it, by selector, pipe and group id: pipes may have groups of their own.
+#[derive(Clone, Debug, Default)]
+pub struct GroupLimits(BTreeMap<(InstanceId, usize, u32), i32>);
+
+impl GroupLimits {
+    /// That of a group of the first pipe that is meant, if it was written.
+    pub fn get(&self, switch: &Switch, selector: InstanceId, group: u32) -> Option<i32> {
+        let pipe = (0..switch.pipes()).find(|pipe| switch.means(*pipe))?;
+        self.0.get(&(selector, pipe, group)).copied()
+    }
+
+    /// Sets or forgets it in all pipes that are meant.
+    pub fn set(&mut self, switch: &Switch, selector: InstanceId, group: u32, limit: Option<i32>) {
+        for pipe in (0..switch.pipes()).filter(|pipe| switch.means(*pipe)) {
+            match limit {
+                Some(limit) => self.0.insert((selector, pipe, group), limit),
+                None => self.0.remove(&(selector, pipe, group)),
+            };
+        }
+    }
 }
 
 /// Groups and sessions as the controller wrote them.
@@ -113,8 +136,8 @@ impl Program {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `max_size` of groups, by selector and group id.
-    pub fn group_limits(&self) -> MutexGuard<'_, BTreeMap<(InstanceId, u32), i32>> {
+    /// `max_size` of selector groups.
+    pub fn group_limits(&self) -> MutexGuard<'_, GroupLimits> {
         // Every change is a single insertion or removal, so a panic elsewhere leaves it consistent.
         self.group_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }

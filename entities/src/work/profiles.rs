@@ -313,7 +313,7 @@ pub fn write_group(
             let exists = control(switch.group(profile, number))?.is_some();
             expect(kind, exists, &what)?;
             control(switch.group_remove(profile, number))?;
-            program.group_limits().remove(&(profile, number));
+            program.group_limits().set(switch, profile, number, None);
             Ok(())
         }));
     }
@@ -345,7 +345,7 @@ pub fn write_group(
         let exists = control(switch.group(profile, number))?.is_some();
         expect(kind, exists, &what)?;
         let mut limits = program.group_limits();
-        let limit = limits.get(&(profile, number)).copied().unwrap_or(max_size);
+        let limit = limits.get(switch, profile, number).unwrap_or(max_size);
         if exists && limit != max_size {
             return refuse(Code::InvalidArgument, format!("{what}: max_size can't be changed"));
         }
@@ -355,7 +355,7 @@ pub fn write_group(
             return refuse(Code::ResourceExhausted, message);
         }
         control(switch.group_set(profile, number, weights))?;
-        limits.insert((profile, number), max_size);
+        limits.set(switch, profile, number, Some(max_size));
         Ok(())
     }))
 }
@@ -424,7 +424,11 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
                     .into_iter()
                     .collect(),
             };
-            let limits = program.group_limits().clone();
+            let with_limit = {
+                let limits = program.group_limits();
+                let limit = |group| limits.get(switch, profile, group).unwrap_or(0);
+                groups.into_iter().map(|(group, shares)| (group, shares, limit(group))).collect::<Vec<_>>()
+            };
             let rules = Rules::of(&program, profile);
             let messages: Messages = Box::new(move || {
                 let member = |(member_id, share): (u32, Share)| action_profile_group::Member {
@@ -432,14 +436,15 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
                     weight: rules.shown(&share),
                     watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
                 };
-                let message = |(group_id, weights): (u32, Vec<(u32, Share)>)| ActionProfileGroup {
-                    action_profile_id: id,
-                    group_id,
-                    members: shown_members(weights).into_iter().map(member).collect(),
-                    max_size: limits.get(&(profile, group_id)).copied().unwrap_or(0),
-                };
+                let message =
+                    |(group_id, weights, max_size): (u32, Vec<(u32, Share)>, i32)| ActionProfileGroup {
+                        action_profile_id: id,
+                        group_id,
+                        members: shown_members(weights).into_iter().map(member).collect(),
+                        max_size,
+                    };
                 let entity = |group| Entity { entity: Some(EntityKind::ActionProfileGroup(group)) };
-                groups.into_iter().map(message).map(entity).collect()
+                with_limit.into_iter().map(message).map(entity).collect()
             });
             Ok(Answer::whole(messages))
         }) as Query
@@ -468,17 +473,13 @@ pub fn snapshot_group(program: &Arc<Program>, entry: &ActionProfileGroup) -> Che
     let (program, number) = (program.clone(), entry.group_id);
     Ok(Box::new(move |switch| {
         let before = switch.group(profile, number).ok().flatten();
-        let limit = program.group_limits().get(&(profile, number)).copied();
+        let limit = program.group_limits().get(switch, profile, number);
         Box::new(move |switch| {
             let _ = match before {
                 Some(weights) => switch.group_set(profile, number, weights),
                 None => switch.group_remove(profile, number),
             };
-            let mut limits = program.group_limits();
-            match limit {
-                Some(limit) => limits.insert((profile, number), limit),
-                None => limits.remove(&(profile, number)),
-            };
+            program.group_limits().set(switch, profile, number, limit);
         })
     }))
 }

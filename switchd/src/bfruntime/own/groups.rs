@@ -39,6 +39,11 @@ struct Given {
     size: Option<u32>,
 }
 
+/// Members of a selector's largest group, as far as the switch takes them.
+pub fn most_members(selector: Selector) -> usize {
+    (selector.most as usize).min(MOST)
+}
+
 fn number_in_switch(entry: &Entry, id: u64) -> Checked<u32> {
     match u32::try_from(id) {
         Ok(id) => to_number(entry.table(), id),
@@ -92,17 +97,14 @@ fn given(entry: &Entry, selector: Selector) -> Checked<Given> {
 }
 
 /// The largest size of a group as it was written.
-fn size_of(program: &Program, selector: Selector, group: u32) -> u32 {
-    let limit = program.group_limits().get(&(selector.instance, group)).copied();
+fn size_of(program: &Program, switch: &Switch, selector: Selector, group: u32) -> u32 {
+    let limit = program.group_limits().get(switch, selector.instance, group);
     limit.and_then(|limit| u32::try_from(limit).ok()).filter(|size| *size > 0).unwrap_or(selector.most)
 }
 
-fn set_size(program: &Program, selector: Selector, group: u32, size: Option<u32>) {
-    let mut limits = program.group_limits();
-    match size.and_then(|size| i32::try_from(size).ok()) {
-        Some(size) => limits.insert((selector.instance, group), size),
-        None => limits.remove(&(selector.instance, group)),
-    };
+fn set_size(program: &Program, switch: &Switch, selector: Selector, group: u32, size: Option<u32>) {
+    let size = size.and_then(|size| i32::try_from(size).ok());
+    program.group_limits().set(switch, selector.instance, group, size);
 }
 
 /// Changes one group, or removes it.
@@ -134,12 +136,12 @@ fn change(
     }
     if kind == Type::Delete {
         control(switch.group_remove(instance, group))?;
-        set_size(&own.program, selector, group, None);
+        set_size(&own.program, switch, selector, group, None);
         return Ok(());
     }
     let is_given = given.members.is_some();
     let mut members = given.members.or(there).unwrap_or_default();
-    let size = given.size.unwrap_or_else(|| size_of(&own.program, selector, group));
+    let size = given.size.unwrap_or_else(|| size_of(&own.program, switch, selector, group));
     if members.len() > size as usize {
         let message = format!("table `{table}`: {} members, and the group's size is {size}", members.len());
         return invalid(message);
@@ -153,7 +155,7 @@ fn change(
         ));
     }
     control(switch.group_set(instance, group, members))?;
-    set_size(&own.program, selector, group, Some(size));
+    set_size(&own.program, switch, selector, group, Some(size));
     Ok(())
 }
 
@@ -185,7 +187,7 @@ impl Own {
             };
             let sizes: Vec<Option<i32>> = {
                 let limits = saved.group_limits();
-                before.iter().map(|(group, _)| limits.get(&(instance, *group)).copied()).collect()
+                before.iter().map(|(group, _)| limits.get(switch, instance, *group)).collect()
             };
             Box::new(move |switch| {
                 for ((group, shares), size) in before.into_iter().zip(sizes) {
@@ -193,7 +195,7 @@ impl Own {
                         Some(shares) => switch.group_set(instance, group, shares),
                         None => switch.group_remove(instance, group),
                     };
-                    set_size(&saved, selector, group, size.and_then(|size| u32::try_from(size).ok()));
+                    set_size(&saved, switch, selector, group, size.and_then(|size| u32::try_from(size).ok()));
                 }
             })
         });
@@ -250,7 +252,7 @@ impl Own {
                     .exact(GROUP, from_number(group).into())
                     .data(MEMBERS, Value::Numbers(ids))
                     .data(STATUS, Value::Bools(status))
-                    .data(SIZE, size_of(&own.program, selector, group));
+                    .data(SIZE, size_of(&own.program, switch, selector, group));
                 own.build(&shown)
             };
             if let Some(group) = wanted {
