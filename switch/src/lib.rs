@@ -58,7 +58,7 @@ pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats
 pub use switch::{
     GeneratorConfig, GeneratorStats, Keep, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp,
     PacketCounts, PacketPort, PacketTrigger, Pipes, REPLICATION_SET, ReplicationConfig, ReplicationGroup,
-    ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces, ReplicationPort, ReplicationState,
-    Switch, TraceEvent, TraceFilter, TraceState, Traced,
+    ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces, ReplicationPort,
+    ReplicationState, Switch, TraceEvent, TraceFilter, TraceState, Traced,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};

@@ -90,6 +90,17 @@ pub enum DaemonError {
     /// Two rates for the same port.
     #[error("--port-rate is given twice for port {0}: give each port one rate")]
     RateTwice(u16),
+    /// A port with an interface in a pipe whose ports are internal.
+    #[error(
+        "port {port} is in pipe {pipe}, whose ports --internal-pipes makes internal: what leaves them comes in again; \
+         give its -i another number, or leave the pipe out of --internal-pipes"
+    )]
+    InternalPort {
+        /// Its number.
+        port: u16,
+        /// Its pipe.
+        pipe: usize,
+    },
     /// The program could not be read.
     #[error("reading {0}: {1}")]
     Unreadable(PathBuf, io::Error),
@@ -204,6 +215,11 @@ fn doubt(config: &DaemonConfig, addr: SocketAddr) -> Option<&'static str> {
     }
 }
 
+/// The pipe of a port.
+fn pipe_of(port: u16) -> usize {
+    usize::from(port >> 7)
+}
+
 fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
     if let Some((port, _)) =
         config.port_rates_bps.iter().find(|(port, _)| config.ports.iter().all(|spec| spec.number != *port))
@@ -214,6 +230,10 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
         if config.port_rates_bps[..at].iter().any(|(other, _)| other == port) {
             return Err(DaemonError::RateTwice(*port));
         }
+    }
+    let internal = |spec: &&PortSpec| config.internal_pipes.contains(&pipe_of(spec.number));
+    if let Some(PortSpec { number: port, .. }) = config.ports.iter().find(internal) {
+        return Err(DaemonError::InternalPort { port: *port, pipe: pipe_of(*port) });
     }
     let rate_of = |port: u16| {
         let own = config.port_rates_bps.iter().find(|(number, _)| *number == port);
@@ -284,6 +304,22 @@ mod tests {
             stats_file: None,
             metrics_addr: None,
         }
+    }
+
+    #[test]
+    fn ports_with_an_interface_are_not_internal() {
+        let spec = |number| PortSpec { number, interface: "veth1".into() };
+        let with = |number| DaemonConfig {
+            ports: vec![spec(1), spec(number)],
+            internal_pipes: vec![1, 3],
+            ..config("127.0.0.1:0")
+        };
+        assert!(switch_config(&with(256)).is_ok());
+        let refused = switch_config(&with(130)).unwrap_err().to_string();
+        assert!(
+            refused.contains("port 130 is in pipe 1") && refused.contains("--internal-pipes"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod elements;
 mod event;
 mod generator;
 mod idle;
+mod keep;
 mod meters;
 mod packets;
 mod pipes;
@@ -16,31 +17,30 @@ mod tracer;
 
 pub use arch::{
     PACKET_BUFFER_BYTES, PacketApp, PacketCounts, PacketPort, PacketTrigger, REPLICATION_SET,
-    ReplicationConfig, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode,
+    ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
     ReplicationPlaces, ReplicationPort, ReplicationState,
 };
 pub use event::{Origin, TraceEvent};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
+pub use keep::Keep;
 pub use pipes::Pipes;
 pub use tracer::{TraceFilter, TraceState, Traced};
 
 use crate::arch::Arch;
 use crate::code::ops::{VARS_WORDS, Vars};
-use crate::compile::{InstanceShape, Pipeline};
+use crate::compile::Pipeline;
 use crate::config::Config;
 use crate::error::ControlError;
 use crate::exec::Requests;
-use crate::objects::{CloneSession, CounterData};
+use crate::objects::CloneSession;
 use crate::pool::{NONE, Packet, PacketId, Pool};
 use crate::replicas::Replicas;
-use crate::state::{InstanceState, RegisterState, State};
+use crate::state::State;
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
-use crate::words::limbs_of;
 use arch::{Engine, PortData};
 use generator::Generators;
-use p4rack_p4::ir::InstanceKind;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tracer::Tracer;
@@ -55,84 +55,6 @@ const PIPE_SHIFT: u32 = 7;
 pub(crate) struct Running {
     pub pipeline: Pipeline,
     pub state: State,
-}
-
-/// Which cells keep their values when a program replaces another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// All.
-    All,
-    /// Those that nobody has written for the new program.
-    Unwritten,
-    /// None.
-    Nothing,
-}
-
-impl Running {
-    /// Takes over the cells that both programs have in common.
-    fn keep_cells(&mut self, mut before: Running, keep: Keep) {
-        for pipe in 0..self.state.pipes().min(before.state.pipes()) {
-            self.keep_cells_of(pipe, &mut before, keep == Keep::All);
-        }
-    }
-
-    fn keep_cells_of(&mut self, pipe: usize, before: &mut Running, all: bool) {
-        let (own, old) = (self.state.of_mut(pipe), before.state.of_mut(pipe));
-        for (shape, state) in self.pipeline.instances.iter().zip(&mut own.instances) {
-            let same = |other: &InstanceShape| other.name == shape.name && alike(&other.kind, &shape.kind);
-            let Some(at) = before.pipeline.instances.iter().position(same) else { continue };
-            match (state, &mut old.instances[at]) {
-                (InstanceState::Counter(cells), InstanceState::Counter(old)) => {
-                    for (cell, old) in cells.iter_mut().zip(old) {
-                        if all || *cell == CounterData::default() {
-                            *cell = *old;
-                        }
-                    }
-                }
-                (InstanceState::Meter { cells, .. }, InstanceState::Meter { cells: old, .. }) => {
-                    for (cell, old) in cells.iter_mut().zip(old) {
-                        if all || cell.config() == old.config() {
-                            *cell = *old;
-                        } else {
-                            cell.counts = old.counts;
-                        }
-                    }
-                }
-                (InstanceState::Register(new), InstanceState::Register(place)) => {
-                    let words = |register: &RegisterState| {
-                        register.first..register.first + register.size * register.words
-                    };
-                    let initial = match &shape.kind {
-                        InstanceKind::Register { initial, .. } => limbs_of(initial, new.words),
-                        _ => Vec::new(),
-                    };
-                    let from = old.registers.get(words(place));
-                    let Some((to, from)) = own.registers.get_mut(words(new)).zip(from) else { continue };
-                    for (to, from) in to.chunks_mut(new.words.max(1)).zip(from.chunks(new.words.max(1))) {
-                        if all || to == initial {
-                            to.copy_from_slice(from);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Whether cells of one object mean the same in the other.
-fn alike(one: &InstanceKind, other: &InstanceKind) -> bool {
-    use InstanceKind::{Counter, Meter, Register};
-    match (one, other) {
-        (Counter { size, unit, .. }, Counter { size: other_size, unit: other_unit, .. })
-        | (Meter { size, unit, .. }, Meter { size: other_size, unit: other_unit, .. }) => {
-            size == other_size && unit == other_unit
-        }
-        (Register { size, ty, .. }, Register { size: other_size, ty: other_ty, .. }) => {
-            size == other_size && ty.width() == other_ty.width()
-        }
-        _ => false,
-    }
 }
 
 /// Counts of copies and passes.
@@ -297,7 +219,7 @@ impl Switch {
     pub fn adopt(&mut self, other: Switch, keep: Keep) {
         let Some(mut running) = other.running else { return };
         running.state.down.clone_from(&self.down);
-        if let Some(before) = self.running.take().filter(|_| keep != Keep::Nothing) {
+        if let Some(before) = self.running.take() {
             running.keep_cells(before, keep);
         }
         (self.groups, self.sessions, self.engine) = (other.groups, other.sessions, other.engine);

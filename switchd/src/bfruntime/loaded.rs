@@ -4,12 +4,13 @@ use super::extras::Extras;
 use super::fixed::{DeviceConfig, Fixed, Ports, fixed_text, is_second};
 use super::own::Own;
 use super::settings::Settings;
-use super::stage::Stage;
-use crate::core::{Gone, Isolation};
+use super::stage::{Place, Stage};
+use crate::core::Isolation;
 use crate::p4runtime::{Device, Held, Job, status};
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::Translation;
 use p4rack_entities::{Outcomes, Program};
+use p4rack_netdev::clock;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::Switch;
 use p4rack_wire::Nanos;
@@ -36,7 +37,7 @@ pub struct Loaded {
     pub settings: Settings,
     /// Pipes with entries of their own.
     pub pipes: u32,
-    /// Where it is prepared, if it does not run.
+    /// Where it is prepared or runs.
     pub stage: Stage,
 }
 
@@ -81,15 +82,15 @@ impl Loaded {
 }
 
 impl Loaded {
-    /// Does work on its switch.
+    /// Does work on its switch: one that is prepared is beside the threads that serve calls.
     pub async fn call<R: Send + 'static>(
         &self,
         device: &Device,
         work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,
-    ) -> Result<R, Gone> {
-        match self.stage.run(work) {
-            Ok(result) => Ok(result),
-            Err(work) => device.handle().call(work).await,
+    ) -> Result<R, Status> {
+        match self.stage.enter().await? {
+            Some(mut staged) => device.aside(move || work(&mut staged, clock::now())).await,
+            None => Ok(device.handle().call(work).await?),
         }
     }
 
@@ -99,18 +100,18 @@ impl Loaded {
         device: &Device,
         isolation: Isolation,
         mut work: impl FnMut(&mut Switch, Nanos) -> ControlFlow<R> + Send + 'static,
-    ) -> Result<R, Gone> {
-        let to_the_end = |switch: &mut Switch, now| {
+    ) -> Result<R, Status> {
+        let Some(mut staged) = self.stage.enter().await? else {
+            return Ok(device.handle().in_turns(isolation, work).await?);
+        };
+        let to_the_end = move || {
             loop {
-                if let ControlFlow::Break(result) = work(switch, now) {
+                if let ControlFlow::Break(result) = work(&mut staged, clock::now()) {
                     return result;
                 }
             }
         };
-        if let Ok(result) = self.stage.run(to_the_end) {
-            return Ok(result);
-        }
-        device.handle().in_turns(isolation, work).await
+        device.aside(to_the_end).await
     }
 
     /// Makes a Write of few updates.
@@ -120,17 +121,22 @@ impl Loaded {
         job: Job,
         isolation: Isolation,
         updates: usize,
-    ) -> Result<Outcomes, Gone> {
-        match self.stage.has_any() {
-            true => self.in_turns(device, isolation, job).await,
-            false => device.make_small(job, isolation, updates).await,
+    ) -> Result<Outcomes, Status> {
+        match self.stage.place() {
+            Place::Runs => Ok(device.make_small(job, isolation, updates).await?),
+            _ => self.in_turns(device, isolation, job).await,
         }
     }
 
-    /// While it is held, the program stays what it is: the one that runs, or one that is prepared.
+    /// Whether it is prepared beside the program that runs.
+    pub fn is_beside(&self) -> bool {
+        self.stage.place() == Place::Beside
+    }
+
+    /// While it is held, the program that runs stays what it is. Errors: this one neither runs nor is prepared.
     pub async fn hold<'a>(&self, device: &'a Device) -> Result<Held<'a>, Status> {
         let held = device.hold().await;
-        match self.stage.has_any() || held.runs(&self.program) {
+        match self.is_beside() || held.runs(&self.program) {
             true => Ok(held),
             false => Err(status(Code::Aborted, "another program was installed meanwhile; try again")),
         }

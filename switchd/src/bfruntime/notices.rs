@@ -1,106 +1,106 @@
-//! What the bound client hears of by itself: digests and idle entries.
+//! What the bound client hears of by itself: digests, and entries that are idle or were hit again.
 
-use super::DEVICE;
+use super::digests::{Lists, Waiting, target};
 use super::loaded::Loaded;
 use super::service::{Seen, Service, Watched};
 use super::settings::{ALL_PIPES, Scope};
-use p4rack_bfrt::Kind;
-use p4rack_entities::{Program, idle_message};
+use p4rack_entities::idle_message;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
-    DataField, DigestList, IdleTimeoutNotification, TableData, TableEntry as Sent, TargetDevice, data_field,
-    idle_table, idle_timeout_notification, stream_message_response::Update, table_entry,
+    IdleTimeoutNotification, TableEntry as Sent, idle_table, idle_timeout_notification,
+    stream_message_response::Update, table_entry,
 };
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::{DigestMessage, IdleEntry, Pipes, Switch};
 use p4rack_wire::Nanos;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Digests that wait longer than this wait for others.
+/// Digests that may wait for longer than this wait for others.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
-/// The longest that a digest waits for others.
-const MOST_WAIT: Duration = Duration::from_secs(10);
-/// Maximum digests of a list.
-const DIGESTS: usize = 64;
+/// Maximum reported entries that are watched, and how many entries are looked up in one turn of the data plane.
+const MOST_WATCHED: usize = 1 << 16;
+const LOOKED_UP_A_TURN: usize = 256;
 
-fn target(pipe_id: u32) -> Option<TargetDevice> {
-    Some(TargetDevice { device_id: DEVICE, pipe_id, direction: 0xff, prsr_id: 0xff })
-}
-
-impl Loaded {
-    /// A digest as a list of one.
-    fn digest(&self, message: &DigestMessage) -> Option<DigestList> {
-        let described = self.program.ir.digests.get(message.digest as usize)?;
-        let name = &described.named.name;
-        let is_it = |own: &str| own == name || own.split_once('.').is_some_and(|(_, rest)| rest == name);
-        let learn = self.schema.learns().iter().find(|learn| is_it(&learn.name))?;
-        let one = |(field, value): (&p4rack_bfrt::Field, &num_bigint::BigUint)| {
-            let bytes = value.to_bytes_be();
-            let value = match field.kind {
-                Kind::Bits(width) => {
-                    let length = width.div_ceil(8) as usize;
-                    let kept = bytes.len().min(length);
-                    let mut fixed = vec![0; length];
-                    fixed[length - kept..].copy_from_slice(&bytes[bytes.len() - kept..]);
-                    data_field::Value::Stream(fixed)
-                }
-                Kind::Bool => data_field::Value::BoolVal(bytes != [0]),
-                _ => return None,
-            };
-            Some(DataField { field_id: field.id, value: Some(value) })
-        };
-        let fields = learn.fields.iter().zip(&message.values).map(one).collect::<Option<_>>()?;
-        let data = vec![TableData { action_id: 0, fields }];
-        let pipe = u32::try_from(message.pipe).unwrap_or(0);
-        Some(DigestList { digest_id: learn.id, list_id: 0, data, target: target(pipe) })
+/// An idle entry as it is reported, with the pipe that is named, if its table notifies of idle entries.
+fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<(Sent, u32, Seen)> {
+    let message = idle_message(&loaded.program, idle.table, &idle.entry)?;
+    let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(message)) };
+    let found = loaded.translation.entry(&entity).ok()?;
+    let set = loaded.settings.idle(found.table_id);
+    if !set.enable || set.idle_table_mode() != idle_table::IdleTableMode::IdleTableNotifyMode {
+        return None;
     }
+    let (pipe, pipes) = match loaded.settings.scope(found.table_id) {
+        Scope::All if loaded.pipes > 1 => (ALL_PIPES, Pipes::ALL),
+        Scope::All => (0, Pipes::ALL),
+        _ => (u32::try_from(idle.pipe).unwrap_or(0), Pipes::of([idle.pipe])),
+    };
+    let seen = Seen { table: idle.table, entry: idle.entry.clone(), pipes, last_hit: Nanos(0) };
+    Some((found, pipe, seen))
 }
 
 impl Service {
-    /// Sends a digest to the bound client, with others if the device's configuration says that it may wait for them.
-    /// Returns whether the client wants digests and has room.
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        // Every change is a single assignment, addition or removal.
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a digest to the bound client, or lets it wait for others if the device's configuration says so. Returns
+    /// whether the client wants digests and has room.
     pub async fn digest(&self, message: &DigestMessage) -> bool {
-        if !self.clients.any_bound() {
+        if !self.clients.any_bound() || !self.clients.wants(|wanted| wanted.enable_learn_notifications) {
             return false;
         }
         let Ok(loaded) = self.programs.loaded().await else { return false };
         let Some(list) = loaded.digest(message) else { return false };
         let timeout = loaded.fixed.learn_timeout();
+        let list = Waiting::new(loaded.program.clone(), list, timeout);
+        let mut lists = self.lists();
         if timeout < LEAST_WAIT {
-            return self.send_digests(&loaded.program, list);
-        }
-        if !self.clients.wants(|wanted| wanted.enable_learn_notifications) {
-            return false;
-        }
-        let mut sent = true;
-        let mut waiting = self.waiting();
-        match &mut *waiting {
-            Some((_, all)) if all.digest_id == list.digest_id && all.target == list.target => {
-                all.data.extend(list.data);
+            // Those that came first are sent first.
+            let mut sent = true;
+            for list in lists.take().into_iter().chain([list]) {
+                sent &= self.send_digests(list);
             }
-            _ => {
-                sent = waiting.take().is_none_or(|(program, before)| self.send_digests(&program, before));
-                *waiting = Some((loaded.program.clone(), list));
-                let service = self.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(timeout.min(MOST_WAIT)).await;
-                    let waited = service.waiting().take();
-                    waited.map(|(program, list)| service.send_digests(&program, list))
-                });
+            return sent;
+        }
+        let (ready, is_new) = lists.add(list);
+        if is_new && std::mem::replace(&mut lists.is_timed, true) {
+            // It may be due before all others.
+            self.sooner.notify_one();
+        } else if is_new {
+            tokio::spawn(self.clone().send_lists());
+        }
+        ready.is_none_or(|ready| self.send_digests(ready))
+    }
+
+    /// Sends lists when they are due, until none waits.
+    async fn send_lists(self) {
+        loop {
+            let next = {
+                let mut lists = self.lists();
+                for due in lists.take_due() {
+                    if !self.send_digests(due) {
+                        self.device.handle().count_lost();
+                    }
+                }
+                let Some(next) = lists.next() else {
+                    lists.is_timed = false;
+                    return;
+                };
+                next
+            };
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => {}
+                () = self.sooner.notified() => {}
             }
         }
-        if waiting.as_ref().is_some_and(|(_, all)| all.data.len() >= DIGESTS)
-            && let Some((program, all)) = waiting.take()
-        {
-            sent &= self.send_digests(&program, all);
-        }
-        sent
     }
 
     /// Sends digests to the bound client. Returns whether it wants them and has room.
-    fn send_digests(&self, program: &Arc<Program>, list: DigestList) -> bool {
-        self.clients.notice(program, |wanted| wanted.enable_learn_notifications, Update::Digest(list))
+    fn send_digests(&self, Waiting { program, list, .. }: Waiting) -> bool {
+        self.clients.notice(&program, |wanted| wanted.enable_learn_notifications, Update::Digest(list))
     }
 
     /// Sends idle entries to the bound client, each once until it is hit again. Returns whether it wants them and has
@@ -111,33 +111,21 @@ impl Service {
         }
         let Ok(loaded) = self.programs.loaded().await else { return false };
         let mut sent = true;
-        for idle in entries {
-            let Some(message) = idle_message(&loaded.program, idle.table, &idle.entry) else { continue };
-            let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(message)) };
-            let Ok(found) = loaded.translation.entry(&entity) else { continue };
-            let set = loaded.settings.idle(found.table_id);
-            let notifies = set.idle_table_mode() == idle_table::IdleTableMode::IdleTableNotifyMode;
-            let (true, true, Some(table_entry::Value::Key(key))) = (set.enable, notifies, &found.value)
-            else {
-                continue;
-            };
-            let (pipe, pipes) = match loaded.settings.scope(found.table_id) {
-                Scope::All if loaded.pipes > 1 => (ALL_PIPES, Pipes::ALL),
-                Scope::All => (0, Pipes::ALL),
-                _ => (u32::try_from(idle.pipe).unwrap_or(0), Pipes::of([idle.pipe])),
-            };
-            let seen = Seen { table: idle.table, entry: idle.entry.clone(), pipes, last_hit: Nanos(0) };
-            let Some(last_hit) = self.last_hits(vec![seen.clone()]).await.pop().flatten() else { continue };
-            if !loaded.settings.reports(found.table_id, pipe, key, last_hit.0) {
-                continue;
+        for some in entries.chunks(LOOKED_UP_A_TURN) {
+            let idle: Vec<(Sent, u32, Seen)> =
+                some.iter().filter_map(|idle| reportable(&loaded, idle)).collect();
+            let hits = self.last_hits(idle.iter().map(|(.., seen)| seen.clone()).collect()).await;
+            for ((found, pipe, seen), hit) in idle.into_iter().zip(hits) {
+                let (Some(last_hit), Some(table_entry::Value::Key(key))) = (hit, &found.value) else {
+                    continue;
+                };
+                if !loaded.settings.reports(found.table_id, pipe, key, last_hit.0) {
+                    continue;
+                }
+                sent &= self.tell_of(&loaded, &found, pipe, false);
+                let program = Arc::downgrade(&loaded.program);
+                self.watch(Watched { program, seen: Seen { last_hit, ..seen }, found, pipe });
             }
-            sent &= self.tell_of(&loaded, &found, pipe, false);
-            self.watch(Watched {
-                program: Arc::downgrade(&loaded.program),
-                seen: Seen { last_hit, ..seen },
-                found,
-                pipe,
-            });
         }
         sent
     }
@@ -148,7 +136,7 @@ impl Service {
         let Ok(loaded) = self.programs.loaded().await else { return false };
         let own = |one: &Watched| std::ptr::eq(one.program.as_ptr(), Arc::as_ptr(&loaded.program));
         let watched: Vec<Watched> = watched.into_iter().filter(own).collect();
-        for some in watched.chunks(WATCHED_A_TURN) {
+        for some in watched.chunks(LOOKED_UP_A_TURN) {
             let hits = self.last_hits(some.iter().map(|one| one.seen.clone()).collect()).await;
             for (one, hit) in some.iter().zip(hits) {
                 match hit {
@@ -203,7 +191,3 @@ impl Service {
         self.clients.notice(&loaded.program, wants, update)
     }
 }
-
-/// Maximum reported entries that are watched, and how many of them in one turn of the data plane.
-const MOST_WATCHED: usize = 1 << 16;
-const WATCHED_A_TURN: usize = 256;

@@ -48,6 +48,17 @@ enum Kind {
     Selected(InstanceId),
 }
 
+/// How much of a table an update saves to be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All.
+    Table,
+    /// So many entries.
+    Entries(u64),
+    /// So many members of a group.
+    Members(usize),
+}
+
 /// The tables.
 #[derive(Debug)]
 pub struct Own {
@@ -85,6 +96,20 @@ impl Own {
     /// Whether a table's entries are of ports, each of which is in one pipe.
     pub fn has_ports(&self, table_id: u32) -> bool {
         matches!(self.kinds.get(&table_id), Some(Kind::Ports))
+    }
+
+    /// What an update of one entry saves to be undone, or, with `all`, one of all entries.
+    pub fn saved(&self, table_id: u32, all: bool) -> Extent {
+        match self.kinds.get(&table_id) {
+            Some(Kind::Groups(selector)) if !all => Extent::Members(groups::most_members(*selector)),
+            // The switch replaces all members at once.
+            Some(Kind::Members(set)) => {
+                Extent::Entries(self.program.ir.value_sets.get(set.0 as usize).map_or(0, |set| set.size))
+            }
+            Some(Kind::Filters { size, .. }) if all => Extent::Entries(*size),
+            Some(_) if all => Extent::Table,
+            _ => Extent::Entries(0),
+        }
     }
 
     fn kind(&self, table_id: u32) -> Checked<&Kind> {

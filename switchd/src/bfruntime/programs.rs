@@ -4,14 +4,17 @@
 //!  VERIFY                              checks the program
 //!  VERIFY_AND_WARM_INIT_BEGIN          checks and prepares it; until the end, requests mean it, packets don't
 //!  WARM_INIT_END                       starts what was prepared
-//!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  checks and starts it
+//!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  both: checks, prepares and starts it; requests mean it once it runs
 //! ```
+
+#[cfg(test)]
+mod tests;
 
 use super::DEVICE;
 use super::clients::Clients;
 use super::fixed::fixed_text;
 use super::loaded::{Lasting, Loaded};
-use super::stage::Stage;
+use super::stage::{Place, Stage};
 use crate::p4runtime::{Charge, Device, status};
 use p4rack_bfrt::Schema;
 use p4rack_entities::Candidate;
@@ -26,12 +29,16 @@ use p4rack_p4rt::bfrt_proto::{
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{Keep, Switch};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
 use tonic::Status;
 
 /// Maximum differences of schemas in a message.
 const DIFFERENCES: usize = 5;
 /// Number of pipes that a profile may name; all run the same program.
 const NAMEABLE_PIPES: u32 = 4;
+/// A preparation that no stream ends is over when no request has meant it for this long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that is prepared: requests mean it, packets do not.
 #[derive(Debug)]
@@ -42,6 +49,14 @@ struct Prepared {
     loaded: Arc<Loaded>,
     /// Which cells keep their values when it starts.
     keep: Keep,
+    /// When a request last meant it.
+    used: Instant,
+}
+
+impl Prepared {
+    fn is(&self, loaded: &Arc<Loaded>) -> bool {
+        Arc::ptr_eq(&self.loaded, loaded)
+    }
 }
 
 /// The running program, and one that is being installed.
@@ -51,6 +66,20 @@ struct State {
     prepared: Option<Prepared>,
 }
 
+impl State {
+    /// Refuses an installation while another client with a stream prepares one.
+    fn check_free(&self, client: u32) -> Result<(), Status> {
+        match &self.prepared {
+            Some(prepared) if prepared.client != client && prepared.stream.is_some() => {
+                Err(Status::unavailable(
+                    "another client is installing a program; try again after WARM_INIT_FINISHED",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The programs of the device.
 #[derive(Clone, Debug)]
 pub struct Programs {
@@ -58,6 +87,8 @@ pub struct Programs {
     clients: Clients,
     lasting: Lasting,
     state: Arc<Mutex<State>>,
+    /// How long a preparation without a stream may be unused.
+    patience: Duration,
 }
 
 fn invalid(message: impl Into<String>) -> Status {
@@ -67,7 +98,8 @@ fn invalid(message: impl Into<String>) -> Status {
 impl Programs {
     /// The programs of this device.
     pub fn new(device: Arc<Device>, clients: Clients) -> Programs {
-        Programs { device, clients, lasting: Lasting::default(), state: Arc::default() }
+        let (lasting, state) = Default::default();
+        Programs { device, clients, lasting, state, patience: PATIENCE }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -77,7 +109,11 @@ impl Programs {
 
     /// The program that requests mean: the one that is prepared, or else the one that runs.
     pub async fn meant(&self) -> Result<Arc<Loaded>, Status> {
-        let prepared = self.state().prepared.as_ref().map(|prepared| prepared.loaded.clone());
+        let used = |prepared: &mut Prepared| {
+            prepared.used = Instant::now();
+            prepared.loaded.clone()
+        };
+        let prepared = self.state().prepared.as_mut().map(used);
         match prepared {
             Some(prepared) => Ok(prepared),
             None => self.loaded().await,
@@ -88,14 +124,16 @@ impl Programs {
     pub async fn loaded(&self) -> Result<Arc<Loaded>, Status> {
         let none =
             || status(Code::FailedPrecondition, "no program is installed; SetForwardingPipelineConfig first");
-        let program = self.device.running().await.ok_or_else(none)?;
+        // No program comes before its tables are noted.
+        let held = self.device.hold().await;
+        let program = held.program().ok_or_else(none)?;
         let known = self.state().loaded.clone();
-        if let Some(loaded) = known.filter(|loaded| Arc::ptr_eq(&loaded.program, &program)) {
+        if let Some(loaded) = known.filter(|loaded| Arc::ptr_eq(&loaded.program, program)) {
             return Ok(loaded);
         }
         let pipes = self.device.handle().call(|switch, _| switch.pipes()).await?;
         let pipes = u32::try_from(pipes).unwrap_or(1);
-        let loaded = Arc::new(Loaded::new(program, &self.lasting, pipes, Stage::default())?);
+        let loaded = Arc::new(Loaded::new(program.clone(), &self.lasting, pipes, Stage::default())?);
         let mut state = self.state();
         // Another call may have been faster. Keep its result, because its tables may be in use.
         match &state.loaded {
@@ -107,23 +145,18 @@ impl Programs {
         }
     }
 
-    /// Refuses an installation while another client prepares one.
-    fn check_free(&self, client: u32) -> Result<(), Status> {
-        match &self.state().prepared {
-            Some(prepared) if prepared.client != client && prepared.stream.is_some() => {
-                Err(Status::unavailable(
-                    "another client is installing a program; try again after WARM_INIT_FINISHED",
-                ))
-            }
-            _ => Ok(()),
+    /// Forgets what was prepared. Its switch is gone, so requests that still mean it fail.
+    async fn forget(&self, prepared: Prepared) {
+        self.discard(&prepared.loaded).await;
+        if let Some(running) = self.device.running().await {
+            self.clients.moved(&prepared.loaded.program, &running);
         }
     }
 
-    /// Forgets what was prepared. Its switch is gone, so requests that still mean it fail.
-    async fn forget(&self, prepared: Prepared) {
-        drop(prepared.loaded.stage.take());
-        if let Some(running) = self.device.running().await {
-            self.clients.moved(&prepared.loaded.program, &running);
+    async fn discard(&self, loaded: &Loaded) {
+        if let Some(switch) = loaded.stage.leave(Place::Gone).await {
+            // Its entries may be many.
+            let _ = self.device.aside(move || drop(switch)).await;
         }
     }
 
@@ -136,10 +169,38 @@ impl Programs {
         }
     }
 
+    /// Ends a preparation that no stream ends, once it is unused.
+    async fn end_unused(self, loaded: Arc<Loaded>) {
+        loop {
+            let over = {
+                let mut state = self.state();
+                let Some(prepared) = state.prepared.as_ref().filter(|prepared| prepared.is(&loaded)) else {
+                    return;
+                };
+                let over = prepared.used + self.patience;
+                if over > Instant::now() { Err(over) } else { Ok(state.prepared.take()) }
+            };
+            match over {
+                Err(over) => tokio::time::sleep_until(over).await,
+                Ok(gone) => {
+                    if let Some(gone) = gone {
+                        self.forget(gone).await;
+                        self.clients.notify(Progress::WarmInitFinished);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether a program runs or is prepared.
+    async fn is_any(&self) -> bool {
+        self.device.running().await.is_some() || self.state().prepared.is_some()
+    }
+
     /// The schemas of the program and of the device.
     pub async fn get(&self) -> Result<GetForwardingPipelineConfigResponse, Status> {
-        let is_any = self.device.running().await.is_some() || self.state().prepared.is_some();
-        let loaded = if is_any { Some(self.meant().await?) } else { None };
+        let loaded = if self.is_any().await { Some(self.meant().await?) } else { None };
         let arch = loaded.as_ref().map_or("tna", |loaded| &loaded.program.ir.arch);
         let non_p4_config = Some(NonP4Config { bfruntime_info: fixed_text(arch).into_bytes() });
         let config = loaded.iter().map(|loaded| {
@@ -199,7 +260,7 @@ impl Programs {
                     let message = "this client has prepared nothing; VERIFY_AND_WARM_INIT_BEGIN first";
                     return Err(status(Code::FailedPrecondition, message));
                 };
-                self.start(prepared, charge).await?;
+                self.start(prepared.loaded, None, prepared.keep, charge).await?;
                 Ok(answer(Progress::WarmInitFinished))
             }
             (_, None) => Err(invalid("config is empty; name one program")),
@@ -216,7 +277,7 @@ impl Programs {
                 Ok(SetForwardingPipelineConfigResponse::default())
             }
             (action, Some(config)) => {
-                self.check_free(client)?;
+                self.state().check_free(client)?;
                 let charged = charge.clone();
                 let verify = move || {
                     let verified = candidate(config);
@@ -228,18 +289,14 @@ impl Programs {
                 if self.clients.stream_of(client) != stream {
                     return Err(Status::cancelled("the client that sent the request has left"));
                 }
-                self.check_free(client)?;
+                self.state().check_free(client)?;
                 match action {
                     Action::VerifyAndWarmInitBegin => {
                         self.prepare(client, stream, candidate, keep).await?;
                         Ok(answer(Progress::WarmInitStarted))
                     }
                     Action::VerifyAndWarmInitBeginAndEnd => {
-                        let before = self.state().prepared.take();
-                        if let Some(before) = before {
-                            self.forget(before).await;
-                        }
-                        self.install(client, candidate, charge).await?;
+                        self.install(client, candidate, keep, charge).await?;
                         Ok(answer(Progress::WarmInitFinished))
                     }
                     _ => Ok(SetForwardingPipelineConfigResponse::default()),
@@ -248,18 +305,8 @@ impl Programs {
         }
     }
 
-    /// Prepares a program: from now on, requests mean it.
-    async fn prepare(
-        &self,
-        client: u32,
-        stream: Option<u64>,
-        candidate: Candidate,
-        keep: Keep,
-    ) -> Result<(), Status> {
-        let running = match self.device.running().await {
-            Some(_) => Some(self.loaded().await?),
-            None => None,
-        };
+    /// A program in a switch of its own. It has the attributes of the one that requests mean, if both have the same name.
+    async fn beside(&self, candidate: Candidate) -> Result<Arc<Loaded>, Status> {
         let config = self.device.handle().call(|switch, _| switch.config().clone()).await?;
         let Candidate { program, pipeline } = candidate;
         let make = move || {
@@ -271,30 +318,41 @@ impl Programs {
         };
         let switch = self.device.aside(make).await?;
         let pipes = u32::try_from(switch.pipes()).unwrap_or(1);
-        let program = Arc::new(program);
-        let loaded = Arc::new(Loaded::new(program.clone(), &self.lasting, pipes, Stage::of(switch))?);
+        let loaded = Loaded::new(Arc::new(program), &self.lasting, pipes, Stage::beside(switch))?;
+        // One without BFRuntime has none.
+        if let Some(meant) = self.meant().await.ok().filter(|meant| meant.program.name == loaded.program.name)
+        {
+            loaded.inherit(&meant, &self.device).await?;
+        }
+        Ok(Arc::new(loaded))
+    }
+
+    /// Prepares a program: from now on, requests mean it.
+    async fn prepare(
+        &self,
+        client: u32,
+        stream: Option<u64>,
+        candidate: Candidate,
+        keep: Keep,
+    ) -> Result<(), Status> {
+        let loaded = self.beside(candidate).await?;
+        let (running, program) = (self.device.running().await, loaded.program.clone());
         let before = {
             let mut state = self.state();
-            match &state.prepared {
-                Some(other) if other.client != client && other.stream.is_some() => {
-                    return Err(Status::unavailable("another client is installing a program; try again"));
-                }
-                _ => {}
-            }
-            let meant = state.prepared.as_ref().map(|other| &other.loaded).or(running.as_ref()).cloned();
-            if let Some(meant) = meant.filter(|meant| meant.program.name == program.name) {
-                loaded.settings.take_over(&meant.settings);
-            }
+            state.check_free(client)?;
             // The stream of a client that was bound to another program ends now; the preparation does not.
             let stream = stream.filter(|stream| !self.clients.loses(*stream, &program));
-            state.prepared.replace(Prepared { client, stream, loaded, keep })
+            if stream.is_none() {
+                tokio::spawn(self.clone().end_unused(loaded.clone()));
+            }
+            state.prepared.replace(Prepared { client, stream, loaded, keep, used: Instant::now() })
         };
         self.clients.notify(Progress::WarmInitStarted);
         if let Some(running) = &running {
-            self.clients.moved(&running.program, &program);
+            self.clients.moved(running, &program);
         }
         if let Some(before) = before {
-            drop(before.loaded.stage.take());
+            self.discard(&before.loaded).await;
             self.clients.moved(&before.loaded.program, &program);
         }
         // Its stream may have ended meanwhile.
@@ -306,29 +364,52 @@ impl Programs {
         Ok(())
     }
 
-    /// Starts what was prepared, to its end even if the caller has gone.
-    async fn start(&self, prepared: Prepared, charge: Arc<Charge>) -> Result<(), Status> {
-        let programs = self.clone();
-        let work = tokio::spawn(async move {
-            let Prepared { loaded, keep, .. } = prepared;
-            let (program, taken) = (loaded.program.clone(), loaded.clone());
-            let started =
-                programs.device.take_over(program, move || taken.stage.take(), keep, charge).await?;
-            if !started {
-                return Err(status(Code::Aborted, "what was prepared is gone; begin again"));
-            }
-            programs.state().loaded = Some(loaded);
-            Ok(())
-        });
-        work.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
+    /// Prepares and starts a program; the client that asks for that keeps its stream.
+    async fn install(
+        &self,
+        client: u32,
+        candidate: Candidate,
+        keep: Keep,
+        charge: Arc<Charge>,
+    ) -> Result<(), Status> {
+        let loaded = self.beside(candidate).await?;
+        let before = {
+            let mut state = self.state();
+            state.check_free(client)?;
+            state.prepared.take()
+        };
+        if let Some(before) = before {
+            self.forget(before).await;
+        }
+        self.start(loaded, Some(client), keep, charge).await
     }
 
-    /// Installs a program, to its end even if the caller has gone.
-    async fn install(&self, client: u32, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
+    /// Starts what was prepared, to its end even if the caller has gone. `releases` is a client that is bound to a program
+    /// with another name no longer.
+    async fn start(
+        &self,
+        loaded: Arc<Loaded>,
+        releases: Option<u32>,
+        keep: Keep,
+        charge: Arc<Charge>,
+    ) -> Result<(), Status> {
         let programs = self.clone();
         let work = tokio::spawn(async move {
-            programs.clients.release(client, &candidate.program.name);
-            programs.device.replace(candidate, charge).await
+            let program = loaded.program.clone();
+            if let Some(client) = releases {
+                programs.clients.release(client, &program.name);
+            }
+            let noted = programs.clone();
+            let take = async move {
+                let switch = loaded.stage.leave(Place::Runs).await?;
+                // Before anybody sees that it runs.
+                noted.state().loaded = Some(loaded);
+                Some(switch)
+            };
+            match programs.device.take_over(program, take, keep, charge).await? {
+                true => Ok(()),
+                false => Err(status(Code::Aborted, "what was prepared is gone; begin again")),
+            }
         });
         work.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
     }

@@ -421,7 +421,7 @@ impl Answering<'_> {
         let pipes = target.read().filter(|_| self.loaded.fixed.has_pipes(table_id));
         let _held = self.loaded.hold(self.device).await?;
         let one = move |switch: &mut Switch, now| in_pipes(switch, pipes, |switch| lookup(switch, now))?;
-        Ok(self.loaded.call(self.device, one).await?)
+        self.loaded.call(self.device, one).await
     }
 
     /// A part of a table that P4Runtime does not have.
@@ -433,7 +433,7 @@ impl Answering<'_> {
         let _held = self.loaded.hold(self.device).await?;
         let pipes = target.read();
         let one = move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| lookup(switch))?;
-        Ok(self.loaded.call(self.device, one).await?)
+        self.loaded.call(self.device, one).await
     }
 
     /// Reads registers: cells with a value of each pipe.
@@ -551,7 +551,7 @@ impl Answering<'_> {
                 turn.unwrap_or(ControlFlow::Continue(()))
             }
         };
-        Ok(self.loaded.in_turns(self.device, Isolation::Whole, turn).await?)
+        self.loaded.in_turns(self.device, Isolation::Whole, turn).await
     }
 
     async fn give_entry(&mut self, asked: &TableEntry, mut found: TableEntry) -> Result<(), Status> {

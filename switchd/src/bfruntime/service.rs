@@ -2,6 +2,7 @@
 
 use super::DEVICE;
 use super::clients::Clients;
+use super::digests::Lists;
 use super::loaded::Loaded;
 use super::outcome::{Options, answer, overall};
 use super::programs::Programs;
@@ -17,7 +18,7 @@ use p4rack_p4::ir::TableId;
 use p4rack_p4rt::bfrt_proto;
 use p4rack_p4rt::bfrt_proto::bf_runtime_server::BfRuntime;
 use p4rack_p4rt::bfrt_proto::{
-    DigestList, Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
+    Entity, GetForwardingPipelineConfigRequest, GetForwardingPipelineConfigResponse, ReadRequest,
     ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
     StreamMessageRequest, StreamMessageResponse, Subscribe, WriteRequest, WriteResponse, entity,
     stream_message_request, stream_message_response,
@@ -30,7 +31,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
@@ -50,11 +51,11 @@ pub struct Service {
     refusals: Refusals,
     /// Entries that were reported as idle.
     watched: Arc<Mutex<Vec<Watched>>>,
-    waiting: Arc<Mutex<Waiting>>,
+    /// Digests that wait for others.
+    pub(super) lists: Arc<Mutex<Lists>>,
+    /// Wakes who sends them.
+    pub(super) sooner: Arc<Notify>,
 }
-
-/// Digests of a program that wait for others.
-pub(super) type Waiting = Option<(Arc<Program>, DigestList)>;
 
 impl Service {
     /// For a device.
@@ -69,13 +70,9 @@ impl Service {
             stopping,
             refusals: Refusals::default(),
             watched: Arc::default(),
-            waiting: Arc::default(),
+            lists: Arc::default(),
+            sooner: Arc::default(),
         }
-    }
-
-    pub(super) fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // Every change is a single assignment or addition.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
@@ -93,6 +90,19 @@ impl Service {
         Err(status(Code::NotFound, format!("there is no program `{p4_name}`; `{own}` runs")))
     }
 
+    /// Does work with a request: beside the threads that serve calls, if the request is large.
+    async fn beside<R: Send + 'static>(
+        &self,
+        request: &Bytes,
+        work: impl FnOnce(Bytes) -> R + Send + 'static,
+    ) -> Result<R, Status> {
+        let own = request.clone();
+        match request.len() >= LARGE_BYTES {
+            true => self.device.aside(move || work(own)).await,
+            false => Ok(work(own)),
+        }
+    }
+
     async fn make(
         &self,
         request: Bytes,
@@ -102,12 +112,7 @@ impl Service {
     ) -> Result<Bytes, Status> {
         let is_large = request.len() >= LARGE_BYTES;
         let _place = if is_large { Some(connection.large_write().await) } else { None };
-        let weighed = if is_large {
-            let request = request.clone();
-            self.device.aside(move || Weighed::<WriteRequest>::write(&request)).await??
-        } else {
-            Weighed::write(&request)?
-        };
+        let weighed = self.beside(&request, |request| Weighed::<WriteRequest>::write(&request)).await??;
         let loaded = self.program(&weighed.head.p4_name).await?;
         let client = weighed.head.client_id;
         let is_named = !weighed.head.p4_name.is_empty();
@@ -121,20 +126,22 @@ impl Service {
             connection.drained().await?;
             None
         };
-        let prepared = {
-            let (loaded, head) = (loaded.clone(), weighed.head);
-            move || match write::direct(&loaded, &request, &head, options) {
-                Some(ready) => Ok(ready),
-                None => write::ready(&loaded, &decoded(request)?, options),
-            }
+        let (own, head) = (loaded.clone(), weighed.head);
+        let prepare = move |request: Bytes| match write::direct(&own, &request, &head, options) {
+            Some(ready) => Ok(ready),
+            None => write::ready(&own, &decoded(request)?, options),
         };
-        let ready = if is_large { self.device.aside(prepared).await?? } else { prepared()? };
+        let ready: Ready = self.beside(&request, prepare).await??;
+        drop(request);
+        if ready.saved_bytes > 0 {
+            charge.add(ready.saved_bytes)?;
+        }
         // No program comes and nobody else is bound before the last change is made.
         let held = loaded.hold(&self.device).await?;
         if self.clients.authorise(client, &loaded.program, is_named)? != binding {
             return Err(status(Code::Aborted, "the client that sent the request has left"));
         }
-        let Ready { job, isolation, is_of_device, deletes, existing } = ready;
+        let Ready { job, isolation, is_of_device, deletes, existing, .. } = ready;
         let mut outcomes = match (is_of_device, is_large) {
             (true, true) => self.device.handle().in_turns(isolation, job).await?,
             (true, false) => self.device.make_small(job, isolation, updates).await?,
@@ -192,7 +199,7 @@ impl Service {
         charge: Arc<Charge>,
     ) -> Result<Answers, Status> {
         let begun = async {
-            let weighed = Weighed::<ReadRequest>::read(&request)?;
+            let weighed = self.beside(&request, |request| Weighed::<ReadRequest>::read(&request)).await??;
             let (client, is_named) = (weighed.head.client_id, !weighed.head.p4_name.is_empty());
             if !is_named {
                 self.clients.known(client)?;
@@ -204,18 +211,19 @@ impl Service {
             weighed.charge_chunk(&charge)?;
             let loaded = self.program(&weighed.head.p4_name).await?;
             // Clients look at the device before they bind.
-            let of_device = |entity: Result<(Entity, usize), Status>| match entity {
-                Ok((Entity { entity: Some(entity::Entity::TableEntry(entry)) }, _)) => {
-                    loaded.fixed.has(entry.table_id)
+            if let Err(unbound) = self.clients.authorise(client, &loaded.program, is_named) {
+                let fixed = loaded.fixed.clone();
+                let of_device = move |entity: Result<(Entity, usize), Status>| match entity {
+                    Ok((Entity { entity: Some(entity::Entity::TableEntry(entry)) }, _)) => {
+                        fixed.has(entry.table_id)
+                    }
+                    _ => false,
+                };
+                if !self.beside(&request, |request| Entities::of(request).all(of_device)).await? {
+                    return Err(unbound);
                 }
-                _ => false,
-            };
-            let entities = || Entities::of(request.clone());
-            let is_bound = self.clients.authorise(client, &loaded.program, is_named);
-            if is_bound.is_err() && !entities().all(of_device) {
-                is_bound?;
             }
-            let asked = Asked { target: weighed.head.target, entities: entities(), options };
+            let asked = Asked { target: weighed.head.target, entities: Entities::of(request), options };
             Ok((asked, loaded, connection.read()?))
         };
         let (request, loaded, place) =
@@ -382,7 +390,7 @@ impl Service {
                 *own = Some(message.client_id);
                 Ok(())
             }
-            // This switch sends no digests, so there is nothing to acknowledge.
+            // Digests are sent once, whether they are acknowledged or not.
             Some(stream_message_request::Update::DigestAck(_)) => Ok(()),
             None => Err(status(Code::InvalidArgument, "the stream message's update is not set")),
         }

@@ -7,6 +7,7 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::Pipes;
 use prost::Message;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maximum handles, and maximum idle entries that are remembered as reported.
@@ -122,6 +123,10 @@ struct State {
     places: Vec<Place>,
 }
 
+fn kept<K: Clone + Eq + Hash, V: Clone>(all: &HashMap<K, V>, has: impl Fn(&K) -> bool) -> HashMap<K, V> {
+    all.iter().filter(|(key, _)| has(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
 /// The settings of a program's tables.
 #[derive(Debug, Default)]
 pub struct Settings(Mutex<State>);
@@ -147,14 +152,13 @@ impl Settings {
         self.state().scopes.insert(table_id, scopes);
     }
 
-    /// Takes over what stays while a program is replaced without a loss: scopes, and how idle entries are found.
-    pub fn take_over(&self, before: &Settings) {
-        let (scopes, idle) = {
-            let before = before.state();
-            (before.scopes.clone(), before.idle.clone())
-        };
+    /// Takes over the attributes of tables that `has` names.
+    pub fn take_over(&self, before: &Settings, has: impl Fn(u32) -> bool) {
+        let before = before.state();
         let mut state = self.state();
-        (state.scopes, state.idle) = (scopes, idle);
+        state.scopes = kept(&before.scopes, |table| has(*table));
+        state.idle = kept(&before.idle, |table| has(*table));
+        state.adjustments = kept(&before.adjustments, |(table, _)| has(*table));
     }
 
     /// What the meters of a table add to the length of each packet in a pipe.

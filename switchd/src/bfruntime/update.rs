@@ -440,20 +440,9 @@ fn operate(loaded: &Arc<Loaded>, operation: &TableOperation) -> Checked<Step> {
 /// Lets a meter, or the meters of a table's entries, add to the length of each packet.
 fn adjust_bytes(loaded: &Arc<Loaded>, table_id: u32, target: Target, bytes: i32) -> Checked<Step> {
     let table = loaded.table(table_id)?;
-    let ir = &loaded.program.ir;
-    let meter = ir.instances.iter().position(|instance| {
-        matches!(instance.kind, InstanceKind::Meter { .. }) && table.is_named(&instance.named.name)
-    });
-    let metered =
-        ir.tables.iter().position(|found| found.meter.is_some() && table.is_named(&found.named.name));
-    let set = move |switch: &mut Switch, bytes| match (meter, metered) {
-        (Some(at), _) => control(switch.meter_adjust(InstanceId(at as u32), bytes)),
-        (_, Some(at)) => control(switch.direct_meter_adjust(TableId(at as u32), bytes)),
-        _ => Ok(()),
-    };
-    if meter.is_none() && metered.is_none() {
+    let Some(meters) = loaded.meters(table) else {
         return invalid(format!("table `{}` has no meters", table.name));
-    }
+    };
     let (saved, changed, pipes) = (loaded.clone(), loaded.clone(), loaded.pipes);
     let all = move || (0..pipes).filter(move |pipe| target.pipe().is_none_or(|own| own == *pipe));
     let snapshot: Snapshot = Box::new(move |_| {
@@ -461,12 +450,12 @@ fn adjust_bytes(loaded: &Arc<Loaded>, table_id: u32, target: Target, bytes: i32)
         Box::new(move |switch| {
             for (pipe, bytes) in all().zip(before) {
                 saved.settings.set_adjustment(table_id, pipe, bytes);
-                let _ = switch.within(Pipes::of([pipe as usize]), |switch| set(switch, bytes));
+                let _ = switch.within(Pipes::of([pipe as usize]), |switch| meters.adjust(switch, bytes));
             }
         })
     });
     let change: Change = Box::new(move |switch, _| {
-        set(switch, bytes)?;
+        meters.adjust(switch, bytes)?;
         all().for_each(|pipe| changed.settings.set_adjustment(table_id, pipe, bytes));
         Ok(())
     });

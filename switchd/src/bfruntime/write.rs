@@ -22,11 +22,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tonic::Status;
 
-/// Maximum updates of the device that are made together.
-const DEVICE_UPDATES: usize = 4096;
-
 /// A checked update, and the pipes that it is for; all if there are none.
 type One = (Prepared, Option<Pipes>);
+/// The same as a step.
+type Steps = Vec<Checked<(Step, Option<Pipes>)>>;
 
 /// A Write that is ready to be made.
 pub struct Ready {
@@ -34,7 +33,9 @@ pub struct Ready {
     pub isolation: Isolation,
     /// Whether it changes the device, whichever program is prepared.
     pub is_of_device: bool,
-    /// Places of the updates that delete an entry.
+    /// Bytes that are saved to undo it, beside what its updates take.
+    pub saved_bytes: usize,
+    /// Places of the updates that delete an entry and may find none.
     pub deletes: Vec<usize>,
     /// Places of those that found an entry to modify instead of inserting one.
     pub existing: Existing,
@@ -61,35 +62,36 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> 
     };
     let target = Target::of(request.target.as_ref(), loaded.pipes);
     let of_device = request.updates.iter().filter(|update| is_of_device(loaded, update)).count();
-    if of_device > 0 && of_device < request.updates.len() && loaded.stage.has_any() {
+    if of_device > 0 && of_device < request.updates.len() && loaded.is_beside() {
         return Err(Status::invalid_argument(
             "the request changes the device and a program that is prepared; split it",
         ));
     }
     let is_of_device = of_device > 0;
-    let deletes = if options.ignores_missing { deletions(request) } else { Vec::new() };
+    let mut deletes = if options.ignores_missing { deletions(request) } else { Vec::new() };
     let existing = Existing::default();
     let one = |(at, update)| {
         target.or(None)?;
         prepare(loaded, target, update, at, &existing)
     };
     let prepared: Vec<Checked<One>> = request.updates.iter().enumerate().map(one).collect();
-    if atomicity == Atomicity::RollbackOnError {
-        if of_device > DEVICE_UPDATES {
-            return Err(Status::invalid_argument(format!(
-                "the request changes {of_device} entries of the device or none; the limit is {DEVICE_UPDATES}"
-            )));
-        }
-        let job = all(&loaded.program, prepared, deletes.clone());
-        return Ok(Ready { job, isolation: Isolation::Whole, is_of_device, deletes, existing });
-    }
-    let is_plain = |prepared: &Checked<One>| matches!(prepared, Ok((Prepared::Plain(_), None)) | Err(_));
-    let job = if prepared.iter().all(is_plain) {
-        plain(&loaded.program, prepared)
+    let program = &loaded.program;
+    let (mut saved_bytes, mut isolation) = (0, Isolation::Open);
+    // What is refused beforehand names nothing that could be missing.
+    let job = if atomicity == Atomicity::RollbackOnError {
+        (saved_bytes, isolation) = (loaded.saved_bytes(&request.updates)?, Isolation::Whole);
+        let steps = steps(program, prepared, true);
+        deletes.retain(|at| steps[*at].is_ok());
+        all(steps, deletes.clone())
+    } else if prepared.iter().all(|one| matches!(one, Ok((Prepared::Plain(_), None)) | Err(_))) {
+        deletes.retain(|at| prepared[*at].is_ok());
+        plain(program, prepared)
     } else {
-        one_by_one(&loaded.program, prepared)
+        let steps = steps(program, prepared, false);
+        deletes.retain(|at| steps[*at].is_ok());
+        one_by_one(steps)
     };
-    Ok(Ready { job, isolation: Isolation::Open, is_of_device, deletes, existing })
+    Ok(Ready { job, isolation, is_of_device, saved_bytes, deletes, existing })
 }
 
 /// A Write of nothing but ordinary insertions and deletions of entries in all pipes, which needs no messages.
@@ -119,6 +121,7 @@ pub fn direct(loaded: &Loaded, request: &[u8], head: &WriteRequest, options: Opt
         job: Box::new(each(&loaded.program, request)),
         isolation: Isolation::Open,
         is_of_device: false,
+        saved_bytes: 0,
         deletes: Vec::new(),
         existing: Existing::default(),
     })
@@ -162,7 +165,11 @@ fn plain(program: &Arc<Program>, prepared: Vec<Checked<One>>) -> Job {
     })
 }
 
-/// Converts a prepared update to a step.
+/// Converts prepared updates to steps.
+fn steps(program: &Arc<Program>, prepared: Vec<Checked<One>>, undone: bool) -> Steps {
+    prepared.into_iter().map(|one| one.and_then(|one| step(program, one, undone))).collect()
+}
+
 fn step(program: &Arc<Program>, ready: One, undone: bool) -> Checked<(Step, Option<Pipes>)> {
     let step = match ready.0 {
         Prepared::Step(step) => step,
@@ -196,9 +203,7 @@ fn deletions(request: &WriteRequest) -> Vec<usize> {
 }
 
 /// Carries out all updates, even if some fail.
-fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<One>>) -> Job {
-    let steps: Vec<Checked<(Step, Option<Pipes>)>> =
-        prepared.into_iter().map(|one| one.and_then(|one| step(program, one, false))).collect();
+fn one_by_one(steps: Steps) -> Job {
     let mut outcomes = Outcomes::with_capacity(steps.len());
     let mut steps = steps.into_iter();
     Box::new(move |switch, now| {
@@ -216,15 +221,13 @@ fn one_by_one(program: &Arc<Program>, prepared: Vec<Checked<One>>) -> Job {
 
 /// All updates or none: those before the first that fails are undone, in reverse order. Its error is the only one, except
 /// for those of `deletes` that find nothing to delete.
-fn all(program: &Arc<Program>, prepared: Vec<Checked<One>>, deletes: Vec<usize>) -> Job {
-    let total = prepared.len();
+fn all(steps: Steps, deletes: Vec<usize>) -> Job {
+    let total = steps.len();
     let failed = move |at: usize, error| {
         let mut outcomes = vec![Ok(()); total];
         outcomes[at] = Err(error);
         ControlFlow::Break(outcomes)
     };
-    let steps: Vec<Checked<(Step, Option<Pipes>)>> =
-        prepared.into_iter().map(|one| one.and_then(|one| step(program, one, true))).collect();
     if let Some(at) = steps.iter().position(Result::is_err) {
         // Nothing to undo.
         let mut error = steps.into_iter().nth(at).and_then(Result::err);

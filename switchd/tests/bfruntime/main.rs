@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod both;
+mod device;
 mod entries;
 mod exact;
+mod installing;
 mod kinds;
 mod limits;
 mod rig;

@@ -4,7 +4,7 @@ use p4rack_bfrt::{Entry, Schema};
 use p4rack_netdev::{clock, wait::Poller};
 use p4rack_p4rt::bfrt_proto::bf_runtime_client::BfRuntimeClient;
 use p4rack_p4rt::bfrt_proto::forwarding_pipeline_config::Profile;
-use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::{Action, DevInitMode};
 use p4rack_p4rt::bfrt_proto::update::Type;
 use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
 use p4rack_p4rt::bfrt_proto::*;
@@ -44,12 +44,15 @@ impl Rig {
     }
 
     pub async fn with_ports(ports: &[u16]) -> Rig {
-        let ports: Vec<_> = ports.iter().map(|port| PortConfig::new(*port, 0)).collect();
+        Rig::with(Config { ports: ports_of(ports), ..Config::default() }).await
+    }
+
+    pub async fn with(config: Config) -> Rig {
         let (handle, mut jobs, events, from_plane) = core::channel().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         std::thread::spawn(move || {
-            let mut switch = Switch::new(Config { ports, ..Config::default() });
+            let mut switch = Switch::new(config);
             let (mut poller, mut frame) = (Poller::new(), Vec::new());
             poller.add(&jobs).unwrap();
             while !stopped.load(Ordering::Relaxed) {
@@ -79,9 +82,7 @@ impl Rig {
     /// The same with another program, which has the same name.
     pub async fn bound_to(&self, text: &str) -> Client {
         let mut client = Client::subscribe(self, 0).await.unwrap();
-        let config =
-            ForwardingPipelineConfig { bfruntime_info: schema_text_of(text).into_bytes(), ..config(text) };
-        client.set(Action::VerifyAndWarmInitBeginAndEnd, config).await.unwrap();
+        client.set(Action::VerifyAndWarmInitBeginAndEnd, whole(text)).await.unwrap();
         client.set(Action::Bind, named(NAME)).await.unwrap();
         client
     }
@@ -95,6 +96,10 @@ impl Rig {
         };
         self.handle.call(pass).await.unwrap().unwrap()
     }
+}
+
+pub fn ports_of(ports: &[u16]) -> Vec<PortConfig> {
+    ports.iter().map(|port| PortConfig::new(*port, 0)).collect()
 }
 
 pub struct Client {
@@ -128,6 +133,11 @@ pub fn config(text: &str) -> ForwardingPipelineConfig {
     ForwardingPipelineConfig { p4_name: NAME.into(), bfruntime_info, profiles: vec![profile] }
 }
 
+/// A program with its own schema.
+pub fn whole(text: &str) -> ForwardingPipelineConfig {
+    ForwardingPipelineConfig { bfruntime_info: schema_text_of(text).into_bytes(), ..config(text) }
+}
+
 pub fn named(name: &str) -> ForwardingPipelineConfig {
     ForwardingPipelineConfig { p4_name: name.into(), ..Default::default() }
 }
@@ -158,9 +168,19 @@ impl Client {
     }
 
     pub async fn set(&mut self, action: Action, config: ForwardingPipelineConfig) -> Result<(), Status> {
+        self.set_in(DevInitMode::FastReconfig, action, config).await
+    }
+
+    pub async fn set_in(
+        &mut self,
+        mode: DevInitMode,
+        action: Action,
+        config: ForwardingPipelineConfig,
+    ) -> Result<(), Status> {
         let request = SetForwardingPipelineConfigRequest {
             client_id: self.id,
             action: action as i32,
+            dev_init_mode: mode as i32,
             config: if config == Default::default() { Vec::new() } else { vec![config] },
             ..Default::default()
         };
@@ -214,6 +234,30 @@ impl Client {
         };
         found.into_iter().map(one).filter(|entry| !entry.is_default()).collect()
     }
+}
+
+/// A Write with metadata.
+pub async fn write_with(
+    client: &mut Client,
+    metadata: &'static str,
+    atomicity: Atomicity,
+    updates: Vec<Update>,
+) -> Result<WriteResponse, Status> {
+    let request = WriteRequest {
+        target: Some(ALL),
+        client_id: client.id,
+        updates,
+        atomicity: atomicity as i32,
+        p4_name: NAME.into(),
+    };
+    let mut request = tonic::Request::new(request);
+    request.metadata_mut().insert(metadata, "1".parse().unwrap());
+    client.grpc.write(request).await.map(tonic::Response::into_inner)
+}
+
+/// All entries of a table.
+pub fn all_of(schema: &Schema, table: &str) -> TableEntry {
+    TableEntry { table_id: schema.table(table).unwrap().id, ..Default::default() }
 }
 
 /// An update of an attribute.

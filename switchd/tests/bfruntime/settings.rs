@@ -86,6 +86,21 @@ async fn deletions_of_what_is_not_there_may_count_as_done() {
     };
     assert!(client.grpc.write(delete(false)).await.is_err());
     client.grpc.write(delete(true)).await.unwrap();
+    // What is refused beforehand is something else.
+    let elsewhere = TableEntry { table_id: 9, ..to(1, 1).build(&schema).unwrap() };
+    let strange = update(Type::Delete, elsewhere);
+    let insert = update(Type::Insert, to(2, 1).build(&schema).unwrap());
+    for atomicity in [Atomicity::ContinueOnError, Atomicity::RollbackOnError] {
+        for updates in [vec![strange.clone()], vec![insert.clone(), strange.clone()]] {
+            let count = updates.len();
+            let refused = write_with(&mut client, "ignore_not_found", atomicity, updates).await.unwrap_err();
+            let codes: Vec<i32> = errors(&refused).iter().map(|(code, _)| *code).collect();
+            assert_eq!((codes.len(), codes[count - 1]), (count, rpc::Code::NotFound as i32));
+        }
+        let entries = client.entries(&schema, "exact_dst").await.len();
+        assert_eq!(entries, usize::from(atomicity == Atomicity::ContinueOnError));
+        client.one(Type::Delete, all_of(&schema, "exact_dst")).await.unwrap();
+    }
 }
 
 /// The next message but those about installations; `None` if there is none for a while.
@@ -115,6 +130,55 @@ async fn the_bound_client_gets_digests_with_their_pipe() {
     let stream = |bytes: &[u8]| data_field::Value::Stream(bytes.to_vec());
     assert_eq!(values, [stream(&[2, 0, 0, 0, 0, 9]), stream(&[0, 3])]);
     assert_eq!(digest.target.unwrap().pipe_id, 0);
+}
+
+/// Sends a frame whose source is this.
+async fn learn(rig: &Rig, port: u16, source: u8) {
+    let mut frame = vec![0; 64];
+    frame[11] = source;
+    rig.handle.call(move |switch, now| switch.handle_frame(port, &frame, now)).await.unwrap();
+}
+
+/// The next list of digests: its pipe and sources.
+async fn learned(client: &mut Client) -> (u32, Vec<u8>) {
+    let Some(Told::Digest(digest)) = told(client).await else { panic!("no digest") };
+    let source = |data: &TableData| match &data.fields[0].value {
+        Some(data_field::Value::Stream(bytes)) => bytes[5],
+        other => panic!("{other:?}"),
+    };
+    (digest.target.unwrap().pipe_id, digest.data.iter().map(source).collect())
+}
+
+#[tokio::test]
+async fn digests_wait_for_others_of_their_pipe_as_long_as_the_device_says() {
+    let rig = Rig::with_ports(&[1, 2, 129]).await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let timeout = |us: u32| {
+        let entry = Entry::default_of("tf1.dev.device_configuration").data("flow_learn_timeout_usec", us);
+        entry.build(&schema).unwrap()
+    };
+    client.one(Type::Modify, timeout(150_000)).await.unwrap();
+    for (port, source) in [(1, 1), (129, 2), (2, 3), (129, 4)] {
+        learn(&rig, port, source).await;
+    }
+    assert_eq!(learned(&mut client).await, (0, vec![1, 3]));
+    assert_eq!(learned(&mut client).await, (1, vec![2, 4]));
+    // A list of 64 does not wait.
+    client.one(Type::Modify, timeout(10_000_000)).await.unwrap();
+    for source in 0..65 {
+        learn(&rig, 1, source).await;
+    }
+    assert_eq!(learned(&mut client).await, (0, (0..64).collect()));
+    assert!(told(&mut client).await.is_none(), "the last one waits");
+    // A shorter time is for those that come now, and for nothing but them; without one they come after the others.
+    client.one(Type::Modify, timeout(50_000)).await.unwrap();
+    learn(&rig, 129, 70).await;
+    assert_eq!(learned(&mut client).await, (1, vec![70]));
+    client.one(Type::Modify, timeout(0)).await.unwrap();
+    learn(&rig, 129, 71).await;
+    assert_eq!(learned(&mut client).await, (0, vec![64]));
+    assert_eq!(learned(&mut client).await, (1, vec![71]));
 }
 
 #[tokio::test]

@@ -134,12 +134,12 @@ fn device(table: &str, switch: &Switch, second: bool) -> Entry {
     let cpu: Vec<u32> = config.cpu_port.into_iter().map(u32::from).collect();
     let ports: Vec<u32> = config.ports.iter().map(|port| port.port.into()).collect();
     let is_internal = |port: &u32| config.internal_pipes.contains(&((port >> LOCAL_BITS) as usize));
-    let (internal, external): (Vec<u32>, Vec<u32>) = ports.iter().copied().partition(is_internal);
-    let count = u32::try_from(ports.len()).unwrap_or(u32::MAX);
-    let front = u32::try_from(external.len()).unwrap_or(u32::MAX);
     let all = 0..(switch.pipes() << LOCAL_BITS).min(1 << 16) as u16;
     let loops = all.filter(|port| switch.comes_back(*port)).map(u32::from);
-    let loops: Vec<u32> = loops.filter(|port| !is_internal(port)).collect();
+    // What leaves an internal port comes in again; the switch has no others in their pipes.
+    let (internal, loops): (Vec<u32>, Vec<u32>) = loops.partition(is_internal);
+    let count = u32::try_from(ports.len() + internal.len()).unwrap_or(u32::MAX);
+    let front = u32::try_from(ports.len()).unwrap_or(u32::MAX);
     Entry::default_of(table)
         .data("sku", "UNKNOWN")
         .data("num_pipes", u32::try_from(switch.pipes()).unwrap_or(1))
@@ -149,7 +149,7 @@ fn device(table: &str, switch: &Switch, second: bool) -> Entry {
         .data("pcie_cpu_port", cpu.first().copied().unwrap_or(0))
         .data("eth_cpu_port_list", Value::Numbers(cpu))
         .data("internal_port_list", Value::Numbers(internal))
-        .data("external_port_list", Value::Numbers(external))
+        .data("external_port_list", Value::Numbers(ports))
         .data("recirc_port_list", Value::Numbers(loops))
         .data("intr_based_link_monitoring", false)
 }

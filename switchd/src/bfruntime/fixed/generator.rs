@@ -30,11 +30,43 @@ pub fn has(table: &str) -> bool {
     table.contains(".pktgen.")
 }
 
-/// What the switch does not keep: masks of ports, by their numbers and pipes, and which mask applications use.
+/// What the switch does not keep.
 #[derive(Clone, Debug, Default)]
 struct State {
+    /// Masks of ports, by their numbers and pipes.
     masks: [[u128; PIPES]; MASKS],
-    used: BTreeMap<usize, usize>,
+    /// The mask that an application uses, by its pipe and number.
+    used: BTreeMap<(usize, usize), usize>,
+}
+
+impl State {
+    /// Notes the mask that an application uses in a pipe; `None` if it waits for no ports.
+    fn uses(&mut self, pipe: usize, app: usize, mask: Option<usize>) {
+        match mask {
+            Some(mask) => self.used.insert((pipe, app), mask),
+            None => self.used.remove(&(pipe, app)),
+        };
+    }
+
+    /// Lets an application wait for the ports of its mask in a pipe.
+    fn wait(&self, table: &str, switch: &mut Switch, pipe: usize, number: usize) -> Checked<()> {
+        let Some(mask) = self.used.get(&(pipe, number)) else { return Ok(()) };
+        let ports = self.masks[*mask][pipe];
+        let set = |switch: &mut Switch| {
+            let Some(app) = switch.packet_app(number)?.0 else { return Ok(()) };
+            match app.trigger {
+                PacketTrigger::PortDown { .. } => switch
+                    .packet_app_set(number, PacketApp { trigger: PacketTrigger::PortDown { ports }, ..app }),
+                _ => Ok(()),
+            }
+        };
+        in_table(table, switch.within(Pipes::of([pipe]), set).and_then(|set| set))
+    }
+}
+
+/// The pipes that are meant.
+fn meant(switch: &Switch) -> Vec<usize> {
+    (0..PIPES).filter(|pipe| switch.means(*pipe)).collect()
 }
 
 /// The generators of the second generation wait for ports in one of several sets.
@@ -130,7 +162,8 @@ fn app(entry: &Entry, before: Option<PacketApp>, second: bool) -> Checked<Option
         increments_port: false,
     });
     // Counts begin with 0.
-    let count = |field: &str, old: u32| number(entry, field).map_or(old, |count| count as u32 + 1);
+    let one_more = |count| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
+    let count = |field: &str, old: u32| number(entry, field).map_or(old, one_more);
     let named = number(entry, if second { "assigned_chnl_id" } else { "pipe_local_source_port" });
     Ok(Some(PacketApp {
         enabled: truth(entry, "app_enable").unwrap_or(old.enabled),
@@ -184,24 +217,6 @@ fn shown(table: &str, number: usize, app: &PacketApp, counts: PacketCounts, mask
         .data("pkt_counter", counts.packets)
 }
 
-/// Lets an application wait for the ports of a mask, which differ from pipe to pipe.
-fn wait_for_ports(table: &str, switch: &mut Switch, number: usize, masks: &[u128; PIPES]) -> Checked<()> {
-    let meant: Vec<usize> = (0..switch.pipes()).filter(|pipe| switch.means(*pipe)).collect();
-    for pipe in meant {
-        let ports = masks.get(pipe).copied().unwrap_or(0);
-        let set = |switch: &mut Switch| {
-            let Some(app) = switch.packet_app(number)?.0 else { return Ok(()) };
-            match app.trigger {
-                PacketTrigger::PortDown { .. } => switch
-                    .packet_app_set(number, PacketApp { trigger: PacketTrigger::PortDown { ports }, ..app }),
-                _ => Ok(()),
-            }
-        };
-        in_table(table, switch.within(Pipes::of([pipe]), set).and_then(|set| set))?;
-    }
-    Ok(())
-}
-
 impl Fixed {
     pub(super) fn generator_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
         if kind == Type::ModifyInc {
@@ -229,9 +244,10 @@ impl Fixed {
             return invalid(&entry, format!("{MASK} is 0 to {}", MASKS - 1));
         }
         let (saving, fixed, second) = (self.clone(), self.clone(), self.second);
+        let name = entry.table().to_owned();
         let snapshot: Snapshot = Box::new(move |switch| {
             let before = switch.packet_app(number).ok();
-            let used = saving.generators.lock().used.get(&number).copied();
+            let used = saving.used_by(switch, |app| app == number);
             Box::new(move |switch| {
                 let _ = match before {
                     Some((Some(app), counts)) => switch
@@ -239,18 +255,15 @@ impl Fixed {
                         .and_then(|()| switch.packet_counts_set(number, counts)),
                     _ => switch.packet_app_remove(number),
                 };
-                let mut state = saving.generators.lock();
-                match used {
-                    Some(mask) => state.used.insert(number, mask),
-                    None => state.used.remove(&number),
-                };
+                saving.use_again(&name, switch, used, |app| app == number);
             })
         });
         let change: Change = Box::new(move |switch, _| {
             let table = entry.table();
             let (before, mut counts) = in_table(table, switch.packet_app(number))?;
             if matches!(kind, Type::Delete | Type::Reset) {
-                fixed.generators.lock().used.remove(&number);
+                let mut state = fixed.generators.lock();
+                meant(switch).into_iter().for_each(|pipe| state.uses(pipe, number, None));
                 return in_table(table, switch.packet_app_remove(number));
             }
             let is_new = before.is_none();
@@ -270,19 +283,46 @@ impl Fixed {
             }
             if second && waits {
                 let mut state = fixed.generators.lock();
-                let mask = mask.or(state.used.get(&number).copied()).unwrap_or(0);
-                state.used.insert(number, mask);
-                wait_for_ports(table, switch, number, &state.masks[mask])?;
+                for pipe in meant(switch) {
+                    let mask = mask.or(state.used.get(&(pipe, number)).copied()).unwrap_or(0);
+                    state.uses(pipe, number, Some(mask));
+                    state.wait(table, switch, pipe, number)?;
+                }
             }
             Ok(())
         });
         Ok(Step { snapshot: Some(snapshot), change })
     }
 
+    /// The masks that applications use in the pipes that are meant.
+    fn used_by(&self, switch: &Switch, is_it: impl Fn(usize) -> bool) -> BTreeMap<(usize, usize), usize> {
+        let state = self.generators.lock();
+        let found = state.used.iter().filter(|((pipe, app), _)| switch.means(*pipe) && is_it(*app));
+        found.map(|(place, mask)| (*place, *mask)).collect()
+    }
+
+    /// Lets applications in the pipes that are meant use the masks that they used before.
+    fn use_again(
+        &self,
+        table: &str,
+        switch: &mut Switch,
+        before: BTreeMap<(usize, usize), usize>,
+        is_it: impl Fn(usize) -> bool,
+    ) {
+        let mut state = self.generators.lock();
+        state.used.retain(|(pipe, app), _| !(switch.means(*pipe) && is_it(*app)));
+        for ((pipe, app), mask) in before {
+            state.uses(pipe, app, Some(mask));
+            let _ = state.wait(table, switch, pipe, app);
+        }
+    }
+
     /// Removes all applications.
     fn apps_clear(self: &Arc<Fixed>, entry: &Entry) -> Checked<Step> {
-        let (fixed, table) = (self.clone(), entry.table().to_owned());
+        let (fixed, saving, table) = (self.clone(), self.clone(), entry.table().to_owned());
+        let name = table.clone();
         let snapshot: Snapshot = Box::new(move |switch| {
+            let used = saving.used_by(switch, |_| true);
             let all = (0..switch.packet_apps()).map(|number| (number, switch.packet_app(number)));
             let before: Vec<_> = all.filter_map(|(number, app)| Some((number, app.ok()?))).collect();
             Box::new(move |switch| {
@@ -292,10 +332,12 @@ impl Fixed {
                         .packet_app_set(number, app)
                         .and_then(|()| switch.packet_counts_set(number, counts));
                 }
+                saving.use_again(&name, switch, used, |_| true);
             })
         });
         let change: Change = Box::new(move |switch, _| {
-            fixed.generators.lock().used.clear();
+            let pipes = meant(switch);
+            fixed.generators.lock().used.retain(|(pipe, _), _| !pipes.contains(pipe));
             (0..switch.packet_apps())
                 .try_for_each(|number| in_table(&table, switch.packet_app_remove(number)))
         });
@@ -311,8 +353,9 @@ impl Fixed {
         let mask = if matches!(kind, Type::Delete | Type::Reset) { Some(0) } else { wide(entry, "mask") };
         let Some(mask) = mask else { return invalid(entry, "`mask` is not set") };
         let (saving, fixed, table) = (self.clone(), self.clone(), entry.table().to_owned());
-        let used = move |state: &State| -> Vec<usize> {
-            state.used.iter().filter(|(_, mask)| **mask == at).map(|(app, _)| *app).collect()
+        let used = move |state: &State, switch: &Switch| -> Vec<(usize, usize)> {
+            let own = state.used.iter().filter(|((pipe, _), mask)| switch.means(*pipe) && **mask == at);
+            own.map(|(place, _)| *place).collect()
         };
         let name = table.clone();
         let snapshot: Snapshot = Box::new(move |_| {
@@ -320,19 +363,18 @@ impl Fixed {
             Box::new(move |switch| {
                 let mut state = saving.generators.lock();
                 state.masks[at] = before;
-                for app in used(&state) {
-                    let _ = wait_for_ports(&name, switch, app, &state.masks[at]);
+                for (pipe, app) in used(&state, switch) {
+                    let _ = state.wait(&name, switch, pipe, app);
                 }
             })
         });
         let change: Change = Box::new(move |switch, _| {
             let mut state = fixed.generators.lock();
-            for pipe in 0..PIPES {
-                if switch.means(pipe) {
-                    state.masks[at][pipe] = mask;
-                }
+            for pipe in meant(switch) {
+                state.masks[at][pipe] = mask;
             }
-            used(&state).into_iter().try_for_each(|app| wait_for_ports(&table, switch, app, &state.masks[at]))
+            let used = used(&state, switch);
+            used.into_iter().try_for_each(|(pipe, app)| state.wait(&table, switch, pipe, app))
         });
         Ok(Step { snapshot: Some(snapshot), change })
     }
@@ -362,7 +404,8 @@ impl Fixed {
                     let mut found = Vec::new();
                     for number in (0..switch.packet_apps()).filter(|number| is_wanted(*number as u32)) {
                         let (app, counts) = in_table(&table, switch.packet_app(number))?;
-                        let mask = fixed.generators.lock().used.get(&number).copied();
+                        let pipe = meant(switch).first().copied().unwrap_or(0);
+                        let mask = fixed.generators.lock().used.get(&(pipe, number)).copied();
                         found.extend(app.map(|app| shown(&table, number, &app, counts, mask)));
                     }
                     found
@@ -380,7 +423,7 @@ impl Fixed {
                 }
                 _ => {
                     let masks = fixed.generators.lock().masks;
-                    let pipe = (0..PIPES).find(|pipe| switch.means(*pipe)).unwrap_or(0);
+                    let pipe = meant(switch).first().copied().unwrap_or(0);
                     let one = |(at, masks): (usize, &[u128; PIPES])| {
                         Entry::of(&table).exact(MASK, at as u128).data("mask", bytes_of(masks[pipe]))
                     };

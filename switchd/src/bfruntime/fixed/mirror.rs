@@ -1,6 +1,6 @@
 //! Mirror sessions: the switch's clone sessions.
 
-use super::{Fixed, Step, Table, id, invalid, not_offered, page};
+use super::{Fixed, Step, Table, id, invalid, not_offered, page, replication};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Change, Checked, Snapshot, control, refuse};
 use p4rack_p4rt::bfrt_proto::update::Type;
@@ -27,7 +27,7 @@ impl Sessions {
 /// The session that an entry says; `None` if it is disabled.
 fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
     let number = |field: &str| entry.get(field).and_then(Value::number).unwrap_or(0);
-    let small = |field: &str| number(field) as u16;
+    let small = |field: &str| replication::small(entry, field).map(Option::unwrap_or_default);
     let is = |field: &str| entry.get(field) == Some(&Value::Bool(true));
     if entry.action_name() != Some("$normal") {
         return not_offered(entry, "an action other than $normal");
@@ -39,8 +39,9 @@ fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
         Ok(port) => port,
         Err(_) => return invalid(entry, format!("there is no port {}", number("$ucast_egress_port"))),
     };
-    let to_port = is("$ucast_egress_port_valid").then_some(Replica { port, instance: small("$mcast_rid") });
-    let group = |field: &str| if is(&format!("{field}_valid")) { small(field) } else { 0 };
+    let rid = small("$mcast_rid")?;
+    let to_port = is("$ucast_egress_port_valid").then_some(Replica { port, instance: rid });
+    let group = |field: &str| if is(&format!("{field}_valid")) { small(field) } else { Ok(0) };
     let class = number("$ingress_cos");
     if class > 7 {
         return invalid(entry, format!("$ingress_cos {class} is not 0 to 7"));
@@ -53,14 +54,14 @@ fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
     Ok(Some(CloneSession {
         replicas: to_port.into_iter().collect::<Vec<_>>().into(),
         class_of_service: class as u8,
-        packet_length_bytes: small("$max_pkt_len"),
-        groups: [group("$mcast_grp_a"), group("$mcast_grp_b")],
+        packet_length_bytes: small("$max_pkt_len")?,
+        groups: [group("$mcast_grp_a")?, group("$mcast_grp_b")?],
         spread: ReplicationSpread {
-            rid: small("$mcast_rid"),
-            exclusion: small("$mcast_l1_xid"),
-            prune: small("$mcast_l2_xid"),
-            set_hash: small("$level1_mcast_hash"),
-            lag_hash: small("$level2_mcast_hash"),
+            rid,
+            exclusion: small("$mcast_l1_xid")?,
+            prune: small("$mcast_l2_xid")?,
+            set_hash: small("$level1_mcast_hash")?,
+            lag_hash: small("$level2_mcast_hash")?,
         },
         to_controller: is("$copy_to_cpu"),
         ignores,

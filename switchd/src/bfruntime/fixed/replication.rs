@@ -7,8 +7,8 @@ use p4rack_entities::{Change, Checked, Snapshot, refuse};
 use p4rack_p4rt::bfrt_proto::{PreDeviceConfig, update::Type};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{
-    REPLICATION_SET, ReplicationGroup, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPort,
-    Switch,
+    REPLICATION_SET, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
+    ReplicationPort, Switch,
 };
 use std::sync::Arc;
 
@@ -57,8 +57,10 @@ fn ports(entry: &Entry) -> Checked<Option<Vec<u16>>> {
     all.map(Some).or_else(|_| invalid(entry, format!("{PORTS} has a number that no port has")))
 }
 
-fn small(entry: &Entry, field: &str) -> Option<u16> {
-    entry.get(field).and_then(Value::number).map(|number| number as u16)
+/// A number of 16 bits.
+pub(super) fn small(entry: &Entry, field: &str) -> Checked<Option<u16>> {
+    let Some(number) = entry.get(field).and_then(Value::number) else { return Ok(None) };
+    u16::try_from(number).map(Some).or_else(|_| invalid(entry, format!("{field} {number} is not 0 to 65535")))
 }
 
 fn truth(entry: &Entry, field: &str) -> Option<bool> {
@@ -151,7 +153,7 @@ pub fn step(kind: Type, entry: Entry, all: bool, takes: bool) -> Checked<Step> {
 }
 
 fn node(kind: Type, entry: Entry, id: u32, adds: Option<bool>) -> Checked<Step> {
-    let (rid, ports) = (small(&entry, RID), ports(&entry)?);
+    let (rid, ports) = (small(&entry, RID)?, ports(&entry)?);
     let lags: Option<Result<Vec<u8>, _>> =
         list(&entry, LAG).map(|lags| lags.iter().map(|lag| u8::try_from(*lag)).collect());
     let Ok(lags) = lags.transpose() else { return invalid(&entry, format!("{LAG} is 0 to 255")) };
@@ -318,7 +320,7 @@ fn prune(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
 /// What replication knows of a port, which is always there.
 fn port(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
     let Ok(number) = u16::try_from(id) else { return invalid(&entry, format!("there is no port {id}")) };
-    let backup = small(&entry, BACKUP);
+    let backup = small(&entry, BACKUP)?;
     let (forwards, copies) = (truth(&entry, FORWARDS), truth(&entry, COPIES));
     let snapshot: Snapshot = Box::new(move |switch| {
         let (port, config) = (switch.replication_port(number), switch.replication_config());
@@ -363,6 +365,12 @@ fn port(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
 /// Removes all entries of a table.
 fn clear(entry: &Entry) -> Checked<Step> {
     let table: Arc<str> = entry.table().into();
+    let kind = match &*table {
+        "$pre.lag" => ReplicationKind::Lags,
+        "$pre.prune" => ReplicationKind::Pruned,
+        "$pre.port" => ReplicationKind::Ports,
+        _ => ReplicationKind::Members,
+    };
     let change: Change = match &*table {
         "$pre.mgid" => Box::new(move |switch, _| {
             let ids: Vec<u16> = switch.replication_groups(0).map(|(id, _)| id).collect();
@@ -384,13 +392,12 @@ fn clear(entry: &Entry) -> Checked<Step> {
             (0..PRUNES as u16).try_for_each(|id| in_table(&table, switch.replication_prune(id, &[])))
         }),
         _ => Box::new(move |switch, _| {
-            let ports: Vec<u16> = switch.config().ports.iter().map(|port| port.port).collect();
-            let port = ReplicationPort::default();
-            ports.into_iter().try_for_each(|id| in_table(&table, switch.replication_port_set(id, port)))
+            switch.replication_ports_clear();
+            Ok(())
         }),
     };
-    let snapshot: Snapshot = Box::new(|switch| {
-        let before = switch.replication_saved();
+    let snapshot: Snapshot = Box::new(move |switch| {
+        let before = switch.replication_saved(kind);
         Box::new(move |switch| switch.replication_restore(before))
     });
     Ok(Step { snapshot: Some(snapshot), change })
@@ -449,8 +456,10 @@ fn found(table: &str, switch: &Switch, first: u64, only: Option<u64>) -> Found {
             keyed(id).data(PORTS, wide(&switch.replication_pruned(id as u16)))
         }),
         _ => {
-            let mut own: Vec<u64> = switch.config().ports.iter().map(|port| port.port.into()).collect();
+            let own = switch.config().ports.iter().map(|port| port.port).chain(switch.config().cpu_port);
+            let mut own: Vec<u64> = own.map(u64::from).collect();
             own.sort_unstable();
+            own.dedup();
             let wanted = own.into_iter().filter(|id| *id >= first && is_wanted(*id));
             page(wanted.map(|id| (id, ())), |id, ()| {
                 let port = switch.replication_port(id as u16);

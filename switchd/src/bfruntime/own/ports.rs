@@ -125,8 +125,19 @@ impl Own {
         let (table, entry) = (table.clone(), entry.clone());
         let (saved, changed) = (self.clone(), self.clone());
         let snapshot: Snapshot = Box::new(move |_| {
-            let before = saved.ports.lock().clone();
-            Box::new(move |switch| saved.ports.restore(switch, before, |_| true))
+            let Some(port) = port else {
+                let before = saved.ports.lock().clone();
+                return Box::new(move |switch| saved.ports.restore(switch, before, |_| true));
+            };
+            let before = saved.ports.lock().get(&port).cloned();
+            Box::new(move |switch| {
+                let _ = switch.port_metadata_set(port, before.as_deref().unwrap_or(&[]));
+                let mut ports = saved.ports.lock();
+                match before {
+                    Some(before) => ports.insert(port, before),
+                    None => ports.remove(&port),
+                };
+            })
         });
         let change: Change = Box::new(move |switch, _| {
             let Some(port) = port else {

@@ -4,7 +4,7 @@ use super::programs::{Programs, to_its_end};
 use super::{Device, Watch, beside};
 use crate::core::Handle;
 use crate::p4runtime::limits::Charge;
-use p4rack_entities::{Candidate, Program};
+use p4rack_entities::Program;
 use p4rack_switch::{Keep, Switch};
 use std::sync::Arc;
 use tokio::sync::{RwLockReadGuard, RwLockWriteGuard, SemaphorePermit};
@@ -15,6 +15,11 @@ use tonic::Status;
 pub(crate) struct Held<'a>(RwLockReadGuard<'a, Programs>);
 
 impl Held<'_> {
+    /// The program that runs.
+    pub fn program(&self) -> Option<&Arc<Program>> {
+        self.0.running.as_ref()
+    }
+
     /// Whether this program runs.
     pub fn runs(&self, program: &Arc<Program>) -> bool {
         self.0.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, program))
@@ -68,17 +73,17 @@ impl Device {
         beside(&self.aside, work).await
     }
 
-    /// Lets the switch take over another one, which runs this program and was prepared elsewhere; `take` gives it up.
-    /// Returns whether there was one. A saved program is forgotten.
+    /// Lets the switch take over another one, which runs this program and was prepared elsewhere; `take` gives it up
+    /// once nothing is written or read any more. Returns whether there was one. A saved program is forgotten.
     pub(crate) async fn take_over(
         &self,
         program: Arc<Program>,
-        take: impl FnOnce() -> Option<Switch> + Send,
+        take: impl Future<Output = Option<Switch>> + Send,
         keep: Keep,
         charge: Arc<Charge>,
     ) -> Result<bool, Status> {
         let mut programs = self.programs.clone().write_owned().await;
-        let Some(other) = take() else { return Ok(false) };
+        let Some(other) = take.await else { return Ok(false) };
         let handle = self.handle.clone();
         let work = async move {
             programs.saved = None;
@@ -87,16 +92,5 @@ impl Device {
             Ok(())
         };
         to_its_end(charge, work).await.map(|()| true)
-    }
-
-    /// Loads a program; `charge` is held to the end. A saved one is forgotten.
-    pub(crate) async fn replace(&self, candidate: Candidate, charge: Arc<Charge>) -> Result<(), Status> {
-        let mut programs = self.programs.clone().write_owned().await;
-        let handle = self.handle.clone();
-        let work = async move {
-            programs.saved = None;
-            Ok(programs.commit(&handle, candidate).await?)
-        };
-        to_its_end(charge, work).await
     }
 }
