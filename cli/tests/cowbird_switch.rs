@@ -166,6 +166,25 @@ fn a_switch_that_is_replaced_loses_nothing_that_was_done() {
 }
 
 #[test]
+fn a_store_keeps_its_old_records_behind_the_switch() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let words = "cowbird store --switch --seconds 0.2 --records 5000 --value-bytes 56 --memory-percent 20 --mix A --mix C --json";
+    let output = p4rack().args(words.split(' ')).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let through: Vec<_> = all.iter().filter(|one| one["scheme"] == "cowbird-p4").collect();
+    assert_eq!((all.len(), through.len()), (5 * 2, 2), "{all:?}");
+    for one in through {
+        assert!(one["operations"].as_u64().unwrap() > 20 && one["engine_cpu_ns"].is_number(), "{one}");
+        assert_eq!((one["lost"].as_u64(), one["wrong"].as_u64()), (Some(0), Some(0)), "{one}");
+        assert!(one["cold_share"].as_f64().unwrap() > 0.1, "{one}");
+    }
+}
+
+#[test]
 fn what_the_switch_can_not_serve_is_refused_by_its_name() {
     let _alone = one_at_a_time();
     if !can_make_namespaces() {

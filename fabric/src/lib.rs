@@ -12,6 +12,7 @@ pub mod ethernet;
 pub mod hostile;
 mod machine;
 pub mod pl2;
+pub mod remote;
 pub mod roce;
 
 pub use endpoint::{Config, Endpoint};

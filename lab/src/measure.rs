@@ -21,8 +21,8 @@ use crate::workload::udp::{SendReport, SinkReport};
 use crate::workload::{self, Span, Timeline, UDP_OVERHEAD_BYTES};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Workload, WorkloadKind};
-use p4rack_codegen::scheme::edm;
 use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
+use p4rack_codegen::scheme::{cowbird, edm};
 use p4rack_hosts::report::Report;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -417,7 +417,7 @@ fn combined(mut program: Counts, switch: [&SwitchStats; 2], pl2: bool) -> Result
         })?;
         unsolicited.insert(format!("program.{reason}"), count);
     }
-    for reason in edm::NO_LOSS {
+    for reason in edm::NO_LOSS.iter().chain(&cowbird::NO_LOSS).copied() {
         program.remove(reason);
     }
     lost.extend(program.into_iter().map(|(reason, count)| (format!("program.{reason}"), count)));

@@ -5,6 +5,7 @@ use crate::sys;
 use p4rack_codegen::Rack;
 use p4rack_netdev::link::{self, VethEnd};
 use p4rack_netdev::{Links, NetNs};
+use std::net::Ipv4Addr;
 
 /// Interface of a host to the switch.
 pub const HOST_INTERFACE: &str = "eth0";
@@ -33,6 +34,26 @@ pub struct Network {
     /// Whether it is set per route. The kernel lets namespaces set it as default only if the machine's own
     /// default is among the permitted ones.
     tcp_by_route: bool,
+}
+
+/// Interface of a host for the set-up of adapters.
+const SETUP_INTERFACE: &str = "setup0";
+/// Bridge of these in the switch's namespace.
+const SETUP_BRIDGE: &str = "setups";
+/// First address of the set-up's network, and bits of its prefix: link-local, so no rack's own.
+const SETUP_IP: Ipv4Addr = Ipv4Addr::new(169, 254, 0, 1);
+const SETUP_PREFIX: u8 = 16;
+/// Bytes that RDMA over UDP adds to a payload at most: IPv4, UDP, BTH, RETH, iCRC.
+const ROCE_BYTES: u32 = 20 + 8 + 12 + 16 + 4;
+
+/// Address of the switch's namespace for the set-up of adapters.
+pub fn switch_setup_ip() -> Ipv4Addr {
+    SETUP_IP
+}
+
+/// Address of a host for the set-up of adapters, by its position.
+pub fn setup_ip(host: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(SETUP_IP.to_bits() + 1 + host as u32)
 }
 
 /// Name of the switch's interface for a port.
@@ -68,6 +89,33 @@ impl Network {
             hosts.push(ns);
         }
         Ok(Network { switch, hosts, tcp, tcp_by_route })
+    }
+
+    /// Prepares the hosts' links for adapters, which programs open in the agents' place: with the hosts' own addresses, for
+    /// packets of `mtu_bytes`, and beside them a network for set-ups.
+    pub fn admit_adapters(&self, rack: &Rack, mtu_bytes: u32) -> Result<(), LabError> {
+        let mut bridges = Links::open_in(&self.switch)?;
+        bridges.add_bridge(SETUP_BRIDGE)?;
+        bridges.set_up(SETUP_BRIDGE)?;
+        bridges.add_address(SETUP_BRIDGE, switch_setup_ip(), SETUP_PREFIX)?;
+        for (position, (host, ns)) in rack.hosts.iter().zip(&self.hosts).enumerate() {
+            let link_mtu = LINK_MTU.max(mtu_bytes + ROCE_BYTES);
+            for (ns, name) in [(ns, HOST_INTERFACE), (&self.switch, &switch_interface(host.port))] {
+                ns.run(|| Links::open()?.make_pipe(name, link_mtu))??;
+            }
+            let port = format!("setup{}", host.port);
+            Links::add_veth(
+                VethEnd { name: SETUP_INTERFACE, ns, mac: None },
+                VethEnd { name: &port, ns: &self.switch, mac: None },
+            )?;
+            bridges.set_bridge(&port, SETUP_BRIDGE)?;
+            bridges.set_up(&port)?;
+            let mut links = Links::open_in(ns)?;
+            links.set_mac(HOST_INTERFACE, host.mac)?;
+            links.add_address(SETUP_INTERFACE, setup_ip(position), SETUP_PREFIX)?;
+            links.set_up(SETUP_INTERFACE)?;
+        }
+        Ok(())
     }
 
     /// Completes the setup once the hosts have their TAP interfaces.

@@ -3,6 +3,7 @@
 use crate::results::{HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
 use crate::text;
 use p4rack_codegen::rack::WorkloadKind;
+use p4rack_fabric::remote::Way;
 
 /// Share of the port rate that PL2 delivers to the receiver.
 pub const GOODPUT_SHARE: f64 = 0.85;
@@ -52,6 +53,10 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     let lost = "operations and confirmed writes lost";
     out.push(promise(scheme, lost, "0", text::count(figures.lost), figures.lost == 0));
     out.push(promise(scheme, "wrong answers", "0", text::count(figures.wrong), figures.wrong == 0));
+    if let Some(share) = figures.cold_share.filter(|_| scheme.name.parse() != Ok(Way::Local)) {
+        let measured = format!("{:.1} %", 100.0 * share);
+        out.push(promise(scheme, "operations that read remote memory", "some", measured, share > 0.0));
+    }
     if scheme.is_scheduled() {
         let (what, drops) = ("frames lost in the fabric", scheme.fabric_drops);
         out.push(promise(scheme, what, "0", text::count(drops), drops == 0));
@@ -282,6 +287,23 @@ mod tests {
             assert!(failures.len() == 1 && failures[0].starts_with(expected), "{expected}: {failures:?}");
         }
         assert!(broken(|r| r.schemes[0].fabric_drops = 1).is_empty(), "plain switching promises nothing");
+    }
+
+    #[test]
+    fn a_log_store_reads_remote_memory_but_where_all_is_local() {
+        let mut results = good_store();
+        for (scheme, (name, share)) in results.schemes.iter_mut().zip([("local", 0.0), ("cowbird-p4", 0.2)]) {
+            (scheme.name, scheme.fabric_drops) = (name.to_owned(), 3);
+            scheme.store.as_mut().unwrap().cold_share = Some(share);
+        }
+        assert!(judge(&results).iter().all(|promise| promise.holds), "{:?}", judge(&results));
+        store(&mut results, 1).cold_share = Some(0.0);
+        let broken: Vec<String> =
+            judge(&results).iter().filter(|one| !one.holds).map(Promise::sentence).collect();
+        assert!(
+            broken.len() == 1 && broken[0].contains(": operations that read remote memory"),
+            "{broken:?}"
+        );
     }
 
     fn store(results: &mut Results, scheme: usize) -> &mut StoreResult {

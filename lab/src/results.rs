@@ -3,7 +3,7 @@
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::Scheme;
-use p4rack_codegen::rack::WorkloadKind;
+use p4rack_codegen::rack::{Log, WorkloadKind};
 use p4rack_codegen::scheme::pl2;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -83,6 +83,9 @@ pub struct Setting {
     pub load_percent: u32,
     /// Time before the window, which is not measured.
     pub warm_up_s: f64,
+    /// What makes a store a log store.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log: Option<Log>,
 }
 
 /// The machine on which it ran.
@@ -113,7 +116,7 @@ impl Machine {
 /// Figures of a scheme.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchemeResult {
-    /// `l2`, `pl2-counter` or `pl2-clock`.
+    /// The scheme's name, or with a log store that of the way to older records.
     pub name: String,
     /// Ethernet payload that the senders offered.
     pub offered_bps: u64,
@@ -185,6 +188,12 @@ pub struct StoreResult {
     pub p99_us: f64,
     /// 99.9th percentile.
     pub p999_us: f64,
+    /// Reads of remote memory for each operation, of a log store.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cold_share: Option<f64>,
+    /// Processor time of the client's thread for each operation of a log store, kernel included.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub thread_cpu_ns: Option<f64>,
     /// Operations without an answer, and confirmed writes that were not there at the end or that another one had replaced
     /// unseen.
     pub lost: u64,
@@ -207,6 +216,12 @@ pub struct MixResult {
     pub p99_us: f64,
     /// 99.9th percentile.
     pub p999_us: f64,
+    /// Reads of remote memory for each operation, of a log store.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cold_share: Option<f64>,
+    /// Processor time of the client's thread for each operation of a log store, kernel included.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub thread_cpu_ns: Option<f64>,
     /// Operations without an answer.
     pub lost: u64,
     /// Wrong answers.
@@ -358,6 +373,7 @@ pub(crate) mod tests {
                 client: Some("h1".to_owned()),
                 load_percent: 400,
                 warm_up_s: 1.0,
+                log: None,
             },
             machine: Machine { kernel: "6.1.0".into(), cpus: 2, cpu_model: "some CPU".into() },
             command: "p4rack up examples/pl2-incast.toml --seed 1".to_owned(),

@@ -5,6 +5,7 @@ use crate::network::{HOST_INTERFACE, Network, TAP_INTERFACE, switch_interface};
 use crate::process::{self, Process, pause};
 use crate::progress::Progress;
 use crate::sys;
+use p4rack_codegen::rack::Run;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_hosts::report::Report;
 use p4rack_netdev::NetNs;
@@ -26,13 +27,15 @@ pub struct Running<'a> {
     pub path: &'a Path,
     /// Namespaces and links of the rack.
     pub network: &'a Network,
+    /// Name of the run.
+    pub name: String,
     /// Scheme that runs.
     pub scheme: Scheme,
     /// The switch's process.
     pub switch: Process,
     /// Captures the control channel, if requested.
     control_capture: Option<Process>,
-    /// The agents, in the description's order.
+    /// The agents, in the description's order; none where adapters have the hosts' links.
     pub agents: Vec<Process>,
     /// An agent that was ended on purpose.
     pub gone: Option<usize>,
@@ -48,23 +51,7 @@ impl<'a> Running<'a> {
         captures: Option<&Path>,
         progress: &Progress,
     ) -> Result<Running<'a>, LabError> {
-        let switch = progress.step(
-            &format!("{scheme}: starting the switch"),
-            || start_switch(rack, network, scheme, captures),
-            |_| {
-                format!(
-                    "{scheme}: switch runs, {} ports, P4Runtime at {}",
-                    rack.hosts.len(),
-                    rack.switch.grpc_addr
-                )
-            },
-        )?;
-        let control_capture = captures.map(|folder| capture_control(network, scheme, folder)).transpose()?;
-        progress.step(
-            &format!("{scheme}: installing program and entries over P4Runtime"),
-            || deploy(rack, path, network, scheme),
-            |_| format!("{scheme}: program and entries installed over P4Runtime"),
-        )?;
+        let running = Running::without_agents(rack, path, network, scheme.into(), captures, progress)?;
         let agents = progress.step(
             &format!("{scheme}: starting the hosts' agents"),
             || {
@@ -74,7 +61,38 @@ impl<'a> Running<'a> {
             },
             |agents| format!("{scheme}: {} agents ready", agents.len()),
         )?;
-        Ok(Running { rack, path, network, scheme, switch, control_capture, agents, gone: None })
+        Ok(Running { agents, ..running })
+    }
+
+    /// Starts switch and program, the second when the first is ready.
+    pub fn without_agents(
+        rack: &'a Rack,
+        path: &'a Path,
+        network: &'a Network,
+        run: Run,
+        captures: Option<&Path>,
+        progress: &Progress,
+    ) -> Result<Running<'a>, LabError> {
+        let (name, scheme) = (run.name(), run.scheme);
+        let switch = progress.step(
+            &format!("{name}: starting the switch"),
+            || start_switch(rack, network, &name, captures),
+            |_| {
+                format!(
+                    "{name}: switch runs, {} ports, P4Runtime at {}",
+                    rack.hosts.len(),
+                    rack.switch.grpc_addr
+                )
+            },
+        )?;
+        let control_capture = captures.map(|folder| capture_control(network, &name, folder)).transpose()?;
+        progress.step(
+            &format!("{name}: installing program and entries over P4Runtime"),
+            || deploy(rack, path, network, scheme),
+            |_| format!("{name}: program and entries installed over P4Runtime"),
+        )?;
+        let agents = Vec::new();
+        Ok(Running { rack, path, network, name, scheme, switch, control_capture, agents, gone: None })
     }
 
     /// Index of a host.
@@ -163,7 +181,7 @@ pub(crate) fn parse_report(host: &str, line: &str) -> Result<Report, LabError> {
 fn start_switch(
     rack: &Rack,
     network: &Network,
-    scheme: Scheme,
+    run: &str,
     captures: Option<&Path>,
 ) -> Result<Process, LabError> {
     let switch = &rack.switch;
@@ -187,7 +205,7 @@ fn start_switch(
     }
     if let Some(folder) = captures {
         let mut option = OsString::from("--pcap=");
-        option.push(capture_folder(folder, scheme)?);
+        option.push(capture_folder(folder, run)?);
         args.push(option);
     }
     let mut process = Process::start("the switch", &network.switch, args)?;
@@ -196,17 +214,17 @@ fn start_switch(
 }
 
 /// Captures the traffic of the switch's P4Runtime server from before the first call.
-fn capture_control(network: &Network, scheme: Scheme, captures: &Path) -> Result<Process, LabError> {
-    let file = capture_folder(captures, scheme)?.join("control.pcap");
+fn capture_control(network: &Network, run: &str, captures: &Path) -> Result<Process, LabError> {
+    let file = capture_folder(captures, run)?.join("control.pcap");
     let args: [OsString; 3] = ["workload".into(), "capture".into(), file.into()];
     let mut process = Process::start("the capture of the control channel", &network.switch, args)?;
     process.wait_for_line("ready", START)?;
     Ok(process)
 }
 
-/// The folder for a scheme's captures.
-fn capture_folder(captures: &Path, scheme: Scheme) -> Result<PathBuf, LabError> {
-    let folder = captures.join(scheme.name());
+/// The folder for a run's captures.
+fn capture_folder(captures: &Path, run: &str) -> Result<PathBuf, LabError> {
+    let folder = captures.join(run);
     std::fs::create_dir_all(&folder).map_err(LabError::file(&folder))?;
     absolute(&folder)
 }

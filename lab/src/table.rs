@@ -116,9 +116,17 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         rows.push((format!("{name}: p50"), figure(|mix| text::micros(mix.p50_us))));
         rows.push((format!("{name}: p99"), figure(|mix| text::micros(mix.p99_us))));
         rows.push((format!("{name}: p99.9"), figure(|mix| text::micros(mix.p999_us))));
+        if results.setting.log.is_some() {
+            let cpu = |mix: &MixResult| of(mix.thread_cpu_ns, |ns| text::micros(ns / 1e3));
+            rows.push((format!("{name}: processor time of the client for each"), figure(cpu)));
+        }
     }
     let of_store =
         |show: fn(&StoreResult) -> String| -> Figure<'_> { Box::new(move |s| of(s.store.as_ref(), show)) };
+    if results.setting.log.is_some() {
+        let share = |store: &StoreResult| of(store.cold_share, |share| format!("{:.1} %", 100.0 * share));
+        rows.push(("operations that read remote memory".into(), of_store(share)));
+    }
     rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
     rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));
     rows.push(("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))));

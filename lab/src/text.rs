@@ -38,7 +38,9 @@ pub fn micros(us: f64) -> String {
     match us {
         u if u >= 1e6 => format!("{:.2} s", u / 1e6),
         u if u >= 1e3 => format!("{:.2} ms", u / 1e3),
-        u => format!("{u:.0} µs"),
+        u if u >= 10.0 || u == 0.0 => format!("{u:.0} µs"),
+        u if u >= 1.0 => format!("{u:.1} µs"),
+        u => format!("{:.0} ns", u * 1e3),
     }
 }
 
@@ -73,6 +75,10 @@ mod tests {
         assert_eq!(micros(6_000_000.0), "6.00 s");
         assert_eq!(micros(2_500.0), "2.50 ms");
         assert_eq!(micros(17.4), "17 µs");
+        assert_eq!(
+            (micros(1.24), micros(0.345), micros(0.0)),
+            ("1.2 µs".into(), "345 ns".into(), "0 µs".into())
+        );
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");

@@ -1,6 +1,7 @@
 //! `p4rack up`: builds a rack from its description, runs its workload under each scheme, and reports.
 
 use crate::error::LabError;
+use crate::log_store;
 use crate::measure::{self, Plan, WARM_UP_NS};
 use crate::network::Network;
 use crate::progress::Progress;
@@ -10,11 +11,13 @@ use crate::running::Running;
 use crate::store;
 use crate::sys;
 use crate::text;
-use p4rack_codegen::rack::{Target, Workload};
+use p4rack_codegen::rack::{Run, Target, Workload};
+use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
+use p4rack_wire::roce::Mtu;
 use std::path::PathBuf;
 
 /// Parameters of a run.
@@ -22,8 +25,8 @@ use std::path::PathBuf;
 pub struct Options {
     /// Path of the description.
     pub path: PathBuf,
-    /// Schemes; empty means the description's.
-    pub schemes: Vec<Scheme>,
+    /// What to run; empty means what the description lists.
+    pub schemes: Vec<Run>,
     /// Architecture of the switch's program; `None` is the description's.
     pub arch: Option<Arch>,
     /// Duration of the measured window; `None` is the description's.
@@ -40,13 +43,13 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<Results, LabError> {
     sys::catch_interrupts();
     let progress = Progress::new(options.quiet);
-    let (rack, schemes) = progress.step(
+    let (rack, runs) = progress.step(
         "reading the description",
         || {
             let rack = Rack::load(&options.path)?;
             let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
-            let schemes = schemes(&rack, &options.schemes)?;
-            Ok((rack, schemes))
+            let runs = runs(&rack, &options.schemes)?;
+            Ok((rack, runs))
         },
         |(rack, _)| {
             format!(
@@ -68,22 +71,30 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     let plan =
         Plan { workload, window_ns: (duration_s * 1e9) as u64, seed: options.seed.unwrap_or(workload.seed) };
     let network = create_network(&rack, &progress)?;
+    if rack.log().is_some() {
+        let cowbird = rack.protocol::<Cowbird>();
+        network.admit_adapters(&rack, cowbird.map_or(Mtu::B1024, |cowbird| cowbird.mtu).bytes())?;
+    }
 
     let mut results = Vec::new();
-    for &scheme in &schemes {
-        let rack = rack_under(&rack, scheme)?;
-        let mut running =
-            Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
-        let result = match &workload.store {
-            Some(store) => store::run::run(&mut running, store, plan, &progress)?,
-            None => measure::run(&mut running, plan, None, &progress)?,
+    let (path, captures) = (options.path.as_path(), options.captures.as_deref());
+    for &run in &runs {
+        let rack = rack_during(&rack, run)?;
+        let mut running = match run.way {
+            Some(_) => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
+            None => Running::start(&rack, path, &network, run.scheme, captures, &progress)?,
+        };
+        let result = match (run.way, &workload.store) {
+            (Some(way), _) => log_store::rack::run(&mut running, way, plan, &progress)?,
+            (None, Some(store)) => store::run::run(&mut running, store, plan, &progress)?,
+            (None, None) => measure::run(&mut running, plan, None, &progress)?,
         };
         let lost = format!("{} frames lost in the fabric", text::count(result.fabric_drops));
         progress.line(&match &result.store {
             Some(store) => {
-                format!("✓ {scheme}: {} operations a second, {lost}", text::count(store.ops_per_s as u64))
+                format!("✓ {run}: {} operations a second, {lost}", text::count(store.ops_per_s as u64))
             }
-            None => format!("✓ {scheme}: goodput {}, {lost}", text::rate(result.goodput_bps as f64)),
+            None => format!("✓ {run}: goodput {}, {lost}", text::rate(result.goodput_bps as f64)),
         });
         running.stop();
         results.push(result);
@@ -99,7 +110,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         simulated: Vec::new(),
         failures: Vec::new(),
         promises: Vec::new(),
-        setting: setting(&rack, workload, &schemes)?,
+        setting: setting(&rack, workload, &runs)?,
         machine: Machine::here(),
         command: command(options, duration_s, plan.seed),
     };
@@ -128,37 +139,50 @@ pub(crate) fn create_network(rack: &Rack, progress: &Progress) -> Result<Network
         .map(|(network, _)| network)
 }
 
-/// The schemes to run: those asked for, or the description's. Each must suit the rack and its workload.
-fn schemes(rack: &Rack, asked: &[Scheme]) -> Result<Vec<Scheme>, LabError> {
-    let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme()], |w| w.schemes.clone());
-    let schemes = if asked.is_empty() { listed() } else { asked.to_vec() };
-    for &scheme in &schemes {
-        let runs = rack_under(rack, scheme)?;
-        if let Some(workload) = rack.workload.as_ref().filter(|_| p4rack_memory::runs(&runs))
+/// What to run: what is asked for, or what the description lists. Each must suit the rack and its workload.
+fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
+    let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme().into()], |w| w.schemes.clone());
+    let all = if asked.is_empty() { listed() } else { asked.to_vec() };
+    for &run in &all {
+        let during = rack_during(rack, run)?;
+        if let Some(way) = run.way {
+            log_store::rack::check(&during, way)?;
+        } else if let Some(workload) = rack.workload.as_ref().filter(|_| p4rack_memory::runs(&during))
             && let Some(store) = &workload.store
         {
-            store::run::check(&runs, store, workload.ends().0)?;
+            store::run::check(&during, store, workload.ends().0)?;
         }
     }
-    Ok(schemes)
+    Ok(all)
+}
+
+/// Returns the rack as it is during a run, or an error if it does not support it.
+fn rack_during(rack: &Rack, run: Run) -> Result<Rack, LabError> {
+    need_embedded(rack)?;
+    rack.during(run).map_err(|problem| LabError::Unfit(format!("rack {}: {run} {problem}", rack.name)))
 }
 
 /// Returns the rack under a scheme, or an error if it does not support the scheme.
 pub(crate) fn rack_under(rack: &Rack, scheme: Scheme) -> Result<Rack, LabError> {
-    if rack.switch.target != Target::Embedded {
-        let target = rack.switch.target.name();
-        return Err(LabError::Unfit(format!(
-            "{}'s target is {target}, and racks are built with the embedded switch: try `p4rack mininet --switch {target}`",
-            rack.name
-        )));
-    }
+    need_embedded(rack)?;
     rack.under(scheme).map_err(|error| LabError::Unfit(error.to_string()))
 }
 
-fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Result<Setting, LabError> {
+fn need_embedded(rack: &Rack) -> Result<(), LabError> {
+    if rack.switch.target == Target::Embedded {
+        return Ok(());
+    }
+    let target = rack.switch.target.name();
+    Err(LabError::Unfit(format!(
+        "{}'s target is {target}, and racks are built with the embedded switch: try `p4rack mininet --switch {target}`",
+        rack.name
+    )))
+}
+
+fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, LabError> {
     let mut longest = 0;
-    for scheme in schemes {
-        longest = rack_under(rack, *scheme)?.wire_bytes().max(longest);
+    for run in runs {
+        longest = rack_during(rack, *run)?.wire_bytes().max(longest);
     }
     let (one, many) = workload.ends();
     let shared = rack.host(one);
@@ -175,6 +199,7 @@ fn setting(rack: &Rack, workload: &Workload, schemes: &[Scheme]) -> Result<Setti
         load_percent: workload.load_percent,
         // A store has its records loaded before the window.
         warm_up_s: if workload.store.is_some() { 0.0 } else { WARM_UP_NS as f64 / 1e9 },
+        log: rack.log().cloned(),
     })
 }
 

@@ -4,7 +4,8 @@
 //!
 //! `cargo run --release -p p4rack-tier --example redb` needs root or user namespaces.
 
-use p4rack_hosts::cowbird::remote::{Setting, Shape, Way};
+use p4rack_hosts::cowbird::remote::{Shape, UnderWay};
+use p4rack_hosts::cowbird::setting::{Setting, Way};
 use p4rack_netdev::netns;
 use p4rack_sim::{Random, Zipf};
 use p4rack_tier::ColdTier;
@@ -19,7 +20,8 @@ const VALUE_BYTES: usize = 200;
 /// Each measurement's time.
 const EACH: Duration = Duration::from_secs(1);
 /// Pages of 4 KiB are what redb asks for most; more of them when it writes a transaction.
-const SHAPE: Shape = Shape { region_bytes: 32 << 20, reads: (16, 4_096), writes: (64, 4_096) };
+const SHAPE: Shape =
+    Shape { region_bytes: 32 << 20, reads: UnderWay::of(16, 4_096), writes: UnderWay::of(64, 4_096) };
 
 /// A value: its key and version, and bytes that follow from them.
 fn value(key: u32, version: u32) -> [u8; VALUE_BYTES] {
@@ -93,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("local memory", None, 8 << 20),
         ("Cowbird, cache of 8 MiB", Some(Way::CowbirdSpot), 8 << 20),
         ("Cowbird, cache of 1 MiB", Some(Way::CowbirdSpot), 1 << 20),
-        ("RDMA, one by one, cache of 1 MiB", Some(Way::Rdma), 1 << 20),
+        ("RDMA, one by one, cache of 1 MiB", Some(Way::RdmaSync), 1 << 20),
     ];
     let mut wrong = 0;
     for (name, way, cache_bytes) in places {

@@ -26,7 +26,12 @@ pub struct Region {
 impl Region {
     /// An empty one. Errors: a size is 0.
     pub fn new(remote: Box<dyn Remote + Send>, shape: Shape) -> io::Result<Region> {
-        let sizes = [shape.reads.0, shape.reads.1.into(), shape.writes.0, shape.writes.1.into()];
+        let sizes = [
+            shape.reads.count,
+            shape.reads.longest_bytes.into(),
+            shape.writes.count,
+            shape.writes.longest_bytes.into(),
+        ];
         if sizes.contains(&0) {
             let why = "remote memory that takes no reads or no writes can't be a storage";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -47,7 +52,7 @@ impl Region {
         }
         let (old, dirty) = (self.len, self.touched.min(len));
         self.len = len;
-        let zeros = vec![0; self.shape.writes.1 as usize];
+        let zeros = vec![0; self.shape.writes.longest_bytes as usize];
         let mut at = old;
         while at < dirty {
             let bytes = zeros.len().min((dirty - at) as usize);
@@ -61,8 +66,8 @@ impl Region {
     pub fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
         self.check(at, data.len())?;
         let mut place = at;
-        for piece in data.chunks(self.shape.writes.1 as usize) {
-            while self.writing == self.shape.writes.0 {
+        for piece in data.chunks(self.shape.writes.longest_bytes as usize) {
+            while self.writing == self.shape.writes.count {
                 self.wait(&mut [], &mut 0)?;
             }
             let asked = self.remote.write(place, piece);
@@ -77,11 +82,11 @@ impl Region {
     /// Reads into `out`. Errors: beyond the end.
     pub fn read(&mut self, at: u64, out: &mut [u8]) -> io::Result<()> {
         self.check(at, out.len())?;
-        let piece_bytes = self.shape.reads.1 as usize;
+        let piece_bytes = self.shape.reads.longest_bytes as usize;
         let (mut asked, mut came) = (0, 0);
         while came < out.len() {
             while asked < out.len()
-                && ((asked - came) as u64).div_ceil(piece_bytes as u64) < self.shape.reads.0
+                && ((asked - came) as u64).div_ceil(piece_bytes as u64) < self.shape.reads.count
             {
                 let bytes = piece_bytes.min(out.len() - asked);
                 let read = self.remote.read(at + asked as u64, bytes as u32);

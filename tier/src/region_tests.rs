@@ -1,6 +1,7 @@
 //! A region over memory that answers late, in pieces, or wrongly.
 
 use super::*;
+use p4rack_hosts::cowbird::remote::UnderWay;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -29,14 +30,18 @@ impl Late {
 
 impl Remote for Late {
     fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
-        assert!(bytes > 0 && bytes <= self.shape.reads.1 && self.under_way().0 < self.shape.reads.0);
+        assert!(
+            bytes > 0
+                && bytes <= self.shape.reads.longest_bytes
+                && self.under_way().0 < self.shape.reads.count
+        );
         self.asked.push_back(Asked::Read(at, bytes));
         Ok(())
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
-        assert!(!bytes.is_empty() && bytes.len() <= self.shape.writes.1 as usize);
-        assert!(self.under_way().1 < self.shape.writes.0);
+        assert!(!bytes.is_empty() && bytes.len() <= self.shape.writes.longest_bytes as usize);
+        assert!(self.under_way().1 < self.shape.writes.count);
         self.asked.push_back(Asked::Write(at, bytes.to_vec()));
         Ok(())
     }
@@ -70,7 +75,7 @@ fn region(shape: Shape, good: usize) -> (Region, Arc<Mutex<Vec<u8>>>) {
 }
 
 fn small() -> Shape {
-    Shape { region_bytes: REGION_BYTES, reads: (3, 16), writes: (2, 10) }
+    Shape { region_bytes: REGION_BYTES, reads: UnderWay::of(3, 16), writes: UnderWay::of(2, 10) }
 }
 
 #[derive(Clone, Debug)]
@@ -163,6 +168,6 @@ fn what_nobody_asked_for_is_an_error() {
     let mut region = Region::new(Box::new(Chatty), small()).unwrap();
     region.set_len(10).unwrap();
     assert_eq!(region.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
-    let nothing = Shape { reads: (0, 16), ..small() };
+    let nothing = Shape { reads: UnderWay::of(0, 16), ..small() };
     assert!(Region::new(Box::new(Chatty), nothing).is_err());
 }

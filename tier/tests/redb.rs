@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-use p4rack_hosts::cowbird::remote::{Setting, Shape, Way};
+use p4rack_hosts::cowbird::remote::{Shape, UnderWay};
+use p4rack_hosts::cowbird::setting::{Setting, Way};
 use p4rack_netdev::NetNs;
 use p4rack_tier::ColdTier;
 use redb::{Database, ReadableDatabase, TableDefinition};
 use std::io::Write;
 
 const TABLE: TableDefinition<u64, &[u8]> = TableDefinition::new("values");
-const SHAPE: Shape = Shape { region_bytes: 8 << 20, reads: (16, 4_096), writes: (64, 4_096) };
+const SHAPE: Shape =
+    Shape { region_bytes: 8 << 20, reads: UnderWay::of(16, 4_096), writes: UnderWay::of(64, 4_096) };
 const KEYS: u64 = 2_000;
 
 fn value(key: u64, round: u64) -> Vec<u8> {
@@ -53,7 +55,7 @@ fn what_was_committed_is_read() {
         return;
     }
     commits_are_read(Way::CowbirdSpot);
-    commits_are_read(Way::Rdma);
+    commits_are_read(Way::RdmaSync);
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn a_region_that_is_too_small_says_so() {
         return;
     }
     let shape = Shape { region_bytes: 64 << 10, ..SHAPE };
-    let (remote, _serves) = Setting::start(Way::Rdma, shape).unwrap().split();
+    let (remote, _serves) = Setting::start(Way::RdmaSync, shape).unwrap().split();
     let refused = Database::builder().create_with_backend(ColdTier::new(remote, shape).unwrap()).unwrap_err();
     assert!(refused.to_string().contains("reserve a larger one"), "{refused}");
 }

@@ -21,6 +21,7 @@ pub mod generate;
 pub mod generator;
 pub mod host;
 pub mod hostile;
+mod log_client;
 pub mod memory;
 pub mod mininet;
 pub mod p4;

@@ -2,6 +2,7 @@
 
 use super::simulated;
 use crate::output::{self, OutputFile};
+use p4rack_codegen::rack::Run;
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_lab::keep::{self, KeepOptions};
@@ -33,9 +34,10 @@ pub struct UpArgs {
     /// Build the rack and leave it running without its workload; see `p4rack exec` and `p4rack down`
     #[arg(long, conflicts_with_all = ["json", "html", "duration_s", "seed"])]
     keep: bool,
-    /// l2, pl2-counter or pl2-clock; may be repeated [default: as described; with --keep, its mode]
+    /// l2, pl2-clock, edm-timed, …, or for a log store local, cowbird-p4, …; may be repeated [default: as described; with --keep,
+    /// the rack's protocols]
     #[arg(long, value_name = "SCHEME")]
-    scheme: Vec<Scheme>,
+    scheme: Vec<Run>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
     #[arg(long)]
     arch: Option<Arch>,
@@ -94,7 +96,7 @@ impl WorkloadArgs {
             Program::UdpSink { .. } => "sink",
             Program::RpcServer { .. } => "server",
             Program::RpcClient { .. } | Program::StoreClient { .. } => "client",
-            Program::StoreLoad(_) | Program::StoreContents(_) => "client",
+            Program::StoreLoad(_) | Program::StoreContents(_) | Program::LogClient(_) => "client",
             Program::StoreServer { .. } => "server",
             Program::Hostile(_) => "attacker",
             Program::Capture { .. } => "capture",
@@ -169,6 +171,8 @@ enum Program {
     },
     /// Read every record of a store
     StoreContents(StoreArgs),
+    /// Own a log store and use it by the workload's mixes
+    LogClient(Box<super::log_client::Args>),
     /// Attack until stopped
     Hostile(super::hostile::AttackArgs),
     /// Capture the loopback until stopped
@@ -352,9 +356,15 @@ fn keep_running(args: UpArgs) -> ExitCode {
     let [path] = args.rack.as_slice() else {
         return refused("--keep leaves one rack running: give one description");
     };
+    if let Some(run) = args.scheme.iter().find(|run| run.way.is_some()) {
+        return refused(format!(
+            "--keep runs no workload, and {run} is a way of one: give a scheme such as {}",
+            run.scheme
+        ));
+    }
     let options = KeepOptions {
         path: path.clone(),
-        scheme: args.scheme.first().copied(),
+        scheme: args.scheme.first().map(|run| run.scheme),
         arch: args.arch,
         captures: args.pcap,
         quiet: args.quiet,
@@ -418,6 +428,7 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
         Program::StoreLoad(args) => return ended(args.run(Task::Load)),
         Program::StoreClient { store, span } => return ended(store.run(Task::Run(span.into()))),
         Program::StoreContents(args) => return ended(args.run(Task::Contents)),
+        Program::LogClient(args) => return ended(args.run()),
         Program::Hostile(args) => return ended(super::hostile::attack(args)),
         Program::Capture { file } => return ended(capture::loopback(&file)),
         Program::Supervise { rack, scheme, arch, pcap, runtime, quiet } => {

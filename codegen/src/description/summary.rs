@@ -66,6 +66,14 @@ pub(super) fn summary(rack: &Rack) -> String {
             workload.duration_s,
             schemes.join(" ")
         );
+        if let Some(log) = rack.log() {
+            let engine = log.engine.as_deref().unwrap_or("–");
+            let (percent, depth) = (log.memory_percent, log.depth);
+            let _ = writeln!(
+                out,
+                "  log: {percent} % of the records' room is local, {depth} operations under way, spare host {engine}"
+            );
+        }
         if let Some(rpc) = &workload.rpc {
             let _ =
                 writeln!(out, "  rpc: {} reads {:?} bytes from {}", rpc.client, rpc.value_bytes, rpc.server);

@@ -1,7 +1,7 @@
 //! The `[workload]` table: the workload of `p4rack up`.
 
 use crate::rack::reader::{as_integer_to, as_string};
-use crate::rack::{Kill, Mix, Rack, Rpc, Scheme, Section, Sink, Store, Workload, WorkloadKind};
+use crate::rack::{Kill, Log, Mix, Rack, Rpc, Run, Section, Sink, Store, Workload, WorkloadKind};
 use p4rack_p4rt::nearest::nearest;
 
 pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Workload> {
@@ -18,7 +18,7 @@ pub(super) fn read_workload(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -
     let mut schemes = Vec::new();
     let listed = section.list(sink, "schemes", "names of schemes, such as [\"l2\"]", as_string);
     for scheme in listed.into_iter().flat_map(|listed| listed.value) {
-        match scheme.value.parse::<Scheme>() {
+        match scheme.value.parse::<Run>() {
             Err(message) => sink.error(&scheme.span, &scheme.field, message, "write one of these"),
             Ok(parsed) => schemes.push(parsed),
         }
@@ -78,7 +78,7 @@ fn read_run(sink: &mut Sink<'_>, section: &mut Section<'_, '_>) -> (f64, u64) {
 }
 
 /// A key-value store: its server is the receiver, its clients are the senders.
-fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Scheme>) -> Option<Workload> {
+fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Run>) -> Option<Workload> {
     let server = host_name(sink, &mut section, "server");
     let clients = section.list(sink, "clients", "names of hosts", as_string);
     if clients.is_none() && !section.has("clients") {
@@ -98,6 +98,7 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Sc
             Err(message) => sink.error(&mix.span, &mix.field, message, "write one of these"),
         }
     }
+    let log = section.section(sink, "log").map(|log| read_log(sink, log));
     let (duration_s, seed) = read_run(sink, &mut section);
     section.finish(sink);
     let value_bytes = value_bytes.map_or(960, |bytes| bytes.value as u32);
@@ -116,8 +117,22 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Sc
             records: records.map_or(1_000, |records| records.value as u32),
             value_bytes,
             mixes,
+            log,
         }),
     })
+}
+
+/// What makes a store a log store.
+fn read_log(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Log {
+    let engine = section.string(sink, "engine", "the name of a host");
+    let memory_percent = section.integer(sink, "memory_percent", (1, 99));
+    let depth = section.integer(sink, "depth", (1, 128));
+    section.finish(sink);
+    Log {
+        engine: engine.map(|engine| engine.value),
+        memory_percent: memory_percent.map_or(20, |percent| percent.value as u32),
+        depth: depth.map_or(100, |depth| depth.value as u32),
+    }
 }
 
 /// Checks that the workload names existing hosts in legal places.
@@ -144,6 +159,11 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     if others.is_empty() {
         sink.refuse(&[&format!("workload.{many}")], "is empty".to_owned(), "name one at least");
     }
+    if let Some(store) = &workload.store
+        && let Some(log) = &store.log
+    {
+        check_log(sink, workload, store, log, hosts);
+    }
     if let Some(rpc) = &workload.rpc {
         let client = known_host(sink, "workload.rpc.client", &rpc.client, hosts);
         let server = known_host(sink, "workload.rpc.server", &rpc.server, hosts);
@@ -166,6 +186,28 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
     }
 }
 
+/// Checks what a log store needs beyond other stores.
+fn check_log(sink: &mut Sink<'_>, workload: &Workload, store: &Store, log: &Log, hosts: &[&str]) {
+    /// Some fit into a page.
+    const VALUE_BYTES_MAX: u32 = 4_096;
+    if workload.senders.len() > 1 {
+        let message = format!("a log store has one client, not {}", workload.senders.len());
+        sink.refuse(&["workload.clients"], message, "name one, or remove [workload.log]");
+    }
+    if store.value_bytes > VALUE_BYTES_MAX || !store.value_bytes.is_multiple_of(8) {
+        let message = format!("{} is no size of a log store's values", store.value_bytes);
+        let help = format!("write a multiple of 8 up to {VALUE_BYTES_MAX}, or remove [workload.log]");
+        sink.refuse(&["workload.value_bytes"], message, help);
+    }
+    let field = "workload.log.engine";
+    if let Some(engine) = log.engine.as_ref().filter(|engine| known_host(sink, field, engine, hosts))
+        && (workload.senders.contains(engine) || workload.receivers.contains(engine))
+    {
+        let message = format!("{engine} is the store's server or client");
+        sink.refuse(&[field], message, "name a spare host: the engine needs an adapter of its own");
+    }
+}
+
 /// Checks that the rack can run the schemes that its workload lists; if it lists none, uses those that the
 /// rack has.
 pub(super) fn check_schemes(sink: &mut Sink<'_>, rack: &mut Rack) {
@@ -174,13 +216,12 @@ pub(super) fn check_schemes(sink: &mut Sink<'_>, rack: &mut Rack) {
         let field = format!("workload.schemes[{n}]");
         if listed[..n].contains(scheme) {
             sink.refuse(&[&field], format!("{scheme} stands there twice"), "remove one");
-        } else if let Err(error) = rack.under(*scheme) {
+        } else if let Err(problem) = rack.during(*scheme) {
             let help = "or remove the scheme";
-            sink.refuse(&[&field], format!("{scheme} {}", error.problem), help);
+            sink.refuse(&[&field], format!("{scheme} {problem}"), help);
         }
     }
-    let mut own = vec![Scheme::L2, rack.scheme()];
-    own.dedup();
+    let own = rack.own_runs();
     if let Some(workload) = rack.workload.as_mut().filter(|workload| workload.schemes.is_empty()) {
         workload.schemes = own;
     }

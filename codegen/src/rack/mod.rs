@@ -7,6 +7,7 @@
 pub mod limits;
 mod protocol;
 pub(crate) mod reader;
+mod run;
 mod scheme;
 mod topology;
 pub mod units;
@@ -14,6 +15,7 @@ pub mod units;
 pub(crate) use protocol::reason;
 pub use protocol::{Claim, Definition, DropReason, EtherTypeState, Header, Protocol};
 pub use reader::{At, FieldError, RackError, Section, Sink};
+pub use run::Run;
 pub(crate) use scheme::L2;
 pub use scheme::{Scheme, TOGETHER};
 pub use topology::{End, Link, Station, Topology};
@@ -174,8 +176,8 @@ pub struct Host {
 pub struct Workload {
     /// Shape of the workload.
     pub kind: WorkloadKind,
-    /// Schemes to run, in this order.
-    pub schemes: Vec<Scheme>,
+    /// What to run, in this order.
+    pub schemes: Vec<Run>,
     /// Names of the receivers: with an incast one.
     pub receivers: Vec<String>,
     /// Names of the senders: with an outcast one.
@@ -206,6 +208,20 @@ pub struct Store {
     pub value_bytes: u32,
     /// Mixes of operations, one after the other, each for an equal part of the duration.
     pub mixes: Vec<Mix>,
+    /// With this it is a log store of the only client, whose older records are in the server's memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<Log>,
+}
+
+/// A log store: new records are in its client's memory, older ones in remote memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    /// Name of the spare host for an offload engine.
+    pub engine: Option<String>,
+    /// Part of the records' room that local memory has, in percent.
+    pub memory_percent: u32,
+    /// Operations under way, where more than one may be.
+    pub depth: u32,
 }
 
 /// YCSB's mixes of operations on single records (Cooper et al., SoCC 2010).

@@ -5,8 +5,10 @@
 //! whose adapter is software: its time includes what a network adapter would do. Cowbird's includes loads and stores alone,
 //! as the adapter that answers the engine is another thread, whose time is told beside it.
 
-use super::remote::{Done, Remote, RemoteError, Setting, Shape, Switch, Used, Way};
+use super::remote::{Done, Remote, RemoteError, Shape, UnderWay};
+use super::setting::{Setting, Switch, Used};
 use p4rack_fabric::common::SplitMix;
+use p4rack_fabric::remote::Way;
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use serde::Serialize;
@@ -22,43 +24,11 @@ const PATIENCE: Nanos = Nanos::from_secs(10);
 /// Bytes of a record at most.
 pub const RECORD_BYTES_MAX: u32 = 4_096;
 
-/// A way to remote records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheme {
-    /// All records are in local memory.
-    Local,
-    /// Cowbird with an engine on a spare host, up to 100 look-ups under way.
-    CowbirdSpot,
-    /// Cowbird with the engine in a switch, the same.
-    CowbirdP4,
-    /// One-sided READs, up to 100 under way.
-    RdmaAsync,
-    /// One-sided READs, one at a time.
-    RdmaSync,
-}
-
-impl Scheme {
-    /// All that need no switch.
-    pub const ALL: [Scheme; 4] = [Scheme::Local, Scheme::CowbirdSpot, Scheme::RdmaAsync, Scheme::RdmaSync];
-
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Local => "local memory",
-            Scheme::CowbirdSpot => "Cowbird-Spot",
-            Scheme::CowbirdP4 => "Cowbird-P4",
-            Scheme::RdmaAsync => "RDMA, 100 at once",
-            Scheme::RdmaSync => "RDMA, one by one",
-        }
-    }
-}
-
 /// What was measured.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Probes {
     /// How records were reached.
-    pub scheme: Scheme,
+    pub scheme: Way,
     /// Bytes of a record.
     pub record_bytes: u32,
     /// Keys that were looked up; each record was the right one.
@@ -210,20 +180,19 @@ fn look_up(
     Ok((probes, clock::now() - start, clock::thread_cpu() - before))
 }
 
-/// Measures a scheme for `seconds`, with so many records.
-pub fn run(scheme: Scheme, records: u64, record_bytes: u32, seconds: f64) -> Result<Probes, HashError> {
+/// Measures a way without a switch for `seconds`, with so many records.
+pub fn run(way: Way, records: u64, record_bytes: u32, seconds: f64) -> Result<Probes, HashError> {
     let span = span(seconds);
     let record_bytes = record_bytes.clamp(8, RECORD_BYTES_MAX).next_multiple_of(8);
     let table = Table::new(records.max(2), record_bytes);
-    if scheme == Scheme::Local {
+    if way == Way::Local {
         let measured = look_up(&table, &table.content(|_| true), (None, BATCH), span)?;
-        return Ok(probes(scheme, record_bytes, measured, Used::default()));
+        return Ok(probes(way, record_bytes, measured, Used::default()));
     }
-    let way = if scheme == Scheme::CowbirdSpot { Way::CowbirdSpot } else { Way::Rdma };
-    run_in(scheme, &table, |shape| Setting::start(way, shape), span)
+    run_in(way, &table, |shape| Setting::start(way, shape), span)
 }
 
-/// Measures [`Scheme::CowbirdP4`] in the same way.
+/// Measures [`Way::CowbirdP4`] in the same way.
 pub fn run_in_switch(
     switch: Switch,
     records: u64,
@@ -232,7 +201,7 @@ pub fn run_in_switch(
 ) -> Result<Probes, HashError> {
     let record_bytes = record_bytes.clamp(8, RECORD_BYTES_MAX).next_multiple_of(8);
     let table = Table::new(records.max(2), record_bytes);
-    run_in(Scheme::CowbirdP4, &table, |shape| Setting::in_switch(switch, shape), span(seconds))
+    run_in(Way::CowbirdP4, &table, |shape| Setting::in_switch(switch, shape), span(seconds))
 }
 
 fn span(seconds: f64) -> Nanos {
@@ -240,24 +209,24 @@ fn span(seconds: f64) -> Nanos {
 }
 
 fn run_in(
-    scheme: Scheme,
+    way: Way,
     table: &Table,
     setting: impl FnOnce(Shape) -> Result<Setting, RemoteError>,
     span: Nanos,
 ) -> Result<Probes, HashError> {
     let (local, far) = (table.content(is_local), table.content(|number| !is_local(number)));
     let (record_bytes, region_bytes) = (table.record_bytes, far.len() as u64);
-    let setting = setting(Shape { region_bytes, reads: (BATCH as u64, record_bytes), writes: (0, 0) })?;
+    let (reads, writes) = (UnderWay::of(BATCH as u64, record_bytes), UnderWay::default());
+    let setting = setting(Shape { region_bytes, reads, writes })?;
     setting.fill(far)?;
     let (mut end, meter) = setting.split();
     let before = meter.used()?;
-    let depth = if scheme == Scheme::RdmaSync { 1 } else { BATCH };
-    let measured = look_up(table, &local, (Some(end.as_mut()), depth), span)?;
-    Ok(probes(scheme, record_bytes, measured, meter.used()?.since(before)))
+    let measured = look_up(table, &local, (Some(end.as_mut()), way.depth(BATCH)), span)?;
+    Ok(probes(way, record_bytes, measured, meter.used()?.since(before)))
 }
 
 fn probes(
-    scheme: Scheme,
+    scheme: Way,
     record_bytes: u32,
     (probes, elapsed, thread): (u64, Nanos, Nanos),
     used: Used,

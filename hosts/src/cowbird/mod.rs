@@ -15,6 +15,7 @@ pub mod node;
 pub mod rack;
 pub mod remote;
 mod service;
+pub mod setting;
 pub mod spot;
 pub mod tenant;
 pub mod verify;

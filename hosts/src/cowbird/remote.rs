@@ -1,16 +1,13 @@
-//! A thread's way to remote memory on this machine: Cowbird's rings, or a queue pair of the thread's own. Many requests may be
-//! under way. Pool, engine and thread are in namespaces of their own.
+//! A thread's way to remote memory: Cowbird's rings, or a queue pair of the thread's own. Many requests may be under way.
 
 use super::node::{Node, NodeConfig, NodeError, ThreadClient};
-use super::rack::{Pool, Rack, RackError};
-use crate::commands::{Gone, Handle};
+use super::rack::RackError;
+use crate::commands::Gone;
 use crate::roce::setup::{Connected, Offer, Reserved, Server, Station, numbers};
-use crate::roce::star::{FRAMES, Star};
 use crate::roce::{Loss, Port, PortError, SetupError};
 use p4rack_cowbird::{Layout, PollError, PollId, Refused, RequestId};
-use p4rack_fabric::cowbird;
-use p4rack_fabric::roce::{Adapter, Completion, Config, Outcome, PairError, Regions, Request};
-use p4rack_netdev::{NetNs, clock};
+use p4rack_fabric::roce::{Completion, Config, Outcome, PairError, Regions, Request};
+use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -72,13 +69,26 @@ pub trait Remote {
     fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError>;
 }
 
-/// How a thread reaches remote memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// By Cowbird, with an engine on a spare host.
-    CowbirdSpot,
-    /// By a queue pair of its own.
-    Rdma,
+/// What a thread's end of the way is.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// Cowbird's rings, which one of these engines serves.
+    Rings(Vec<Server>),
+    /// A queue pair of its own.
+    Pair,
+}
+
+/// Where a thread's adapter is, and where its memory.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Interface of the adapter.
+    pub interface: String,
+    /// Address of the adapter.
+    pub ip: Ipv4Addr,
+    /// Parameters of the adapter.
+    pub adapter: Config,
+    /// The pool's set-up service.
+    pub pool: Server,
 }
 
 /// What a thread asks for at most.
@@ -86,135 +96,33 @@ pub enum Way {
 pub struct Shape {
     /// Bytes of the region.
     pub region_bytes: u64,
-    /// Reads under way, and bytes of each.
-    pub reads: (u64, u32),
-    /// Writes under way, and bytes of each.
-    pub writes: (u64, u32),
+    /// Reads under way.
+    pub reads: UnderWay,
+    /// Writes under way.
+    pub writes: UnderWay,
 }
 
-/// Processor time of the threads that serve a thread.
+/// Requests of a kind that are under way at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
-    /// Of the compute node's adapter, where that is another thread.
-    pub adapter: Option<Nanos>,
-    /// Of the engine.
-    pub engine: Option<Nanos>,
-    /// Of the pool.
-    pub pool: Option<Nanos>,
+pub struct UnderWay {
+    /// How many.
+    pub count: u64,
+    /// Bytes of all.
+    pub bytes: u64,
+    /// Bytes of the longest.
+    pub longest_bytes: u32,
 }
 
-impl Used {
-    /// Since an earlier reading.
-    pub fn since(self, before: Used) -> Used {
-        let since = |after: Option<Nanos>, before: Option<Nanos>| Some(after? - before?);
-        Used {
-            adapter: since(self.adapter, before.adapter),
-            engine: since(self.engine, before.engine),
-            pool: since(self.pool, before.pool),
-        }
-    }
-}
-
-/// Remote memory and everything that serves it.
-pub struct Setting {
-    end: Box<dyn Remote + Send>,
-    meter: Meter,
-}
-
-/// An engine in a switch, which somebody else runs.
-pub struct Switch {
-    /// Hosts on it: the first is the pool, the second the compute node.
-    pub star: Star,
-    /// The engine's set-up service.
-    pub engine: Server,
-    /// Processor time that the switch has used. The switch ends when this is dropped.
-    pub cpu: Box<dyn Fn() -> std::io::Result<Nanos>>,
-}
-
-/// Where the pool is, and the engine.
-enum Base {
-    Rack(Rack),
-    /// The switch ends before its links.
-    Switch(Box<dyn Fn() -> std::io::Result<Nanos>>, Pool),
-}
-
-impl Base {
-    fn pool(&self) -> &Handle<Adapter<Regions>> {
-        match self {
-            Base::Rack(rack) => &rack.pool,
-            Base::Switch(_, pool) => &pool.pool,
-        }
-    }
-}
-
-/// What serves a thread's end: it ends when this is dropped.
-pub struct Meter {
-    /// The compute node, with Cowbird.
-    node: Option<Node>,
-    _held: Option<Held>,
-    runtime: Runtime,
-    // Last: who uses it ends first.
-    base: Base,
-}
-
-impl Setting {
-    /// Starts pool, engine and the thread's end.
-    pub fn start(way: Way, shape: Shape) -> Result<Setting, RemoteError> {
-        let rack = Rack::start(1, &config(), cowbird::Config::default(), shape.region_bytes)?;
-        let runtime = runtime()?;
-        let (end, node, held): (Box<dyn Remote + Send>, _, _) = match way {
-            Way::CowbirdSpot => {
-                let (node, rings) = rings(rack.compute_node(0), config(), Rack::engine_server(), shape)?;
-                (Box::new(rings), Some(node), None)
-            }
-            Way::Rdma => {
-                let (pair, held) = pair(&rack, shape.region_bytes)?;
-                (Box::new(pair), None, Some(held))
-            }
-        };
-        Ok(Setting { end, meter: Meter { node, _held: held, runtime, base: Base::Rack(rack) } })
+impl UnderWay {
+    /// So many of the same length.
+    pub const fn of(count: u64, bytes: u32) -> UnderWay {
+        UnderWay { count, bytes: count * bytes as u64, longest_bytes: bytes }
     }
 
-    /// Starts a pool and the thread's end beside an engine in a switch.
-    pub fn in_switch(switch: Switch, shape: Shape) -> Result<Setting, RemoteError> {
-        // As far as a switch goes that has its defaults.
-        let config = Config { reads_max: Config::default().reads_max, icrc_verified: false, ..config() };
-        let Switch { star, engine, cpu } = switch;
-        let pool = Pool::start(star, &config, shape.region_bytes)?;
-        let (node, rings) = rings((pool.star.host(1), Star::ip(1)), config, engine, shape)?;
-        let (node, base) = (Some(node), Base::Switch(cpu, pool));
-        Ok(Setting { end: Box::new(rings), meter: Meter { node, _held: None, runtime: runtime()?, base } })
-    }
-
-    /// Fills the region's first bytes directly.
-    pub fn fill(&self, content: Vec<u8>) -> Result<(), RemoteError> {
-        let filled = self.meter.base.pool().call(move |adapter| {
-            let memory = adapter.memory_mut();
-            let key = memory.keys().next();
-            let bytes = key.and_then(|key| memory.bytes_mut(key));
-            let bytes = bytes.and_then(|all| all.get_mut(..content.len()));
-            bytes.map(|bytes| bytes.copy_from_slice(&content))
-        });
-        let filled = self.meter.runtime.block_on(filled)?;
-        filled.ok_or_else(|| RemoteError::Refused("the pool has no region, or a smaller one".into()))
-    }
-
-    /// The thread's end, and what serves it.
-    pub fn split(self) -> (Box<dyn Remote + Send>, Meter) {
-        (self.end, self.meter)
-    }
-}
-
-impl Meter {
-    /// Processor time used so far.
-    pub fn used(&self) -> Result<Used, RemoteError> {
-        let pool = Some(self.runtime.block_on(self.base.pool().call(|_| clock::thread_cpu()))?);
-        let Some(node) = &self.node else { return Ok(Used { pool, ..Used::default() }) };
-        let engine = match &self.base {
-            Base::Rack(rack) => self.runtime.block_on(rack.spot.call(|_| clock::thread_cpu()))?,
-            Base::Switch(cpu, _) => cpu()?,
-        };
-        Ok(Used { adapter: Some(node.adapter_cpu()?), engine: Some(engine), pool })
+    /// Bytes of a ring that has room for all: what does not fit before its end begins anew, and a request has at most half.
+    pub fn ring_bytes(&self) -> u64 {
+        let longest = u64::from(self.longest_bytes);
+        (self.bytes + longest).max(2 * longest).max(1_024).next_power_of_two()
     }
 }
 
@@ -306,75 +214,110 @@ impl Remote for Pair {
     }
 }
 
-fn config() -> Config {
-    Config {
-        requests_max: 512,
-        in_flight_max: 256,
-        reads_max: 128,
-        timeout: Nanos::from_millis(50),
-        ..Config::default()
-    }
-}
-
-/// A compute node whose thread has rings.
-fn rings(
-    (ns, ip): (&NetNs, Ipv4Addr),
-    adapter: Config,
-    engine: Server,
-    shape: Shape,
-) -> Result<(Node, Rings), RemoteError> {
-    // A request has at most half of a ring, and what does not fit before its end begins anew.
-    let ring =
-        |(count, bytes): (u64, u32)| (u64::from(bytes) * 2 * count.max(2)).next_power_of_two().max(1_024);
-    let entries = (shape.reads.0 + shape.writes.0 + 1).next_power_of_two().max(256);
-    let layout = Layout { entries, request_bytes: ring(shape.writes), response_bytes: ring(shape.reads) };
-    let node = NodeConfig {
-        interface: FRAMES.to_owned(),
-        ip,
-        adapter,
-        loss: Loss::default(),
-        pool: Pool::server(),
-        engines: vec![engine],
-        layout,
-        threads: 1,
-        region_bytes: vec![shape.region_bytes],
-    };
-    let (node, mut clients) = ns.run(|| Node::start(node))??;
-    let client = clients.pop().ok_or_else(|| RemoteError::Refused("the node has no thread".into()));
-    Ok((node, Rings::new(client?, shape.reads.1)))
-}
-
-/// What keeps a queue pair connected.
+/// What keeps a thread's end connected: its memory is freed when this is dropped.
 #[derive(Debug)]
-struct Held {
+pub struct Held(Lease);
+
+#[derive(Debug)]
+enum Lease {
+    /// The compute node whose thread has rings.
+    Node(Node),
+    /// A queue pair's.
+    Pair { _lease: Box<PairLease> },
+}
+
+/// What keeps a queue pair connected. The runtime keeps both calls open.
+#[derive(Debug)]
+struct PairLease {
     _reserved: Reserved,
     _connected: Connected,
     _runtime: Runtime,
 }
 
-/// A queue pair to memory of the pool.
-fn pair(rack: &Rack, region_bytes: u64) -> Result<(Pair, Held), RemoteError> {
-    let (ns, ip) = rack.compute_node(0);
-    // The runtime's threads have to be in the namespace, as its connections are.
-    ns.run(|| {
-        let mut port = Port::open(FRAMES, config(), Regions::default(), Loss::default())?;
-        let station = Station { mac: port.mac(), ip };
-        let runtime = runtime()?;
-        let (reserved, connected) = runtime.block_on(async {
-            let server = Rack::pool_server();
-            let reserved = server.reserve(vec![region_bytes]).await?;
-            let (config, token) = (config(), Some(&reserved.token));
-            let connected = server.connect(station, &config, token, &mut numbers()).await?;
-            Ok::<_, SetupError>((reserved, connected))
-        })?;
-        port.adapter().add_pair(connected.qpn, connected.connection)?;
-        let offer = reserved.offers.first().copied();
-        let offer = offer.ok_or_else(|| RemoteError::Refused("the pool gave no region".into()))?;
-        let pair = Pair { port, qpn: connected.qpn, offer };
-        Ok((pair, Held { _reserved: reserved, _connected: connected, _runtime: runtime }))
-    })?
+impl Held {
+    /// Processor time of the adapter's thread, where that is another than the one that asks.
+    pub fn adapter_cpu(&self) -> Result<Option<Nanos>, Gone> {
+        match &self.0 {
+            Lease::Node(node) => node.adapter_cpu().map(Some),
+            Lease::Pair { .. } => Ok(None),
+        }
+    }
 }
 
-fn runtime() -> std::io::Result<Runtime> {
+/// Reserves memory of a pool for a thread, from the calling thread's network namespace.
+pub fn open(end: End, place: Place, shape: Shape) -> Result<(Box<dyn Remote + Send>, Held), RemoteError> {
+    match end {
+        End::Rings(engines) => rings(engines, place, shape),
+        End::Pair => pair(place, shape.region_bytes),
+    }
+}
+
+/// A compute node whose thread has rings.
+fn rings(
+    engines: Vec<Server>,
+    place: Place,
+    shape: Shape,
+) -> Result<(Box<dyn Remote + Send>, Held), RemoteError> {
+    let layout = Layout {
+        entries: (shape.reads.count + shape.writes.count + 1).next_power_of_two().max(256),
+        request_bytes: shape.writes.ring_bytes(),
+        response_bytes: shape.reads.ring_bytes(),
+    };
+    let node = NodeConfig {
+        interface: place.interface,
+        ip: place.ip,
+        adapter: place.adapter,
+        loss: Loss::default(),
+        pool: place.pool,
+        engines,
+        layout,
+        threads: 1,
+        region_bytes: vec![shape.region_bytes],
+    };
+    let (node, mut clients) = Node::start(node)?;
+    let client = clients.pop().ok_or_else(|| RemoteError::Refused("the node has no thread".into()));
+    let rings = Rings::new(client?, shape.reads.longest_bytes);
+    Ok((Box::new(rings), Held(Lease::Node(node))))
+}
+
+/// A queue pair to memory of the pool.
+fn pair(place: Place, region_bytes: u64) -> Result<(Box<dyn Remote + Send>, Held), RemoteError> {
+    let Place { interface, ip, adapter: config, pool } = place;
+    let mut port = Port::open(&interface, config.clone(), Regions::default(), Loss::default())?;
+    let station = Station { mac: port.mac(), ip };
+    // Its threads have to be in the namespace, as its connections are.
+    let runtime = runtime()?;
+    let (reserved, connected) = runtime.block_on(async {
+        let reserved = pool.reserve(vec![region_bytes]).await?;
+        let connected = pool.connect(station, &config, Some(&reserved.token), &mut numbers()).await?;
+        Ok::<_, SetupError>((reserved, connected))
+    })?;
+    port.adapter().add_pair(connected.qpn, connected.connection)?;
+    let offer = reserved.offers.first().copied();
+    let offer = offer.ok_or_else(|| RemoteError::Refused("the pool gave no region".into()))?;
+    let pair = Pair { port, qpn: connected.qpn, offer };
+    let lease = PairLease { _reserved: reserved, _connected: connected, _runtime: runtime };
+    Ok((Box::new(pair), Held(Lease::Pair { _lease: Box::new(lease) })))
+}
+
+pub(super) fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_has_room_for_all_that_is_under_way() {
+        for (under_way, bytes) in [
+            (UnderWay::default(), 1_024),
+            (UnderWay::of(100, 8), 1_024),
+            (UnderWay::of(1, 4_096), 8_192),
+            (UnderWay::of(100, 512), 65_536),
+            (UnderWay { count: 101, bytes: 100 * 256 + 8_192, longest_bytes: 8_192 }, 65_536),
+        ] {
+            assert_eq!(under_way.ring_bytes(), bytes, "{under_way:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// Bytes of a record before its value: the key.
 const KEY_BYTES: usize = 8;
 /// Pages in local memory at least: some to change in place, some on their way out.
-const MEMORY_PAGES_MIN: u64 = 8;
+pub(super) const MEMORY_PAGES_MIN: u64 = 8;
 /// Pages that are written to remote memory at the same time.
 pub(super) const WRITES_MAX: u64 = 4;
 /// Compaction begins when so few pages of the region are free.
@@ -121,6 +121,9 @@ pub enum StoreError {
     /// Nothing came although something is under way.
     #[error("remote memory does not answer")]
     Silence,
+    /// Nobody hears how far it is.
+    #[error("printing progress: {0}")]
+    Telling(std::io::Error),
     /// No room for another key.
     #[error("the index is full: {0} keys are the limit")]
     Full(usize),

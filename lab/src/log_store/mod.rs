@@ -15,10 +15,13 @@
 //! Other than FASTER's, the index has whole keys and one record for each. So a cold read is always one request, and whether a
 //! record is current needs no look at others. There are no deletions.
 
+mod client;
 mod index;
 mod log;
+pub(crate) mod rack;
 mod run;
 mod ycsb;
 
-pub use log::{Config, Counters, Found, LogStore, Replaced, StoreError};
-pub use run::{MixFigures, RunError, Scheme, Setup, run};
+pub use client::{ClientTask, use_store};
+pub use log::{Config, Found, LogStore, Replaced, StoreError};
+pub use run::{MixFigures, RunError, Setup, run, run_in_switch};

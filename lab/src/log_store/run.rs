@@ -1,45 +1,17 @@
 //! The store on this machine, with its cold log behind each way to remote memory.
 
-use super::log::{Config, Counters, LogStore, StoreError};
+use super::log::{Config, Counters, LogStore, StoreError, WRITES_MAX};
 use super::ycsb::{Client, Report};
+use crate::store::client::Contents;
 use p4rack_codegen::rack::Mix;
-use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError, Setting, Shape, Used, Way};
+use p4rack_fabric::remote::Way;
+use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError, Shape, UnderWay};
+use p4rack_hosts::cowbird::setting::{Setting, Switch, Used};
 use p4rack_wire::Nanos;
 use serde::Serialize;
 
-/// Operations under way where more than one may be.
-const DEPTH: usize = 64;
 /// Per cent of the records' room in local memory, where all are to stay there and are changed in place.
 const ALL_LOCAL: u64 = 125;
-
-/// Where the cold log is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheme {
-    /// Nowhere: all records are in local memory.
-    Local,
-    /// Behind Cowbird, with an engine on a spare host.
-    CowbirdSpot,
-    /// Behind a queue pair of the thread's own, many requests under way.
-    RdmaAsync,
-    /// Behind a queue pair, one operation at a time.
-    RdmaSync,
-}
-
-impl Scheme {
-    /// All.
-    pub const ALL: [Scheme; 4] = [Scheme::Local, Scheme::CowbirdSpot, Scheme::RdmaAsync, Scheme::RdmaSync];
-
-    /// Its name for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scheme::Local => "local memory",
-            Scheme::CowbirdSpot => "Cowbird-Spot",
-            Scheme::RdmaAsync => "RDMA, 64 at once",
-            Scheme::RdmaSync => "RDMA, one by one",
-        }
-    }
-}
 
 /// What is run.
 #[derive(Clone, Debug)]
@@ -50,6 +22,8 @@ pub struct Setup {
     pub value_bytes: usize,
     /// Per cent of the records' room that local memory has.
     pub memory_percent: u64,
+    /// Operations under way, where more than one may be.
+    pub depth: usize,
     /// Mixes, one after the other.
     pub mixes: Vec<Mix>,
     /// Duration of each.
@@ -58,11 +32,33 @@ pub struct Setup {
     pub seed: u64,
 }
 
+impl Setup {
+    /// The store's sizes.
+    pub fn config(&self, way: Way) -> Config {
+        let percent = if way == Way::Local { ALL_LOCAL } else { self.memory_percent };
+        Config::new(self.records as usize, self.value_bytes, percent, way.depth(self.depth))
+    }
+}
+
+impl Config {
+    /// What a store of these sizes asks for at most.
+    pub(super) fn shape(&self) -> Shape {
+        let (record, page) = (self.record_bytes() as u64, self.page_bytes() as u64);
+        // Compaction reads a page while values are read.
+        let reads = UnderWay {
+            count: self.reads_max as u64 + 1,
+            bytes: self.reads_max as u64 * record + page,
+            longest_bytes: page as u32,
+        };
+        Shape { region_bytes: self.region_bytes(), reads, writes: UnderWay::of(WRITES_MAX, page as u32) }
+    }
+}
+
 /// Figures of one mix.
 #[derive(Clone, Debug, Serialize)]
 pub struct MixFigures {
-    /// Where the cold log is.
-    pub scheme: Scheme,
+    /// How older records are reached.
+    pub scheme: Way,
     /// The mix.
     pub mix: &'static str,
     /// Operations that ended in time.
@@ -107,7 +103,7 @@ pub enum RunError {
 }
 
 /// Remote memory that nobody needs.
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl Nowhere {
     fn refuse() -> Result<(), RemoteError> {
@@ -129,65 +125,90 @@ impl Remote for Nowhere {
     }
 }
 
-/// Loads the records, runs the mixes and reads every record again.
-pub fn run(scheme: Scheme, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
-    let depth = if scheme == Scheme::RdmaSync { 1 } else { DEPTH };
-    let percent = if scheme == Scheme::Local { ALL_LOCAL } else { setup.memory_percent };
-    let config = Config::new(setup.records as usize, setup.value_bytes, percent, depth);
-    let way = match scheme {
-        Scheme::Local => return mixes(scheme, setup, config, depth, &mut Nowhere, &|| Ok(Used::default())),
-        Scheme::CowbirdSpot => Way::CowbirdSpot,
-        Scheme::RdmaAsync | Scheme::RdmaSync => Way::Rdma,
-    };
+/// Loads the records, runs the mixes and reads every record again, in a way that needs no switch.
+pub fn run(way: Way, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
+    match way {
+        Way::Local => measure(way, setup, &mut Nowhere, &|| Ok(Used::default())),
+        _ => behind(way, setup, |shape| Setting::start(way, shape)),
+    }
+}
+
+/// The same behind [`Way::CowbirdP4`].
+pub fn run_in_switch(switch: Switch, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
+    behind(Way::CowbirdP4, setup, |shape| Setting::in_switch(switch, shape))
+}
+
+fn behind(
+    way: Way,
+    setup: &Setup,
+    start: impl FnOnce(Shape) -> Result<Setting, RemoteError>,
+) -> Result<Vec<MixFigures>, RunError> {
+    let config = setup.config(way);
     if !config.has_share(setup.records as usize, setup.memory_percent) {
         let why = "local memory has 8 pages of 8 KiB at least, which is more than the share asked for: more records, or a greater share";
         return Err(StoreError::Config(why).into());
     }
-    let page_bytes = config.page_bytes() as u32;
-    // Compaction reads a page while values are read.
-    let reads = (depth as u64 + 1, page_bytes);
-    let writes = (super::log::WRITES_MAX, page_bytes);
-    let shape = Shape { region_bytes: config.region_bytes(), reads, writes };
-    let (mut remote, meter) = Setting::start(way, shape)?.split();
-    mixes(scheme, setup, config, depth, remote.as_mut(), &|| meter.used())
+    let (mut remote, meter) = start(config.shape())?.split();
+    measure(way, setup, remote.as_mut(), &|| meter.used())
 }
 
-fn mixes(
-    scheme: Scheme,
+fn measure(
+    way: Way,
     setup: &Setup,
-    config: Config,
-    depth: usize,
     remote: &mut dyn Remote,
     used: &dyn Fn() -> Result<Used, RemoteError>,
 ) -> Result<Vec<MixFigures>, RunError> {
-    let mut store = LogStore::new(config)?;
-    let mut client = Client::new(&mut store, remote, setup.records, setup.value_bytes, depth);
+    let mut store = LogStore::new(setup.config(way))?;
+    let mut client =
+        Client::new(&mut store, remote, setup.records, setup.value_bytes, way.depth(setup.depth));
     client.load(setup.seed)?;
-    let mut all = Vec::new();
-    for (nth, mix) in setup.mixes.iter().enumerate() {
-        let (before, counted) = (used()?, client.counters());
-        let report = client.run(*mix, setup.each, setup.seed.wrapping_add(1 + nth as u64))?;
-        all.push(figures(scheme, *mix, &report, used()?.since(before), (counted, client.counters())));
-    }
-    let missing = client.contents()?;
+    let (runs, contents) = mixes(&mut client, setup, used)?;
+    let mut all: Vec<MixFigures> = runs.iter().map(|run| figures(way, run)).collect();
     if let Some(last) = all.last_mut() {
-        last.lost += missing;
+        last.lost += contents.lost;
+        last.wrong += contents.wrong;
     }
     Ok(all)
 }
 
-fn figures(
-    scheme: Scheme,
-    mix: Mix,
-    report: &Report,
+/// What was done under a mix, and what that took.
+pub(super) struct MixRun {
+    pub(super) mix: Mix,
+    pub(super) report: Report,
     used: Used,
-    (before, after): (Counters, Counters),
-) -> MixFigures {
+    counted: (Counters, Counters),
+}
+
+impl MixRun {
+    /// Values that were read from remote memory.
+    pub(super) fn cold_reads(&self) -> u64 {
+        self.counted.1.cold_reads - self.counted.0.cold_reads
+    }
+}
+
+/// Runs the mixes, and reads every record again.
+pub(super) fn mixes(
+    client: &mut Client<'_>,
+    setup: &Setup,
+    used: &dyn Fn() -> Result<Used, RemoteError>,
+) -> Result<(Vec<MixRun>, Contents), RunError> {
+    let mut runs = Vec::new();
+    for (nth, mix) in setup.mixes.iter().enumerate() {
+        let (before, counted) = (used()?, client.counters());
+        let report = client.run(*mix, setup.each, setup.seed.wrapping_add(1 + nth as u64))?;
+        let (used, counted) = (used()?.since(before), (counted, client.counters()));
+        runs.push(MixRun { mix: *mix, report, used, counted });
+    }
+    Ok((runs, client.contents()?))
+}
+
+fn figures(way: Way, run: &MixRun) -> MixFigures {
+    let MixRun { mix, report, used, counted: (before, after) } = run;
     let count = (report.operations + report.lost + report.wrong).max(1) as f64;
     let each = |time: Nanos| time.0 as f64 / count;
     let us = |q: f64| report.latencies.value_at_quantile(q) as f64 / 1e3;
     MixFigures {
-        scheme,
+        scheme: way,
         mix: mix.name(),
         operations: report.operations,
         ops_per_s: report.operations as f64 / report.elapsed.as_secs_f64(),
@@ -196,7 +217,7 @@ fn figures(
         p999_us: us(0.999),
         lost: report.lost,
         wrong: report.wrong,
-        cold_share: (after.cold_reads - before.cold_reads) as f64 / count,
+        cold_share: run.cold_reads() as f64 / count,
         pages_written: after.pages_written - before.pages_written,
         pages_compacted: after.pages_compacted - before.pages_compacted,
         thread_cpu_ns: each(report.cpu),
@@ -216,11 +237,12 @@ mod tests {
             records: 2_000,
             value_bytes: 56,
             memory_percent: 10,
+            depth: 64,
             mixes: Mix::ALL.to_vec(),
             each: Nanos::from_millis(20),
             seed: 1,
         };
-        let all = run(Scheme::Local, &setup).unwrap();
+        let all = run(Way::Local, &setup).unwrap();
         assert_eq!(all.iter().map(|figures| figures.mix).collect::<Vec<_>>(), ["A", "B", "C", "F"]);
         for figures in all {
             assert!(figures.operations > 100, "{figures:?}");

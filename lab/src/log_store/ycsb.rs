@@ -5,6 +5,7 @@
 
 use super::log::{Counters, Found, LogStore, Replaced, StoreError};
 use crate::stats::histogram;
+use crate::store::client::{Contents, Teller};
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
 use p4rack_fabric::common::SplitMix;
@@ -29,6 +30,8 @@ pub(super) struct Report {
     pub(super) lost: u64,
     /// Values that were not what had been written.
     pub(super) wrong: u64,
+    /// Values that were read or written.
+    pub(super) values: u64,
     /// Time from the first operation to the end of the last.
     pub(super) elapsed: Nanos,
     /// Processor time of the thread.
@@ -63,6 +66,9 @@ pub(super) struct Client<'a> {
     /// Longest wait without any answer.
     patience: Nanos,
     report: Report,
+    /// Sum of the versions that were found right.
+    found: u64,
+    teller: Option<Teller>,
 }
 
 impl<'a> Client<'a> {
@@ -84,7 +90,19 @@ impl<'a> Client<'a> {
             value: vec![0; value_bytes],
             patience: PATIENCE,
             report: empty(),
+            found: 0,
+            teller: None,
         }
+    }
+
+    /// Has it print progress lines from a time on.
+    pub(super) fn tell_from(&mut self, start: Nanos) {
+        self.teller = Some(Teller::new(start.0));
+    }
+
+    /// Writes so far: each was a version.
+    pub(super) fn versions(&self) -> u64 {
+        self.versions.iter().sum()
     }
 
     /// What the store has counted.
@@ -126,7 +144,7 @@ impl<'a> Client<'a> {
                     self.begin(token, Operation { key, start: now, least, replaces })?;
                 } else {
                     self.write(key)?;
-                    self.end(now);
+                    self.end(now)?;
                     self.free.push(token);
                 }
             }
@@ -141,9 +159,9 @@ impl<'a> Client<'a> {
         Ok(std::mem::replace(&mut self.report, empty()))
     }
 
-    /// Reads every key. Returns how many do not have their last version, or not in time.
-    pub(super) fn contents(&mut self) -> Result<u64, StoreError> {
-        self.report = empty();
+    /// Reads every key. What does not have its last version is wrong, or lost if it took too long.
+    pub(super) fn contents(&mut self) -> Result<Contents, StoreError> {
+        (self.report, self.teller, self.found) = (empty(), None, 0);
         for key in 0..self.versions.len() as u64 {
             while self.free.is_empty() {
                 self.wait()?;
@@ -154,7 +172,7 @@ impl<'a> Client<'a> {
             }
         }
         self.settle()?;
-        Ok(self.report.wrong + self.report.lost)
+        Ok(Contents { versions: self.found, lost: self.report.lost, wrong: self.report.wrong })
     }
 
     /// Begins an operation that reads; it may end at once.
@@ -177,37 +195,47 @@ impl<'a> Client<'a> {
     fn finish(&mut self, token: usize, record: u64, version: Option<u64>) -> Result<(), StoreError> {
         let Some(operation) = self.under_way[token] else { return Err(StoreError::Unasked) };
         let possible = operation.least..=self.versions[operation.key as usize];
-        let right = version.is_some_and(|version| possible.contains(&version));
-        if right && operation.replaces {
+        let right = version.filter(|version| possible.contains(version));
+        if let Some(version) = right {
+            self.report.values += 1;
+            self.found += version;
+        }
+        if right.is_some() && operation.replaces {
             let next = self.versions[operation.key as usize] + 1;
             fill(operation.key, next, &mut self.value);
             let mut since = clock::now();
             loop {
                 match self.store.replace(self.remote, operation.key, record, &self.value)? {
-                    Replaced::Done => break self.versions[operation.key as usize] = next,
+                    Replaced::Done => break,
                     // What it should replace is another value by now.
                     Replaced::Changed => return self.begin(token, operation),
                     Replaced::Busy => self.step(&mut since)?,
                 }
             }
+            self.versions[operation.key as usize] = next;
+            self.report.values += 1;
         }
         self.under_way[token] = None;
         self.free.push(token);
         match right {
-            true => self.end(operation.start),
-            false => self.report.wrong += 1,
+            Some(_) => self.end(operation.start),
+            None => {
+                self.report.wrong += 1;
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Counts an operation that ended well.
-    fn end(&mut self, start: Nanos) {
-        let took = clock::now() - start;
+    fn end(&mut self, start: Nanos) -> Result<(), StoreError> {
+        let now = clock::now();
+        let took = now - start;
         self.report.latencies.saturating_record(took.0);
         match took < LOST {
             true => self.report.operations += 1,
             false => self.report.lost += 1,
         }
+        self.teller.as_mut().map_or(Ok(()), |teller| teller.ended(took.0, now.0)).map_err(StoreError::Telling)
     }
 
     fn write(&mut self, key: u64) -> Result<(), StoreError> {
@@ -221,6 +249,7 @@ impl<'a> Client<'a> {
             self.step(&mut since)?;
         }
         self.versions[key as usize] = next;
+        self.report.values += 1;
         Ok(())
     }
 
@@ -266,7 +295,15 @@ impl<'a> Client<'a> {
 }
 
 fn empty() -> Report {
-    Report { operations: 0, lost: 0, wrong: 0, elapsed: Nanos(0), cpu: Nanos(0), latencies: histogram() }
+    Report {
+        operations: 0,
+        lost: 0,
+        wrong: 0,
+        values: 0,
+        elapsed: Nanos(0),
+        cpu: Nanos(0),
+        latencies: histogram(),
+    }
 }
 
 /// A value: its version, and what follows from key and version.
@@ -351,10 +388,13 @@ mod tests {
 
     #[test]
     fn a_record_without_its_last_version_is_missed() {
-        assert_eq!(loaded(Mood::Good, |client| client.contents().unwrap()), 0);
-        let missing = loaded(Mood::Spoils, |client| client.contents().unwrap());
+        let all = Contents { versions: 2_000, lost: 0, wrong: 0 };
+        assert_eq!(loaded(Mood::Good, |client| client.contents().unwrap()), all);
+        let contents = loaded(Mood::Spoils, |client| client.contents().unwrap());
+        let missing = contents.wrong;
+        assert_eq!((contents.versions + missing, contents.lost), (2_000, 0));
         assert!((500..2_000).contains(&missing), "{missing} of those in remote memory");
-        let report = loaded(Mood::Spoils, |client| client.run(Mix::C, Nanos::from_millis(20), 2).unwrap());
+        let report = loaded(Mood::Spoils, |client| client.run(Mix::C, Nanos::from_millis(200), 2).unwrap());
         assert!(report.wrong > 0 && report.latencies.len() == report.operations, "{report:?}");
     }
 

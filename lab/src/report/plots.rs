@@ -37,7 +37,8 @@ fn latency_tick(us: f64) -> String {
     match us {
         u if u >= 1e6 => format!("{:.0} s", u / 1e6),
         u if u >= 1e3 => format!("{:.0} ms", u / 1e3),
-        u => format!("{u:.0} µs"),
+        u if u >= 1.0 => format!("{u:.0} µs"),
+        u => format!("{:.0} ns", u * 1e3),
     }
 }
 

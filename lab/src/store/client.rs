@@ -48,6 +48,18 @@ pub struct MixReport {
     pub values: u64,
     /// Latencies in nanoseconds, with their counts; lost operations count with the time they waited.
     pub latencies: Vec<(u64, u64)>,
+    /// What a log store adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogCosts>,
+}
+
+/// What a log store's client also counts under one mix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LogCosts {
+    /// Values that were read from remote memory.
+    pub cold_reads: u64,
+    /// Processor time of the client's thread, kernel included.
+    pub thread_cpu_ns: u64,
 }
 
 /// What a client did.
@@ -99,6 +111,35 @@ impl SoFar {
     }
 }
 
+/// Prints a progress line now and then for whoever watches.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    so_far: SoFar,
+    recent: Histogram<u64>,
+    tell_ns: u64,
+}
+
+impl Teller {
+    /// From a time on.
+    pub(crate) fn new(start_ns: u64) -> Teller {
+        Teller { so_far: SoFar::default(), recent: histogram(), tell_ns: start_ns + TELL_NS }
+    }
+
+    /// Counts an operation that has ended now.
+    pub(crate) fn ended(&mut self, took_ns: u64, now_ns: u64) -> io::Result<()> {
+        self.so_far.operations += 1;
+        self.recent.saturating_record(took_ns);
+        if now_ns < self.tell_ns {
+            return Ok(());
+        }
+        self.tell_ns = now_ns + TELL_NS;
+        let quantile_us = |q: f64| self.recent.value_at_quantile(q) / 1_000;
+        (self.so_far.p50_us, self.so_far.p99_us) = (quantile_us(0.5), quantile_us(0.99));
+        self.recent.reset();
+        self.so_far.tell()
+    }
+}
+
 /// Writes the first version of every record, and reads it back.
 pub fn load(store: &mut impl Store, config: &ClientConfig) -> io::Result<()> {
     let mut random = Random::new(config.seed);
@@ -140,9 +181,7 @@ pub fn run(store: &mut impl Store, config: &ClientConfig, span: Span) -> io::Res
         config,
         values: 0,
         writes: 0,
-        so_far: SoFar::default(),
-        recent: histogram(),
-        tell_ns: span.start_ns + TELL_NS,
+        teller: Teller::new(span.start_ns),
     };
     let part_ns = span.duration_ns / config.mixes.len().max(1) as u64;
     let mut report = ClientReport::default();
@@ -167,9 +206,7 @@ struct Client<'a, S> {
     confirmed: Vec<u64>,
     values: u64,
     writes: u64,
-    so_far: SoFar,
-    recent: Histogram<u64>,
-    tell_ns: u64,
+    teller: Teller,
 }
 
 impl<S: Store> Client<'_, S> {
@@ -185,7 +222,8 @@ impl<S: Store> Client<'_, S> {
             let key = self.zipf.sample(&mut self.random);
             let reads = self.random.chance(mix.reads());
             let done = if reads { self.get(key).map(drop) } else { self.change(key, mix) };
-            let took_ns = sys::monotonic_ns() - start_ns;
+            let now_ns = sys::monotonic_ns();
+            let took_ns = now_ns - start_ns;
             match done {
                 Ok(()) => report.operations += 1,
                 Err(Failure::Lost) => report.lost += 1,
@@ -193,7 +231,7 @@ impl<S: Store> Client<'_, S> {
                 Err(Failure::Ended(why)) => return Err(io::Error::other(why)),
             }
             latencies.saturating_record(took_ns);
-            self.tell(took_ns)?;
+            self.teller.ended(took_ns, now_ns)?;
         }
         report.values = self.values;
         report.latencies = counts(&latencies);
@@ -247,21 +285,6 @@ impl<S: Store> Client<'_, S> {
         }
         Ok(lost)
     }
-
-    /// Counts an operation, and prints a progress line now and then for whoever watches.
-    fn tell(&mut self, took_ns: u64) -> io::Result<()> {
-        self.so_far.operations += 1;
-        self.recent.saturating_record(took_ns);
-        let now_ns = sys::monotonic_ns();
-        if now_ns < self.tell_ns {
-            return Ok(());
-        }
-        self.tell_ns = now_ns + TELL_NS;
-        let quantile_us = |q: f64| self.recent.value_at_quantile(q) / 1_000;
-        (self.so_far.p50_us, self.so_far.p99_us) = (quantile_us(0.5), quantile_us(0.99));
-        self.recent.reset();
-        self.so_far.tell()
-    }
 }
 
 fn value(random: &mut Random, bytes: usize) -> Vec<u8> {
@@ -274,7 +297,7 @@ fn value(random: &mut Random, bytes: usize) -> Vec<u8> {
 }
 
 /// The recorded values of a histogram with their counts.
-fn counts(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+pub(crate) fn counts(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     let recorded = histogram.iter_recorded();
     recorded.map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect()
 }

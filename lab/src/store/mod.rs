@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod edm;
+pub(crate) mod figures;
 pub mod run;
 pub mod slot;
 pub mod tcp;

@@ -2,9 +2,8 @@
 
 use super::in_switch::InSwitch;
 use crate::cmd::adapter::text;
-use p4rack_hosts::cowbird::hash::{self, Probes, RECORD_BYTES_MAX, Scheme};
-use p4rack_hosts::cowbird::remote::Switch;
-use p4rack_hosts::roce::star::Star;
+use p4rack_fabric::remote::Way;
+use p4rack_hosts::cowbird::hash::{self, Probes, RECORD_BYTES_MAX};
 use p4rack_netdev::netns;
 
 /// Records that are measured unless others are asked for: the paper's.
@@ -42,9 +41,9 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let records = if args.bytes.is_empty() { &RECORDS } else { args.bytes.as_slice() };
     let mut all = Vec::new();
     for bytes in records {
-        for scheme in Scheme::ALL {
+        for scheme in Way::WITHOUT_SWITCH {
             let probes = hash::run(scheme, args.records, *bytes, args.seconds)
-                .map_err(|error| format!("{}, {bytes} B: {error}", scheme.name()))?;
+                .map_err(|error| format!("{}, {bytes} B: {error}", scheme.title()))?;
             if !args.json {
                 show(&probes);
             }
@@ -52,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         }
         if args.switch {
             let probes = in_switch(args, *bytes)
-                .map_err(|error| format!("{}, {bytes} B: {error}", Scheme::CowbirdP4.name()))?;
+                .map_err(|error| format!("{}, {bytes} B: {error}", Way::CowbirdP4.title()))?;
             if !args.json {
                 show(&probes);
             }
@@ -66,16 +65,13 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
 }
 
 fn in_switch(args: &Args, bytes: u32) -> Result<Probes, String> {
-    let star = Star::without_bridge(2).map_err(text)?;
-    let running = InSwitch::start(&star)?;
-    let switch = Switch { star, engine: InSwitch::server(), cpu: Box::new(move || running.cpu()) };
-    hash::run_in_switch(switch, args.records, bytes, args.seconds).map_err(text)
+    hash::run_in_switch(InSwitch::between_two()?, args.records, bytes, args.seconds).map_err(text)
 }
 
 fn show(probes: &Probes) {
     print!(
-        "{:<17} {:>4} B  {:>9.0} probes/s  CPU a probe: thread {:>6.0} ns",
-        probes.scheme.name(),
+        "{:<18} {:>4} B  {:>9.0} probes/s  CPU a probe: thread {:>6.0} ns",
+        probes.scheme.title(),
         probes.record_bytes,
         probes.probes_per_s,
         probes.thread_cpu_ns

@@ -1,6 +1,7 @@
 //! A rack of this machine whose switch has the engine: the switch and its controller are processes of this program.
 
 use crate::cmd::adapter::text;
+use p4rack_hosts::cowbird::setting::Switch;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::star::Star;
 use p4rack_wire::Nanos;
@@ -34,7 +35,7 @@ pub(super) struct InSwitch {
 
 impl InSwitch {
     /// Starts both for a star without bridge, whose first host is the pool and whose others are compute nodes.
-    pub(super) fn start(star: &Star) -> Result<InSwitch, String> {
+    fn start(star: &Star) -> Result<InSwitch, String> {
         let folder = tempfile::tempdir().map_err(text)?;
         let rack = folder.path().join("rack.toml");
         std::fs::write(&rack, description(star)).map_err(text)?;
@@ -50,13 +51,20 @@ impl InSwitch {
         Ok(InSwitch { _controller: controller, switch, _folder: folder })
     }
 
+    /// A pool's and a compute node's links, and the engine between them.
+    pub(super) fn between_two() -> Result<Switch, String> {
+        let star = Star::without_bridge(2).map_err(text)?;
+        let running = InSwitch::start(&star)?;
+        Ok(Switch { star, engine: InSwitch::server(), cpu: Box::new(move || running.cpu()) })
+    }
+
     /// The engine's set-up service.
-    pub(super) fn server() -> Server {
+    fn server() -> Server {
         Server { addr: format!("{}:{PORT}", Star::hub_ip()), tls: None }
     }
 
     /// Processor time of the switch: of all of its threads.
-    pub(super) fn cpu(&self) -> std::io::Result<Nanos> {
+    fn cpu(&self) -> std::io::Result<Nanos> {
         let mut sum = 0;
         for task in std::fs::read_dir(format!("/proc/{}/task", self.switch.0.id()))? {
             let text = std::fs::read_to_string(task?.path().join("schedstat"))?;

@@ -1,8 +1,10 @@
 //! `p4rack cowbird store`.
 
+use super::in_switch::InSwitch;
 use crate::cmd::adapter::text;
 use p4rack_codegen::rack::Mix;
-use p4rack_lab::log_store::{self, MixFigures, Scheme, Setup};
+use p4rack_fabric::remote::Way;
+use p4rack_lab::log_store::{self, MixFigures, Setup};
 use p4rack_netdev::netns;
 use p4rack_wire::Nanos;
 
@@ -20,6 +22,12 @@ pub(super) struct Args {
     /// Part of the records' room that local memory has, in per cent; the rest of the log is in remote memory
     #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     memory_percent: u32,
+    /// Operations under way, where more than one may be
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=128))]
+    depth: u16,
+    /// Measure Cowbird with the engine in the embedded switch, too
+    #[arg(long)]
+    switch: bool,
     /// YCSB's mix, A, B, C or F; may be repeated [default: all]
     #[arg(long, value_name = "MIX")]
     mix: Vec<Mix>,
@@ -48,14 +56,18 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         records: args.records,
         value_bytes: args.value_bytes as usize,
         memory_percent: args.memory_percent.into(),
+        depth: args.depth.into(),
         mixes: if args.mix.is_empty() { Mix::ALL.to_vec() } else { args.mix.clone() },
         each: Nanos((args.seconds.clamp(0.01, 600.0) * 1e9) as u64),
         seed: args.seed,
     };
     let mut all = Vec::new();
-    for scheme in Scheme::ALL {
-        let figures =
-            log_store::run(scheme, &setup).map_err(|error| format!("{}: {error}", scheme.name()))?;
+    for way in Way::ALL.into_iter().filter(|way| args.switch || *way != Way::CowbirdP4) {
+        let figures = match way {
+            Way::CowbirdP4 => in_switch(&setup),
+            _ => log_store::run(way, &setup).map_err(text),
+        };
+        let figures = figures.map_err(|error| format!("{}: {error}", way.title()))?;
         if !args.json {
             figures.iter().for_each(show);
         }
@@ -71,10 +83,14 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     }
 }
 
+fn in_switch(setup: &Setup) -> Result<Vec<MixFigures>, String> {
+    log_store::run_in_switch(InSwitch::between_two()?, setup).map_err(text)
+}
+
 fn show(figures: &MixFigures) {
     print!(
-        "{:<16} {}  {:>9.0} operations/s  p50 {:>7.1} µs  p99 {:>8.1} µs  cold {:>4.1} %  CPU each: thread {:>6.0} ns",
-        figures.scheme.name(),
+        "{:<18} {}  {:>9.0} operations/s  p50 {:>7.1} µs  p99 {:>8.1} µs  cold {:>4.1} %  CPU each: thread {:>6.0} ns",
+        figures.scheme.title(),
         figures.mix,
         figures.ops_per_s,
         figures.p50_us,

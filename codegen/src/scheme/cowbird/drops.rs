@@ -5,15 +5,25 @@ use crate::rack::{DropReason, reason};
 /// Reasons to drop frames, in addition to those of every program.
 pub(super) const DROPS: [DropReason; 12] = [
     reason("cowbird_bad_frame", "for the engine, but a header is missing or lengths don't agree"),
-    reason("cowbird_unknown_pair", "no queue pair of the engine, or not from its other end"),
-    reason("cowbird_no_instance", "of a thread that is served no more"),
+    reason(NO_LOSS[0], "no queue pair of the engine, or not from its other end"),
+    reason(NO_LOSS[1], "of a thread that is served no more"),
     reason("cowbird_bad_opcode", "not what its queue pair is for"),
     reason("cowbird_bad_data", "what was read is not as long as what was asked for"),
-    reason("cowbird_stale", "not the next one of its queue pair"),
-    reason("cowbird_gap", "says that a packet before was lost"),
-    reason("cowbird_waits", "an entry that is asked for again, as it has to wait for others"),
+    reason(NO_LOSS[2], "not the next one of its queue pair"),
+    reason(NO_LOSS[3], "says that a packet before was lost"),
+    reason(NO_LOSS[4], "an entry that is asked for again, as it has to wait for others"),
     reason("cowbird_corrupt", "a thread has ruined its rings: its red block says how"),
-    reason("cowbird_nothing_to_do", "a turn or an answer, and nothing to ask for next"),
+    reason(NO_LOSS[5], "a turn or an answer, and nothing to ask for next"),
     reason("cowbird_management_from_host", "management from a port other than the controller's"),
     reason("cowbird_bad_index", "management of an instance that doesn't exist"),
+];
+
+/// What is counted among drops and is no loss: the engine has used what the frame says, asks for it again, or nobody waits for it.
+pub const NO_LOSS: [&str; 6] = [
+    "cowbird_unknown_pair",
+    "cowbird_no_instance",
+    "cowbird_stale",
+    "cowbird_gap",
+    "cowbird_waits",
+    "cowbird_nothing_to_do",
 ];

@@ -5,8 +5,10 @@ mod constants;
 mod drops;
 mod program;
 mod read;
+mod run;
 mod serve;
 
+pub use drops::NO_LOSS;
 pub use serve::{Connection, Instance, Pool, Start};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};

@@ -1,0 +1,57 @@
+//! `p4rack workload log-client`: the client of `up`'s log store.
+
+use super::adapter::Adapter;
+use p4rack_fabric::remote::Way;
+use p4rack_hosts::cowbird::remote::{End, Place};
+use p4rack_hosts::roce::setup::Server;
+use p4rack_lab::LabError;
+use p4rack_lab::log_store::{self, ClientTask};
+use p4rack_wire::Nanos;
+use std::path::PathBuf;
+
+/// A log store's client: its adapter, and its way to older records.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Rack description with a log store as workload
+    rack: PathBuf,
+    /// How older records are reached
+    #[arg(long)]
+    way: Way,
+    #[command(flatten)]
+    adapter: Adapter,
+    /// Address of the pool's set-up service, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    pool: String,
+    /// Address of an engine's set-up service, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    engine: Option<String>,
+    /// Duration of all mixes together
+    #[arg(long)]
+    duration_ns: u64,
+    /// Seed of keys and operations
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Args {
+    /// Runs the program.
+    pub(super) fn run(self) -> Result<(), LabError> {
+        let server = |addr| Server { addr, tls: None };
+        let end = match self.way {
+            Way::Local => None,
+            Way::RdmaSync | Way::RdmaAsync => Some(End::Pair),
+            Way::CowbirdSpot | Way::CowbirdP4 => {
+                Some(End::Rings(self.engine.map(server).into_iter().collect()))
+            }
+        };
+        let place = Place {
+            ip: self.adapter.ip,
+            adapter: self.adapter.config(),
+            interface: self.adapter.interface,
+            pool: server(self.pool),
+        };
+        let end = end.map(|end| (end, place));
+        let task = ClientTask { way: self.way, end, window: Nanos(self.duration_ns), seed: self.seed };
+        log_store::use_store(&self.rack, task)
+    }
+}

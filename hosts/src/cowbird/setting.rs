@@ -1,0 +1,151 @@
+//! Remote memory on this machine with all that serves it: pool, engine and thread are in namespaces of their own.
+
+use super::rack::{Pool, Rack};
+use super::remote::{End, Held, Place, Remote, RemoteError, Shape, open, runtime};
+use crate::commands::Handle;
+use crate::roce::setup::Server;
+use crate::roce::star::{FRAMES, Star};
+use p4rack_fabric::cowbird;
+pub use p4rack_fabric::remote::Way;
+use p4rack_fabric::roce::{Adapter, Config, Regions};
+use p4rack_netdev::clock;
+use p4rack_wire::Nanos;
+use std::net::Ipv4Addr;
+use tokio::runtime::Runtime;
+
+/// Processor time of the threads that serve a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// Of the compute node's adapter, where that is another thread.
+    pub adapter: Option<Nanos>,
+    /// Of the engine.
+    pub engine: Option<Nanos>,
+    /// Of the pool.
+    pub pool: Option<Nanos>,
+}
+
+impl Used {
+    /// Since an earlier reading.
+    pub fn since(self, before: Used) -> Used {
+        let since = |after: Option<Nanos>, before: Option<Nanos>| Some(after? - before?);
+        Used {
+            adapter: since(self.adapter, before.adapter),
+            engine: since(self.engine, before.engine),
+            pool: since(self.pool, before.pool),
+        }
+    }
+}
+
+/// Remote memory and everything that serves it.
+pub struct Setting {
+    end: Box<dyn Remote + Send>,
+    meter: Meter,
+}
+
+/// An engine in a switch, which somebody else runs.
+pub struct Switch {
+    /// Hosts on it: the first is the pool, the second the compute node.
+    pub star: Star,
+    /// The engine's set-up service.
+    pub engine: Server,
+    /// Processor time that the switch has used. The switch ends when this is dropped.
+    pub cpu: Box<dyn Fn() -> std::io::Result<Nanos>>,
+}
+
+/// Where the pool is, and the engine.
+enum Base {
+    Rack(Rack),
+    /// The switch ends before its links.
+    Switch(Box<dyn Fn() -> std::io::Result<Nanos>>, Pool),
+}
+
+impl Base {
+    fn pool(&self) -> &Handle<Adapter<Regions>> {
+        match self {
+            Base::Rack(rack) => &rack.pool,
+            Base::Switch(_, pool) => &pool.pool,
+        }
+    }
+}
+
+/// What serves a thread's end: it ends when this is dropped.
+pub struct Meter {
+    held: Held,
+    runtime: Runtime,
+    // Last: who uses it ends first.
+    base: Base,
+}
+
+impl Setting {
+    /// Starts pool, engine and the thread's end, without a switch. Errors: this way needs one, or no remote memory.
+    pub fn start(way: Way, shape: Shape) -> Result<Setting, RemoteError> {
+        let end = match way {
+            Way::CowbirdSpot => End::Rings(vec![Rack::engine_server()]),
+            Way::RdmaSync | Way::RdmaAsync => End::Pair,
+            Way::Local | Way::CowbirdP4 => {
+                return Err(RemoteError::Refused(format!("{way} has no pool without a switch")));
+            }
+        };
+        let rack = Rack::start(1, &config(), cowbird::Config::default(), shape.region_bytes)?;
+        let (ns, ip) = rack.compute_node(0);
+        let (remote, held) = ns.run(|| open(end, place(ip, config()), shape))??;
+        Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Rack(rack) } })
+    }
+
+    /// Starts a pool and the thread's end beside an engine in a switch.
+    pub fn in_switch(switch: Switch, shape: Shape) -> Result<Setting, RemoteError> {
+        // As far as a switch goes that has its defaults.
+        let config = Config { reads_max: Config::default().reads_max, icrc_verified: false, ..config() };
+        let Switch { star, engine, cpu } = switch;
+        let pool = Pool::start(star, &config, shape.region_bytes)?;
+        let (end, place) = (End::Rings(vec![engine]), place(Star::ip(1), config));
+        let (remote, held) = pool.star.host(1).run(|| open(end, place, shape))??;
+        Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Switch(cpu, pool) } })
+    }
+
+    /// Fills the region's first bytes directly.
+    pub fn fill(&self, content: Vec<u8>) -> Result<(), RemoteError> {
+        let filled = self.meter.base.pool().call(move |adapter| {
+            let memory = adapter.memory_mut();
+            let key = memory.keys().next();
+            let bytes = key.and_then(|key| memory.bytes_mut(key));
+            let bytes = bytes.and_then(|all| all.get_mut(..content.len()));
+            bytes.map(|bytes| bytes.copy_from_slice(&content))
+        });
+        let filled = self.meter.runtime.block_on(filled)?;
+        filled.ok_or_else(|| RemoteError::Refused("the pool has no region, or a smaller one".into()))
+    }
+
+    /// The thread's end, and what serves it.
+    pub fn split(self) -> (Box<dyn Remote + Send>, Meter) {
+        (self.end, self.meter)
+    }
+}
+
+impl Meter {
+    /// Processor time used so far.
+    pub fn used(&self) -> Result<Used, RemoteError> {
+        let pool = Some(self.runtime.block_on(self.base.pool().call(|_| clock::thread_cpu()))?);
+        let Some(adapter) = self.held.adapter_cpu()? else { return Ok(Used { pool, ..Used::default() }) };
+        let engine = match &self.base {
+            Base::Rack(rack) => self.runtime.block_on(rack.spot.call(|_| clock::thread_cpu()))?,
+            Base::Switch(cpu, _) => cpu()?,
+        };
+        Ok(Used { adapter: Some(adapter), engine: Some(engine), pool })
+    }
+}
+
+fn config() -> Config {
+    Config {
+        requests_max: 512,
+        in_flight_max: 256,
+        reads_max: 128,
+        timeout: Nanos::from_millis(50),
+        ..Config::default()
+    }
+}
+
+/// An end's place in the racks of this machine.
+fn place(ip: Ipv4Addr, adapter: Config) -> Place {
+    Place { interface: FRAMES.to_owned(), ip, adapter, pool: Pool::server() }
+}

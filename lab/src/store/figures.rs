@@ -1,0 +1,261 @@
+//! What a store's clients have done together, while they do it and afterwards.
+
+use super::client::{ClientReport, Contents, LogCosts, MixReport, SoFar};
+use crate::control::SwitchStats;
+use crate::error::LabError;
+use crate::measure::{self, Plan, Times};
+use crate::process::Process;
+use crate::progress::Progress;
+use crate::results::{MixResult, SchemeResult, StoreResult};
+use crate::running::Running;
+use crate::stats::{cdf, histogram};
+use crate::sys;
+use crate::text;
+use crate::workload::Span;
+use p4rack_codegen::rack::Store as StoreParameters;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// How long clients may take to check their last writes.
+const FINISH: Duration = Duration::from_secs(60);
+
+/// What was measured of a store under one scheme.
+pub(crate) struct Measured<'a> {
+    /// Reports of the clients.
+    pub(crate) reports: &'a [ClientReport],
+    /// What all records have at the end.
+    pub(crate) contents: Contents,
+    /// What each mix took, nanoseconds.
+    pub(crate) spans_ns: &'a [u64],
+    /// When the clients were at work.
+    pub(crate) window: Span,
+    /// Statistics of the switch: when they began anew, at the end of the window, and when all had ended.
+    pub(crate) switch: [SwitchStats; 3],
+}
+
+/// Shows until the window's end what the clients do.
+pub(crate) fn watch(
+    progress: &Progress,
+    running: &Running<'_>,
+    store: &StoreParameters,
+    window: Span,
+    clients: &[Process],
+) -> Result<(), LabError> {
+    let part_ns = (window.duration_ns / store.mixes.len().max(1) as u64).max(1);
+    let mut live = Live { at_ns: window.start_ns, operations: 0, per_s: 0 };
+    progress.watch(window.end_ns(), || {
+        let now_ns = sys::monotonic_ns();
+        let nth = (now_ns.saturating_sub(window.start_ns) / part_ns) as usize;
+        let mix = store.mixes.get(nth).map_or("", |mix| mix.name());
+        let so_far: Vec<SoFar> =
+            clients.iter().filter_map(|process| SoFar::latest(&process.output())).collect();
+        format!("{}, mix {mix}: {}", running.name, live.line(&so_far, now_ns))
+    })
+}
+
+/// Figures of a store under a scheme, whose mixes are also told.
+pub(crate) fn result(
+    running: &Running<'_>,
+    store: &StoreParameters,
+    plan: Plan<'_>,
+    measured: Measured<'_>,
+    progress: &Progress,
+) -> Result<SchemeResult, LabError> {
+    let Measured { reports, contents, spans_ns, window, switch: [early, windowed, last] } = measured;
+    let counts = measure::switch_counts(running, &early, &last)?;
+    let server = running.index(plan.workload.ends().0)?;
+    let figures = together(store, reports, contents, spans_ns);
+    for mix in &figures.mixes {
+        progress.line(&format!(
+            "✓ {}, mix {}: {} operations a second, p50 {}, p99 {}",
+            running.name,
+            mix.mix,
+            text::count(mix.ops_per_s as u64),
+            text::micros(mix.p50_us),
+            text::micros(mix.p99_us)
+        ));
+    }
+    let values: u64 = reports.iter().flat_map(|report| &report.mixes).map(|mix| mix.values).sum();
+    let bits = u128::from(values) * u128::from(store.value_bytes) * 8;
+    let values_bps = (bits * 1_000_000_000 / u128::from(spans_ns.iter().sum::<u64>().max(1))) as u64;
+    let mut result = SchemeResult {
+        name: running.name.clone(),
+        offered_bps: values_bps,
+        goodput_bps: values_bps,
+        goodput_ceiling_bps: running.rack.goodput_ceiling_bps(&running.rack.hosts[server]),
+        fabric_drops: counts.lost.values().sum(),
+        unsolicited_drops: counts.unsolicited.values().sum(),
+        drops: counts.lost,
+        store: Some(figures),
+        ..SchemeResult::default()
+    };
+    let times = Times { traffic: window, window };
+    measure::fill_queue(&mut result, running, [&windowed, &last], &[server], times)?;
+    Ok(result)
+}
+
+/// The result of a client, behind its progress lines.
+pub(crate) fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
+    let output = process.finish(FINISH)?;
+    let line = output.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
+    serde_json::from_str(line).map_err(|error| process.failure(&format!("wrote no result: {error}")))
+}
+
+/// The live view: what all clients together do at the moment.
+struct Live {
+    at_ns: u64,
+    operations: u64,
+    per_s: u64,
+}
+
+impl Live {
+    fn line(&mut self, clients: &[SoFar], now_ns: u64) -> String {
+        let operations: u64 = clients.iter().map(|so_far| so_far.operations).sum();
+        if operations > self.operations {
+            let took_ns = now_ns.saturating_sub(self.at_ns).max(1);
+            let more = u128::from(operations - self.operations);
+            self.per_s = (more * 1_000_000_000 / u128::from(took_ns)) as u64;
+            (self.operations, self.at_ns) = (operations, now_ns);
+        }
+        let worst = |of: fn(&SoFar) -> u64| text::micros(clients.iter().map(of).max().unwrap_or(0) as f64);
+        format!(
+            "{} operations, {} a second, slowest client p50 {}, p99 {}",
+            text::count(operations),
+            text::count(self.per_s),
+            worst(|so_far| so_far.p50_us),
+            worst(|so_far| so_far.p99_us)
+        )
+    }
+}
+
+/// Figures of all clients together. Records were written once before them.
+fn together(
+    store: &StoreParameters,
+    reports: &[ClientReport],
+    contents: Contents,
+    spans_ns: &[u64],
+) -> StoreResult {
+    let of = |nth: usize| reports.iter().filter_map(move |report| report.mixes.get(nth));
+    let mixes: Vec<MixResult> = store
+        .mixes
+        .iter()
+        .zip(spans_ns)
+        .enumerate()
+        .map(|(nth, (mix, span_ns))| mix_figures(mix.name(), &of(nth).collect::<Vec<_>>(), *span_ns))
+        .collect();
+    let all: Vec<&MixReport> = reports.iter().flat_map(|report| &report.mixes).collect();
+    let whole = mix_figures("", &all, spans_ns.iter().sum());
+    let sum = |of: fn(&ClientReport) -> u64| reports.iter().map(of).sum::<u64>();
+    // Each confirmed write is a version of its own. Of lost operations nobody knows whether they wrote.
+    let readable = u64::from(store.records).saturating_sub(contents.lost + contents.wrong);
+    let (written, there) = (sum(|report| report.writes), contents.versions.saturating_sub(readable));
+    let unreadable = contents.lost + contents.wrong > 0;
+    let overwritten = if unreadable { 0 } else { written.saturating_sub(there) };
+    let invented = there.saturating_sub(written + whole.lost);
+    StoreResult {
+        ops_per_s: whole.ops_per_s,
+        p50_us: whole.p50_us,
+        p99_us: whole.p99_us,
+        p999_us: whole.p999_us,
+        cold_share: whole.cold_share,
+        thread_cpu_ns: whole.thread_cpu_ns,
+        lost: whole.lost + sum(|report| report.lost_writes) + contents.lost + overwritten,
+        wrong: whole.wrong + contents.wrong + invented,
+        mixes,
+    }
+}
+
+fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
+    let mut latencies = histogram();
+    for (latency_ns, count) in reports.iter().flat_map(|report| &report.latencies) {
+        latencies.saturating_record_n(*latency_ns, *count);
+    }
+    let sum = |of: fn(&MixReport) -> u64| reports.iter().map(|report| of(report)).sum::<u64>();
+    let operations = sum(|report| report.operations + report.lost + report.wrong).max(1) as f64;
+    let each = |of: fn(LogCosts) -> u64| {
+        let costs: Option<u64> = reports.iter().map(|report| report.log.map(of)).sum();
+        costs.map(|costs| costs as f64 / operations)
+    };
+    let quantile_us = |q: f64| latencies.value_at_quantile(q) as f64 / 1e3;
+    MixResult {
+        mix: mix.to_owned(),
+        ops_per_s: sum(|report| report.operations) as f64 * 1e9 / span_ns.max(1) as f64,
+        p50_us: quantile_us(0.5),
+        p99_us: quantile_us(0.99),
+        p999_us: quantile_us(0.999),
+        lost: sum(|report| report.lost),
+        wrong: sum(|report| report.wrong),
+        cold_share: each(|log| log.cold_reads),
+        thread_cpu_ns: each(|log| log.thread_cpu_ns),
+        cdf: cdf(&latencies),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_codegen::rack::Mix;
+
+    fn mix(mix: &str, operations: u64, us: u64) -> MixReport {
+        let (mix, latencies) = (mix.to_owned(), vec![(us * 1_000, operations)]);
+        MixReport { mix, operations, latencies, ..MixReport::default() }
+    }
+
+    /// Ten records, two clients with 100 and 200 operations of mix A and 300 of mix C, and 30 and 60 writes.
+    fn figures_after(change: impl FnOnce(&mut [ClientReport; 2], &mut Contents)) -> StoreResult {
+        let store = StoreParameters { records: 10, value_bytes: 8, mixes: vec![Mix::A, Mix::C], log: None };
+        let client = |n: u64| ClientReport {
+            mixes: vec![mix("A", 100 * n, 10 * n), mix("C", 300, 5)],
+            writes: 30 * n,
+            lost_writes: 0,
+        };
+        let (mut clients, mut contents) = ([client(1), client(2)], Contents::default());
+        contents.versions = 10 + 90;
+        change(&mut clients, &mut contents);
+        together(&store, &clients, contents, &[1_000_000_000; 2])
+    }
+
+    #[test]
+    fn figures_are_those_of_all_clients_together() {
+        let figures = figures_after(|_, _| {});
+        assert_eq!((figures.lost, figures.wrong, figures.ops_per_s), (0, 0, 450.0));
+        let names: Vec<(&str, f64)> =
+            figures.mixes.iter().map(|mix| (mix.mix.as_str(), mix.ops_per_s)).collect();
+        assert_eq!(names, [("A", 300.0), ("C", 600.0)]);
+        assert!((figures.mixes[0].p50_us - 20.0).abs() < 0.1 && (figures.mixes[1].p99_us - 5.0).abs() < 0.1);
+        assert_eq!(figures.mixes[0].cdf.last().map(|point| point.1), Some(1.0));
+    }
+
+    #[test]
+    fn whatever_is_lost_or_wrong_counts() {
+        type Change = fn(&mut [ClientReport; 2], &mut Contents);
+        let cases: [(Change, (u64, u64)); 7] = [
+            (|clients, _| clients[0].mixes[1].lost = 2, (2, 0)),
+            (|clients, _| clients[1].mixes[0].wrong = 3, (0, 3)),
+            (|clients, _| clients[1].lost_writes = 1, (1, 0)),
+            // Two clients have written the same version.
+            (|_, contents| contents.versions -= 1, (1, 0)),
+            (|_, contents| contents.versions += 1, (0, 1)),
+            // Perhaps the lost operation has written.
+            (|clients, contents| (clients[0].mixes[0].lost, contents.versions) = (1, 101), (1, 0)),
+            (|_, contents| (contents.wrong, contents.versions) = (1, 60), (0, 1)),
+        ];
+        for (nth, (change, expected)) in cases.into_iter().enumerate() {
+            let figures = figures_after(change);
+            assert_eq!((figures.lost, figures.wrong), expected, "case {nth}");
+        }
+    }
+
+    #[test]
+    fn the_live_view_shows_the_rate_since_the_last_look() {
+        let mut live = Live { at_ns: 0, operations: 0, per_s: 0 };
+        let client = |operations, p99_us| SoFar { operations, p50_us: 40, p99_us };
+        let line = live.line(&[client(100, 90), client(150, 80)], 500_000_000);
+        assert_eq!(line, "250 operations, 500 a second, slowest client p50 40 µs, p99 90 µs");
+        let line = live.line(&[client(100, 90), client(150, 80)], 600_000_000);
+        assert!(line.contains("500 a second"), "nothing new was told: {line}");
+        assert!(
+            live.line(&[client(400, 90), client(150, 80)], 800_000_000).contains("1\u{202f}000 a second")
+        );
+    }
+}
