@@ -174,18 +174,6 @@ fn data_without_a_grant_is_best_effort() {
     }
 }
 
-/// A NULL response that claims to be a full chunk with more behind it ends its message, and has no time granted.
-#[test]
-fn nothing_is_granted_behind_a_null_response() {
-    for built in all() {
-        let mut net = Net::new(&built);
-        net.request(1, 3, 0, 500).unwrap();
-        let offset = 0u32.wrapping_sub(WINDOW + 1_000) & !(WINDOW - 1);
-        assert_eq!(net.chunk(Kind::Rres, (3, 1), 0, 0, offset, 256), Fate::Scheduled(None));
-        assert_eq!(net.chunk(Kind::Rres, (3, 1), 0, 256, 0, 256), Fate::Demoted("uncovered"));
-    }
-}
-
 /// Short chunks that claim to have more behind them gain nothing.
 #[test]
 fn what_is_granted_behind_a_chunk_is_no_more_than_the_chunk() {
@@ -203,14 +191,49 @@ fn what_is_granted_behind_a_chunk_is_no_more_than_the_chunk() {
         net.request(1, 3, 0, 500).unwrap();
         assert_eq!(net.chunk(Kind::Rres, (3, 1), 0, 0, 0, 0), Fate::Scheduled(None));
         assert_eq!(net.chunk(Kind::Rres, (3, 1), 0, 0, 0, 0), Fate::Demoted("uncovered"));
+    }
+}
+
+/// A message of nothing is a NULL response, which nobody else may send, and which carries nothing.
+#[test]
+fn frames_without_bytes_give_no_rights_and_free_no_lanes() {
+    for built in all() {
+        let mut net = Net::new(&built);
+        let cell = |answer| edm_of(&built).cell(&built.rack, 0, 2, answer, 0).unwrap() as u16;
+        net.notify(1, 3, 0, 500).unwrap();
         net.request(1, 3, 0, 500).unwrap();
-        let long = net.chunk(Kind::Rres, (3, 1), 0, 0, 0, 400);
-        assert!(matches!(long, Fate::Scheduled(None) | Fate::Demoted(_)));
+        // From where on the rest of a message of nothing seems to be positive.
+        let wraps = 1 << 31;
+        for (kind, way) in [(Kind::Wreq, (1, 3)), (Kind::Rres, (3, 1))] {
+            let is_null = |total, bytes| kind == Kind::Rres && (total, bytes) == (0, 0);
+            for (total, offset, bytes) in
+                [(0, 0, 0), (0, 0, 100), (0, wraps, 256), (0, wraps, 0), (500, 0, 0)]
+            {
+                if is_null(total, bytes) {
+                    continue;
+                }
+                let before = net.rig.drops("edm_bad_demand");
+                let frame = net.frame(way.0, way.1, edm::PCP_DATA, &message(kind, 0, total, offset, bytes));
+                assert_eq!(net.send(way.0, &frame), Seen::default(), "{kind:?} {total} {offset} {bytes}");
+                assert_eq!(net.rig.drops("edm_bad_demand"), before + 1);
+            }
+            assert_eq!(net.rig.register(RIGHTS, cell(kind == Kind::Rres)), 500, "{kind:?}");
+        }
+        assert_eq!(net.notify(1, 3, 0, 500), None, "the lane is taken");
+        if !built.rack.switch.arch.is_tofino() {
+            // A NULL response behind which bytes follow.
+            let mut long = message(Kind::Rres, 0, 0, wraps, 0);
+            long.resize(long.len() + 400, 0);
+            let long = net.frame(3, 1, edm::PCP_DATA, &long);
+            assert_eq!(net.fate((3, 1), &long), Fate::Demoted("too_long"));
+            assert_eq!(net.rig.register(RIGHTS, cell(true)), 500, "it used nothing up");
+        }
         assert_eq!(
-            net.chunk(Kind::Rres, (3, 1), 0, 400, 0, 100),
-            Fate::Demoted("uncovered"),
-            "it gave nothing"
+            net.chunk(Kind::Rres, (3, 1), 0, 0, wraps, 0),
+            Fate::Scheduled(None),
+            "nothing is behind it"
         );
+        assert_eq!(net.rig.register(RIGHTS, cell(true)), 0);
     }
 }
 
@@ -426,21 +449,42 @@ fn what_the_table_says_is_checked() {
 /// What random hosts send: honest, or anything at all.
 #[derive(Clone, Debug)]
 enum Act {
-    Notify { way: (u16, u16), id: u16, bytes: u32 },
-    Request { way: (u16, u16), id: u16, bytes: u32 },
-    Data { answer: bool, way: (u16, u16), id: u16, total: u32, offset: u32, bytes: u16 },
+    Notify {
+        way: (u16, u16),
+        id: u16,
+        bytes: u32,
+    },
+    Request {
+        way: (u16, u16),
+        id: u16,
+        bytes: u32,
+    },
+    /// `surplus` bytes follow that no header speaks of.
+    Data {
+        answer: bool,
+        way: (u16, u16),
+        id: u16,
+        total: u32,
+        offset: u32,
+        bytes: u16,
+        surplus: usize,
+    },
     Wait(u64),
 }
 
 fn act() -> impl Strategy<Value = Act> {
     let way = || (1..=4u16, 1..=4u16).prop_filter("two hosts", |(from, to)| from != to);
     let bytes = || prop_oneof![1..=64u32, 200..=600u32, Just(256), Just(2_000)];
-    let data = (any::<bool>(), way(), 0..8u16, bytes(), prop_oneof![Just(0), Just(256), 0..2_000u32]);
+    let total = prop_oneof![4 => bytes(), 1 => Just(0)];
+    let offset = prop_oneof![4 => Just(0), 4 => Just(256), 4 => 0..2_000u32, 1 => Just(1 << 31)];
+    let data = (any::<bool>(), way(), 0..8u16, total, offset);
+    let length = prop_oneof![4 => Just(256u16), 4 => 0..600u16, 1 => Just(0)];
+    let surplus = prop_oneof![4 => Just(0), 1 => 0..600usize];
     prop_oneof![
         (way(), 0..8u16, bytes()).prop_map(|(way, id, bytes)| Act::Notify { way, id, bytes }),
         (way(), 0..8u16, bytes()).prop_map(|(way, id, bytes)| Act::Request { way, id, bytes }),
-        (data, prop_oneof![Just(256u16), 0..600u16]).prop_map(|((answer, way, id, total, offset), bytes)| {
-            Act::Data { answer, way, id, total, offset, bytes }
+        (data, length, surplus).prop_map(|((answer, way, id, total, offset), bytes, surplus)| {
+            Act::Data { answer, way, id, total, offset, bytes, surplus }
         }),
         prop_oneof![0..100_000u64, Just(3_000_000)].prop_map(Act::Wait),
     ]
@@ -504,9 +548,19 @@ fn check(built: &Built, acts: &[Act]) -> Result<(), TestCaseError> {
                     ledger.rights.insert((way.0, way.1, true, id % lanes), bytes.min(WINDOW).into());
                 }
             }
-            Act::Data { answer, way, id, total, offset, bytes } => {
+            Act::Data { answer, way, id, total, offset, bytes, surplus } => {
                 let kind = if answer { Kind::Rres } else { Kind::Wreq };
-                if let Fate::Scheduled(grant) = net.chunk(kind, way, id, total, offset, bytes) {
+                let mut bytes_sent = message(kind, id, total, offset, bytes);
+                let said = 18 + bytes_sent.len();
+                // Tofino sees that in egress alone.
+                let surplus = if built.rack.switch.arch.is_tofino() { 0 } else { surplus };
+                bytes_sent.resize(bytes_sent.len() + surplus, 0);
+                let frame = net.frame(way.0, way.1, edm::PCP_DATA, &bytes_sent);
+                let is_null = answer && (total, bytes) == (0, 0);
+                if (total == 0 || bytes == 0) && !is_null {
+                    prop_assert_eq!(net.send(way.0, &frame), Seen::default());
+                } else if let Fate::Scheduled(grant) = net.fate(way, &frame) {
+                    prop_assert!(frame.len() <= said.max(60), "{} bytes, said {said}", frame.len());
                     let (asks, asked) = if answer { (way.1, way.0) } else { way };
                     let rights = ledger.rights.entry((asks, asked, answer, id % lanes)).or_default();
                     prop_assert!(*rights >= u64::from(bytes), "{bytes} of {rights}");

@@ -4,10 +4,11 @@
 
 mod common;
 
-use common::Built;
 use common::edm::*;
-use p4rack_codegen::Scheme;
+use common::{Built, Rig};
 use p4rack_codegen::scheme::edm::{DESTINATION_FREE, RIGHTS, STALLED_COUNTER};
+use p4rack_codegen::{Rack, Scheme};
+use p4rack_switch::PortConfig;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{self, GRANTED_LATER, Kind, Target};
 use proptest::prelude::*;
@@ -135,6 +136,97 @@ fn what_no_ring_has_room_for_is_refused_and_counted() {
     let places = u64::from(DEMANDS) * 6;
     assert_eq!(net.rig.drops("edm_waits"), places.next_power_of_two());
     assert_eq!(net.rig.counter(STALLED_COUNTER, 0).packets, 0);
+}
+
+/// Who is not granted a window gets no right to it, and a demand no lane.
+#[test]
+fn what_finds_no_time_holds_nothing() {
+    let built = built(Scheme::EDM_MATCHED, "classes = 1").remove(0);
+    let mut net = Net::new(&built);
+    let lane = |asks| edm_of(&built).cell(&built.rack, asks, 2, false, 0).unwrap();
+    let (goes_on, asks) = (lane(0), lane(1));
+    let total = 100_000;
+    assert_eq!(net.notify(1, 3, 0, total).unwrap().bytes, FULL);
+    // Demands that the controller takes back stay in the ring while the clock is far ahead.
+    let far = edm_of(&built).horizon_units(&built.rack) as u32 - 1;
+    net.manage(Kind::MgmtWrite, Target::Destination as u8, 3, far).unwrap();
+    let places = (u64::from(DEMANDS) * 6).next_power_of_two();
+    for _ in 0..places {
+        assert_eq!(net.notify(2, 3, 0, FULL), None);
+        assert_eq!(net.manage(Kind::MgmtReset, Target::Rights as u8, asks, 0), Some(FULL));
+    }
+    assert_eq!(net.rig.all_drops(), [("edm_waits", places)]);
+    assert_eq!(net.notify(2, 3, 0, FULL), None);
+    assert_eq!(net.rig.drops("edm_no_time"), 1);
+    assert_eq!(net.rig.register(RIGHTS, asks as u16), 0);
+    assert_eq!(net.write(2, 3, 0, FULL, 0, CHUNK as u16), Fate::Demoted("uncovered"));
+    // A chunk that asks for another window has what was granted before, and no more.
+    assert_eq!(chunk(&mut net, (1, 3), 0, total, 0), []);
+    assert_eq!(net.rig.counter(STALLED_COUNTER, 0).packets, 1);
+    assert_eq!(net.rig.register(RIGHTS, goes_on as u16), u64::from(FULL - CHUNK));
+    assert_eq!(chunk(&mut net, (1, 3), 0, total, CHUNK), []);
+    assert_eq!(net.write(1, 3, 0, total, FULL, CHUNK as u16), Fate::Demoted("uncovered"));
+    assert_eq!(net.notify(1, 3, 0, FULL), None);
+    assert_eq!(net.rig.drops("edm_no_time"), 2, "its lane is free, so it asks again");
+}
+
+/// A copy that looks for demands reserves a window, and the next one gives back what was too much, unless another demand was
+/// granted the time behind it meanwhile.
+#[test]
+fn what_is_granted_between_two_looks_does_not_overlap() {
+    let built = built(Scheme::EDM_MATCHED, "ahead = 2").remove(0);
+    // What leaves by port 1 takes time there, so copies wait behind it.
+    let rig = Rig::with_config(&built, |config| config.ports[0] = PortConfig::new(1, 100_000_000));
+    let mut net = Net { rig };
+    let time = net.time(u64::from(FULL));
+    assert_eq!(net.notify(1, 3, 0, FULL).unwrap().wait, 0);
+    assert_eq!(u64::from(net.notify(2, 3, 0, FULL).unwrap().wait), time);
+    assert_eq!(net.notify(4, 3, 0, 64), None, "it waits");
+    net.wait(time + 10_000);
+    let data = net.frame(1, 3, edm::PCP_DATA, &message(Kind::Wreq, 0, FULL, 0, CHUNK as u16));
+    let elsewhere = net.frame(1, 4, edm::PCP_CONTROL, &notification(1, 64));
+    for frame in [data, elsewhere] {
+        net.rig.switch.handle_frame(1, &frame, net.rig.now);
+    }
+    // The first copy finds the demand that waits; the second one is behind the other demand's grant.
+    let mut out = Vec::new();
+    while net.rig.register(DESTINATION_FREE, 3) & 0xffff_ffff > 0 {
+        assert!(net.rig.switch.poll_transmit(net.rig.now, &mut out).is_some());
+    }
+    let frame = net.frame(2, 3, edm::PCP_CONTROL, &notification(1, FULL));
+    let grants = net.send(2, &frame).grants;
+    let wait = u64::from(grants.iter().find(|grant| grant.port == 2).unwrap().wait);
+    assert_eq!(wait, 2 * time - 10_000, "behind all of the window");
+    let over = net.rig.now.0 + wait + time;
+    net.wait(50_000);
+    net.rig.drain();
+    assert_eq!(looked_and_waits(&net), [1, 1], "the second copy has come round");
+    let last = net.notify(4, 3, 1, FULL).unwrap();
+    assert_eq!(net.rig.now.0 + u64::from(last.wait), over);
+}
+
+/// Rings are numbered by links, however few of these there are.
+#[test]
+fn rings_that_a_switch_has_no_room_for_are_refused() {
+    let described = |last: u16| {
+        let host = |n: u16| {
+            let port = if n == 32 { last } else { n };
+            format!(
+                "[[host]]\nname = \"h{n}\"\nport = {port}\nmac = \"02:00:00:00:00:{n:02x}\"\nip = \"10.0.0.{n}/24\"\n"
+            )
+        };
+        let (hosts, names): (String, Vec<String>) = (1..=32).map(|n| (host(n), format!("\"h{n}\""))).unzip();
+        let text = format!(
+            "name = \"r\"\n[switch]\nport_rate = \"100 Gb/s\"\n[edm]\nmode = \"matched\"\nmemory = [{}]\n\
+             demands = 64\nclasses = 8\n{hosts}",
+            names.join(", ")
+        );
+        Rack::parse(&text, "r.toml").map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(described(32), Ok(()));
+    let error = described(500).unwrap_err();
+    let wanted = "r.toml:7: edm.demands: the rings of 512 links have 16777216 places, more than 4194304";
+    assert!(error.starts_with(wanted), "{error}");
 }
 
 #[test]

@@ -41,28 +41,30 @@ pub(super) fn check(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
     check_frames(edm, sink);
     check_cells(edm, rack, sink);
     check_times(edm, rack, sink);
-    if let Some(problem) = of_mode(edm, rack) {
-        let help = "write powers of two, a smaller window, or another mode";
-        sink.refuse(&["edm.window", "edm.mode"], problem, help);
+    if let Some((field, problem, help)) = of_mode(edm, rack) {
+        sink.refuse(&[field, "edm.mode"], problem, help);
     }
 }
 
-/// What this mode's program can't have of what the others can.
-fn of_mode(edm: &Edm, rack: &Rack) -> Option<String> {
+/// What this mode's program can't have of what the others can: a field, what is wrong with it, what to do.
+fn of_mode(edm: &Edm, rack: &Rack) -> Option<(&'static str, String, &'static str)> {
     let window = edm.window_bytes();
     if edm.mode.asks_by_window() && !window.is_power_of_two() {
-        return Some(format!(
-            "{} chunks of {} bytes are {window} bytes, no power of two",
-            edm.window, edm.chunk_bytes
-        ));
+        let (chunks, bytes) = (edm.window, edm.chunk_bytes);
+        let problem = format!("{chunks} chunks of {bytes} bytes are {window} bytes, no power of two");
+        return Some(("edm.window", problem, "write powers of two, or another mode"));
     }
     if edm.mode == Mode::Calendar && edm.window_cells(rack) > CALENDAR_CELLS {
         let cells = edm.window_cells(rack);
-        return Some(format!("a window takes {cells} cells of a calendar, which has {CALENDAR_CELLS}"));
+        let problem = format!("a window takes {cells} cells of a calendar, which has {CALENDAR_CELLS}");
+        return Some(("edm.window", problem, "write a smaller window, or another mode"));
     }
-    let rings = edm.ring_demands(rack) * u64::from(edm.classes) * rack.hosts.len() as u64;
-    (edm.mode == Mode::Matched && rings > CELLS_MAX)
-        .then(|| format!("its rings have {rings} places, more than {CELLS_MAX}"))
+    let cells = edm.ring_cells(rack);
+    (edm.mode == Mode::Matched && cells > CELLS_MAX).then(|| {
+        let links = edm.ring_links(rack);
+        let problem = format!("the rings of {links} links have {cells} places, more than {CELLS_MAX}");
+        ("edm.demands", problem, "write fewer demands or classes, lower ports, or another mode")
+    })
 }
 
 fn check_ranges(edm: &Edm, sink: &mut Sink<'_>) -> bool {
@@ -222,5 +224,5 @@ pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
 pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
     beyond_horizon(edm, rack)
         .map(|problem| format!("can't run: {problem}: raise the rate or lower edm.window"))
-        .or_else(|| of_mode(edm, rack).map(|problem| format!("can't run: edm.window: {problem}")))
+        .or_else(|| of_mode(edm, rack).map(|(field, problem, _)| format!("can't run: {field}: {problem}")))
 }

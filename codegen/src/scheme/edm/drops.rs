@@ -7,7 +7,7 @@ pub(super) static DROPS: [DropReason; COMMON + 3] = [
     reason("edm_control_meter", "more notifications and requests than the port may send"),
     reason("edm_bad_version", "EDM of another version"),
     reason("edm_bad_kind", "an EDM kind that hosts don't send, or that doesn't exist"),
-    reason("edm_bad_demand", "a demand for nothing, or for more than a message may have"),
+    reason("edm_bad_demand", "a demand for nothing or for too much, or data without bytes"),
     reason("edm_bad_lane", "names a lane that pairs don't have"),
     reason("edm_no_memory", "a demand for a host without memory"),
     reason(LANE_TAKEN, "the lane's message is not done"),

@@ -238,8 +238,7 @@ fn rings(edm: &Edm, rack: &Rack) -> Value {
         };
         json!({ "n": n, "doc": doc, "begin": begin })
     };
-    let links = rack.hosts.iter().map(|host| u64::from(host.link)).max().unwrap_or(0) + 1;
-    let (links, ring) = (links.next_power_of_two(), edm.ring_demands(rack));
+    let (links, ring) = (edm.ring_links(rack), edm.ring_demands(rack));
     json!({
         "classes": most.iter().enumerate().map(class).collect::<Vec<Value>>(),
         "class_count": most.len(),
@@ -248,7 +247,7 @@ fn rings(edm: &Edm, rack: &Rack) -> Value {
         "ring_links": links,
         "link_bits": links.ilog2(),
         "rings": links * most.len() as u64,
-        "ring_cells": links * most.len() as u64 * ring,
+        "ring_cells": edm.ring_cells(rack),
     })
 }
 

@@ -150,6 +150,17 @@ impl Edm {
         (pairs * u64::from(self.demands)).next_power_of_two()
     }
 
+    /// Links for which there are rings: more than any link's number, a power of two.
+    pub(super) fn ring_links(&self, rack: &Rack) -> u64 {
+        let most = rack.hosts.iter().map(|host| u64::from(host.link)).max().unwrap_or(0);
+        (most + 1).next_power_of_two()
+    }
+
+    /// Places of all rings together.
+    pub(super) fn ring_cells(&self, rack: &Rack) -> u64 {
+        self.ring_links(rack) * u64::from(self.classes) * self.ring_demands(rack)
+    }
+
     /// A clock further ahead than this is in the past, in time units; a power of two.
     pub fn horizon_units(&self, rack: &Rack) -> u64 {
         self.reach_units(rack).saturating_add(1).checked_next_power_of_two().unwrap_or(u64::MAX)

@@ -36,7 +36,7 @@ const bit<32> DROP_BEST_EFFORT_METER        = 4;  // more best effort than the p
 const bit<32> DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
 const bit<32> DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
 const bit<32> DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing, or for more than a message may have
+const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
 const bit<32> DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
 const bit<32> DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
 const bit<32> DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
@@ -515,6 +515,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
+    // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted.
+    action edm_give_back(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        value  = value |-| meta.edm_bytes;
+        result = value;
+        edm_rights.write(at, value);
+    }
+
     action edm_look_at_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
@@ -845,8 +854,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 meta.edm_op = meta.edm_kind;
             }
-        } else if (meta.edm_kind == EDM_OP_WRITE && meta.edm_total == 0) {
-            // Only an answer may say that there is nothing: else a host would free its lanes by itself.
+        } else if (meta.edm_kind == EDM_OP_WRITE && (meta.edm_total == 0 || meta.edm_size == 0) ||
+            meta.edm_kind == EDM_OP_ANSWER && (meta.edm_total == 0) != (meta.edm_size == 0)) {
+            // Only an answer may have no bytes: the NULL response, which is of none.
             drop(DROP_EDM_BAD_DEMAND);
         } else {
             meta.edm_op = meta.edm_kind;
@@ -889,11 +899,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     meta.edm_bytes = (meta.edm_rest < EDM_WINDOW ? meta.edm_rest : EDM_WINDOW);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
-                if (meta.edm_total == 0) {
-                    // The NULL response: there is nothing behind it.
-                    meta.edm_need  = 0;
-                    meta.edm_bytes = 0;
-                }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
@@ -917,6 +922,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         meta.edm_granted = 1;
                     }
                 } else if (meta.edm_total == 0 && meta.edm_need == 0) {
+                    // The NULL response: there is nothing behind it.
                     edm_replace_rights(meta.edm_cell, meta.edm_granted);
                 } else if (meta.edm_bytes != 0) {
                     edm_ask(meta.edm_cell, meta.edm_granted);
@@ -953,6 +959,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 bit<64> wait = ((bit<64>) (meta.edm_start + 1 - meta.edm_first) << EDM_CELL_SHIFT) -
                     (meta.edm_scaled & ((64w1 << EDM_CELL_SHIFT) - 1));
                 meta.edm_to_wait = (int<32>) (bit<32>) (wait * EDM_UNSCALE + 0xFFFFFF >> 24);
+            }
+            if (meta.edm_stalled != 0) {
+                bit<32> left;
+                edm_give_back(meta.edm_cell, left);
             }
 
             // What follows for the frame.

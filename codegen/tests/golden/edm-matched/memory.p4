@@ -36,7 +36,7 @@ const bit<32> DROP_BEST_EFFORT_METER        = 4;  // more best effort than the p
 const bit<32> DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
 const bit<32> DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
 const bit<32> DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing, or for more than a message may have
+const bit<32> DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
 const bit<32> DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
 const bit<32> DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
 const bit<32> DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
@@ -233,7 +233,8 @@ struct metadata_t {
     @field_list(EDM_COPY) bit<8>  edm_nth;         // how many it has found
     @field_list(EDM_COPY) bit<32> edm_window_time; // what a window takes at the destination
     @field_list(EDM_COPY) bit<32> edm_limit;       // how far ahead its clock may be for another grant
-    @field_list(EDM_COPY) bit<32> edm_excess;      // what the last grant took too much of it
+    @field_list(EDM_COPY) bit<32> edm_excess;      // what the last grant took too much of it,
+    @field_list(EDM_COPY) bit<32> edm_left;        // if the clock is still where that grant left it
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -496,6 +497,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
+    // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted.
+    action edm_give_back(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        value  = value |-| meta.edm_bytes;
+        result = value;
+        edm_rights.write(at, value);
+    }
+
     action edm_look_at_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
@@ -509,13 +519,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Behind the time, how many demands wait for the link. A demand is granted at once if nobody waits and the link is not
     // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
     // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
-    // whole window, and the next one gives back what was too much.
+    // whole window, and the next one gives back what was too much, unless another demand got the time behind it meanwhile.
     register<bit<64>>(PORT_COUNT) edm_destination_free;
 
     action edm_read_destination(in bit<32> at) {
         bit<64> both;
         edm_destination_free.read(both, at);
-        meta.edm_to_wait = (int<32>) (both[63:32] - meta.edm_excess - meta.edm_now);
+        bit<32> excess   = both[63:32] == meta.edm_left ? meta.edm_excess : 32w0;
+        meta.edm_to_wait = (int<32>) (both[63:32] - excess - meta.edm_now);
         meta.edm_to_wait = meta.edm_to_wait < 0 || meta.edm_to_wait >= EDM_HORIZON ? 32s0 : meta.edm_to_wait;
         meta.edm_waiting = both[31:0];
         meta.edm_looks   = meta.edm_waiting != 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w1 : 8w0;
@@ -534,8 +545,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action edm_serve(in bit<32> at) {
         edm_read_destination(at);
         meta.edm_waiting = meta.edm_looks == 0 ? meta.edm_waiting : meta.edm_waiting - 1;
-        bit<32> free = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_looks == 0 ? 32w0 : meta.edm_window_time);
-        edm_destination_free.write(at, free ++ meta.edm_waiting);
+        meta.edm_left    = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_looks == 0 ? 32w0 : meta.edm_window_time);
+        edm_destination_free.write(at, meta.edm_left ++ meta.edm_waiting);
     }
 
     // The controller's. Whatever it writes, who waits goes on waiting.
@@ -922,8 +933,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 meta.edm_op = meta.edm_kind;
             }
-        } else if (meta.edm_kind == EDM_OP_WRITE && meta.edm_total == 0) {
-            // Only an answer may say that there is nothing: else a host would free its lanes by itself.
+        } else if (meta.edm_kind == EDM_OP_WRITE && (meta.edm_total == 0 || meta.edm_size == 0) ||
+            meta.edm_kind == EDM_OP_ANSWER && (meta.edm_total == 0) != (meta.edm_size == 0)) {
+            // Only an answer may have no bytes: the NULL response, which is of none.
             drop(DROP_EDM_BAD_DEMAND);
         } else {
             meta.edm_op = meta.edm_kind;
@@ -966,11 +978,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     meta.edm_bytes = (meta.edm_rest < EDM_WINDOW ? meta.edm_rest : EDM_WINDOW);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
-                if (meta.edm_total == 0) {
-                    // The NULL response: there is nothing behind it.
-                    meta.edm_need  = 0;
-                    meta.edm_bytes = 0;
-                }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
@@ -991,6 +998,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         meta.edm_granted = 1;
                     }
                 } else if (meta.edm_total == 0 && meta.edm_need == 0) {
+                    // The NULL response: there is nothing behind it.
                     edm_replace_rights(meta.edm_cell, meta.edm_granted);
                 } else if (meta.edm_bytes != 0) {
                     edm_ask(meta.edm_cell, meta.edm_granted);
@@ -1045,6 +1053,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (!hdr.vlan.isValid()) {
                 // Its header would be too short for a grant.
                 meta.edm_looks = 0;
+            }
+            if (meta.edm_stalled != 0) {
+                bit<32> left;
+                edm_give_back(meta.edm_cell, left);
             }
 
             // What follows for the frame.

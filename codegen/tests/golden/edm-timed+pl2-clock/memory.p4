@@ -53,7 +53,7 @@ const bit<32> DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its wa
 const bit<32> DROP_EDM_CONTROL_METER          = 15; // more notifications and requests than the port may send
 const bit<32> DROP_EDM_BAD_VERSION            = 16; // EDM of another version
 const bit<32> DROP_EDM_BAD_KIND               = 17; // an EDM kind that hosts don't send, or that doesn't exist
-const bit<32> DROP_EDM_BAD_DEMAND             = 18; // a demand for nothing, or for more than a message may have
+const bit<32> DROP_EDM_BAD_DEMAND             = 18; // a demand for nothing or for too much, or data without bytes
 const bit<32> DROP_EDM_BAD_LANE               = 19; // names a lane that pairs don't have
 const bit<32> DROP_EDM_NO_MEMORY              = 20; // a demand for a host without memory
 const bit<32> DROP_EDM_LANE_TAKEN             = 21; // the lane's message is not done
@@ -1156,8 +1156,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 meta.edm_op = meta.edm_kind;
             }
-        } else if (meta.edm_kind == EDM_OP_WRITE && meta.edm_total == 0) {
-            // Only an answer may say that there is nothing: else a host would free its lanes by itself.
+        } else if (meta.edm_kind == EDM_OP_WRITE && (meta.edm_total == 0 || meta.edm_size == 0) ||
+            meta.edm_kind == EDM_OP_ANSWER && (meta.edm_total == 0) != (meta.edm_size == 0)) {
+            // Only an answer may have no bytes: the NULL response, which is of none.
             drop(DROP_EDM_BAD_DEMAND);
         } else {
             meta.edm_op = meta.edm_kind;
@@ -1275,11 +1276,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     meta.edm_bytes = (meta.edm_rest < EDM_CHUNK ? meta.edm_rest : EDM_CHUNK);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
-                if (meta.edm_total == 0) {
-                    // The NULL response: there is nothing behind it.
-                    meta.edm_need  = 0;
-                    meta.edm_bytes = 0;
-                }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
@@ -1300,6 +1296,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         meta.edm_granted = 1;
                     }
                 } else if (meta.edm_total == 0 && meta.edm_need == 0) {
+                    // The NULL response: there is nothing behind it.
                     edm_replace_rights(meta.edm_cell, meta.edm_granted);
                 } else {
                     edm_use_rights(meta.edm_cell, meta.edm_granted);

@@ -36,7 +36,7 @@ const bit<8>  DROP_BEST_EFFORT_METER        = 4;  // more best effort than the p
 const bit<8>  DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
 const bit<8>  DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
 const bit<8>  DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
-const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing, or for more than a message may have
+const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
 const bit<8>  DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
 const bit<8>  DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
 const bit<8>  DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
@@ -425,8 +425,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         meta.edm_offset = hdr.edm_message.offset;
-        transition select(hdr.edm_message.total) {
-            0       : parse_edm_end;
+        transition select(hdr.edm_message.total, hdr.edm_message.bytes) {
+            (0, 0)  : parse_edm_end;
+            (0, _)  : parse_edm_bad_demand;
             default : parse_edm_part;
         }
     }
@@ -439,6 +440,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_part {
         transition select(hdr.edm_message.bytes) {
+            0 : parse_edm_bad_demand;
             256 : parse_edm_full;
             default : accept;
         }
