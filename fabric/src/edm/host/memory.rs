@@ -4,9 +4,10 @@
 //!   RREQ, RMWREQ, WREQ, GRANT ── handle_message ─▶ Node ── poll_message ─▶ RRES
 //! ```
 //!
-//! A request is the grant for the first chunks of its answer, and says when they may leave; the switch grants the others. An atomic operation is carried out
-//! when its request arrives, before the next message is handled, and never twice: duplicates of requests are dropped. Writes are
-//! applied chunk by chunk as they arrive; duplicates of chunks are dropped.
+//! A request is the grant for the first chunks of its answer, and says when they may leave, unless it says that all grants follow
+//! ([`GRANTED_LATER`]); the switch grants the others. An atomic operation is carried out when its request arrives, before the next
+//! message is handled, and never twice: duplicates of requests are dropped. Writes are applied chunk by chunk as they arrive;
+//! duplicates of chunks are dropped.
 
 use super::release::Releases;
 use super::window::{Seen, Window};
@@ -141,7 +142,7 @@ struct Answer {
 struct Requester {
     /// Its start.
     start: u16,
-    /// When its last message arrived.
+    /// When its last message arrived, or the last grant of an answer to it.
     heard: Nanos,
     requests: Window,
     writes: Window,
@@ -330,16 +331,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     fn handle_grant(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let grant = Control::parse(bytes).ok()?;
         let (at, most) = (self.release(arrived, grant.wait), self.granted_at_once());
-        let answer =
-            self.requesters.get_mut(&from).and_then(|requester| requester.answers.get_mut(&grant.id));
-        let answer = answer.filter(|_| grant.answer == 1);
-        match answer {
+        let requester = self.requesters.get_mut(&from).filter(|_| grant.answer == 1);
+        let found = requester.and_then(|one| Some((one.answers.get_mut(&grant.id)?, &mut one.heard)));
+        match found {
             Some(_) if self.granted.len() >= GRANTED_MAX => self.counters.overflows += 1,
-            Some(answer)
+            Some((answer, heard))
                 if grant.offset == answer.granted
                     && (1..=most).contains(&grant.bytes)
                     && grant.bytes <= answer.bytes.len() as u32 - answer.granted =>
             {
+                // A requester that waits for a long answer is not quiet.
+                *heard = arrived.max(*heard);
                 answer.granted += grant.bytes;
                 answer.release = at.max(answer.release);
                 let at = answer.release;

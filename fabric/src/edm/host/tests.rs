@@ -458,6 +458,34 @@ fn answers_leave_when_requests_and_grants_say() {
     assert_eq!((node.next_message(), sent(&mut node, Nanos(1_300))), (Some(Nanos(1_300)), vec![0, 256, 512]));
 }
 
+/// A requester may wait for a long answer longer than one may be quiet: while grants of it come, its next request ends nothing.
+#[test]
+fn a_long_answer_survives_the_next_request() {
+    let region =
+        Region { start: 0, bytes: vec![5; 1_024], key: 0, rights: Rights { read: true, write: false } };
+    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let (mut request, mut out) = (vec![0; Message::BYTES], Vec::new());
+    let (version, kind, bytes) = (VERSION, Kind::Rreq as u8, 0);
+    let mut ask = |node: &mut memory::Node, id, at| {
+        Message { version, kind, code: 0, id, key: 0, address: 0, total: 1_024, offset: 0, bytes, start: 0 }
+            .emit(&mut request);
+        node.handle_message(1, &request, at);
+    };
+    ask(&mut node, 0, Nanos::ZERO);
+    node.handle_message(1, &grant(1, 0, 256, 256, 0), Nanos::from_secs(8));
+    ask(&mut node, 1, Nanos::from_secs(16));
+    for offset in [512, 768] {
+        node.handle_message(1, &grant(1, 0, offset, 256, 0), Nanos::from_secs(17));
+    }
+    let mut sent = Vec::new();
+    while node.poll_message(Nanos::MAX, &mut out).is_some() {
+        let message = Message::parse(&out).unwrap();
+        sent.push((message.id, message.offset));
+    }
+    sent.sort_unstable();
+    assert_eq!(sent, [(0, 0), (0, 256), (0, 512), (0, 768), (1, 0)]);
+}
+
 /// The low bits of an id are a lane, and no two active messages of a class and a memory node share one.
 #[test]
 fn active_messages_have_lanes_of_their_own() {
