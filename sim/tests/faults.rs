@@ -17,6 +17,8 @@ fn nothing_is_done_twice_or_never_ends_whatever_gets_lost() {
             let outcome = rack.run(seed, None);
             assert_eq!(outcome.problems, Vec::<String>::new(), "{mode:?}, seed {seed}");
             (operations, unknown) = (operations + outcome.operations, unknown + outcome.unknown);
+            let deaths = outcome.counters.get("switches_dead").copied().unwrap_or(0);
+            assert!(deaths <= 1, "{mode:?}, seed {seed}: one of two switches may die, once: {deaths}");
         }
         // There are faults, and not only faults.
         assert!(

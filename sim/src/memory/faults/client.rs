@@ -3,7 +3,7 @@
 use super::history::{Act, Entry, History};
 use crate::random::Random;
 use p4rack_fabric::edm::host::compute::{Outcome, Request};
-use p4rack_wire::edm::{Opcode, WORD_BYTES};
+use p4rack_wire::edm::{Opcode, Status, WORD_BYTES};
 use std::collections::BTreeMap;
 
 /// Words that all clients use; each is an object of its own.
@@ -14,13 +14,23 @@ const CHUNKS: u64 = 4;
 /// Bytes that clients need.
 pub(super) const BYTES: usize = 4_096;
 
+/// Why a client asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Work,
+    /// To see that memory is reached at the first try.
+    Probe,
+    /// The same, and that this value is there.
+    Check(u64),
+}
+
 #[derive(Debug)]
 struct Asked {
     node: u16,
     address: u64,
     at: u64,
     request: Request,
-    is_probe: bool,
+    why: Why,
 }
 
 /// The client of a compute node.
@@ -34,6 +44,8 @@ pub(super) struct Client {
     chunk_bytes: u64,
     /// Values that it wrote, each once.
     values: u64,
+    /// What it wrote to see that memory is reached, once that has left: node, address, value.
+    probed: Vec<(u16, u64, u64)>,
 }
 
 /// What became of operations.
@@ -53,12 +65,25 @@ pub(super) struct Ends {
 impl Client {
     pub fn new(seed: u64, own: u16, chunk_bytes: u32, left: u32) -> Client {
         let random = Random::stream(seed, 100 + u64::from(own));
-        Client { random, left, open: BTreeMap::new(), own, chunk_bytes: chunk_bytes.into(), values: 0 }
+        Client {
+            random,
+            left,
+            open: BTreeMap::new(),
+            own,
+            chunk_bytes: chunk_bytes.into(),
+            values: 0,
+            probed: Vec::new(),
+        }
     }
 
     /// Operations under way.
     pub fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// What has to be where since it was probed: node, address, value.
+    pub fn probed(&mut self) -> Vec<(u16, u64, u64)> {
+        std::mem::take(&mut self.probed)
     }
 
     /// How long it waits before it asks again.
@@ -92,7 +117,7 @@ impl Client {
     }
 
     /// A value that nobody else writes, nor the few behind it.
-    fn value(&mut self) -> u64 {
+    pub fn value(&mut self) -> u64 {
         self.values += 1;
         u64::from(self.own + 1) << 32 | self.values << 8
     }
@@ -102,7 +127,7 @@ impl Client {
         &mut self,
         token: u64,
         (node, address, request): (u16, u64, Request),
-        is_probe: bool,
+        why: Why,
         at: u64,
         history: &mut History,
     ) {
@@ -113,7 +138,7 @@ impl Client {
                 history.add(node, object, entry);
             }
         }
-        self.open.insert(token, Asked { node, address, at, request, is_probe });
+        self.open.insert(token, Asked { node, address, at, request, why });
     }
 
     /// Takes an outcome. Errors: it can't be.
@@ -126,10 +151,15 @@ impl Client {
         ends: &mut Ends,
     ) -> Result<(), String> {
         let Some(asked) = self.open.remove(&token) else { return Err(format!("{token} ended twice")) };
-        let Asked { node, address, at, request, is_probe } = asked;
+        let Asked { node, address, at, request, why } = asked;
         let answered = Entry { asked: at, answered: Some(now), act: Act::Read(0) };
         match (&request, &outcome) {
-            (Request::Write(_), Outcome::Sent) => ends.sent += 1,
+            (Request::Write(bytes), Outcome::Sent) => {
+                ends.sent += 1;
+                if why == Why::Probe {
+                    self.probed.push((node, address, word(bytes)));
+                }
+            }
             (Request::Read(_), Outcome::Answer(bytes)) => {
                 ends.answered += 1;
                 let size = if address < CHUNKS_AT { 8 } else { self.chunk_bytes };
@@ -147,13 +177,19 @@ impl Client {
                 history.add(node, address, Entry { act, ..answered });
             }
             (_, Outcome::Null) => self.unknown(node, address, at, &request, history, ends),
-            (_, Outcome::Refused(_)) => ends.refused += 1,
+            // All that clients ask for is permitted, but a node may have too much to answer.
+            (_, Outcome::Refused(Status::Busy)) => ends.refused += 1,
             _ => return Err(format!("{request:?} ended with {outcome:?}")),
         }
-        match outcome {
-            Outcome::Null | Outcome::Refused(_) if is_probe => {
+        match (outcome, why) {
+            (outcome @ (Outcome::Null | Outcome::Refused(_)), Why::Probe | Why::Check(_)) => {
                 Err(format!("{request:?} of node {} at {node} after the faults: {outcome:?}", self.own))
             }
+            (Outcome::Answer(bytes), Why::Check(value)) if word(&bytes) != value => Err(format!(
+                "node {node}, {address:#x}: {:#x} is there instead of {value:#x}, which node {} wrote after the faults",
+                word(&bytes),
+                self.own
+            )),
             _ => Ok(()),
         }
     }
@@ -186,4 +222,20 @@ impl Client {
 /// The first word.
 fn word(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_legal_request_is_refused_by_a_busy_node_alone() {
+        for status in Status::ALL.into_iter().filter(|status| *status != Status::Done) {
+            let (mut history, mut ends) = (History::default(), Ends::default());
+            let mut client = Client::new(0, 0, 256, 1);
+            client.asked(5, (2, 0, Request::Read(8)), Why::Work, 0, &mut history);
+            let ended = client.ended(5, Outcome::Refused(status), 9, &mut history, &mut ends);
+            assert_eq!(ended.is_ok(), status == Status::Busy, "{status:?}");
+        }
+    }
 }

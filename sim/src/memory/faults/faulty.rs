@@ -3,27 +3,6 @@
 use crate::random::Random;
 use p4rack_wire::edm::Kind;
 
-/// A bug that is planted, to see that it is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    /// Memory nodes do atomic operations twice.
-    AtomicTwice,
-    /// Memory nodes apply writes a second time, later.
-    WriteTwice,
-    /// Memory nodes answer what they answered before.
-    StaleRead,
-    /// Memory nodes apply half of each chunk.
-    TornWrite,
-    /// The switch loses all grants once the faults are over.
-    NoGrants,
-}
-
-impl Plant {
-    /// All.
-    pub const ALL: [Plant; 5] =
-        [Plant::AtomicTwice, Plant::WriteTwice, Plant::StaleRead, Plant::TornWrite, Plant::NoGrants];
-}
-
 /// Shares of frames that get lost, come twice, come late, or are damaged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shares {

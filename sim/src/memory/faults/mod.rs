@@ -8,10 +8,14 @@
 //!
 //! A seed determines everything: how many switches there are, which faults happen and when, what the clients ask for.
 
+mod account;
 mod client;
 mod faulty;
 mod history;
+mod plant;
+mod rack;
 mod world;
 
-pub use faulty::Plant;
-pub use world::{FaultsOutcome, FaultsRack};
+pub use plant::Plant;
+pub use rack::FaultsRack;
+pub use world::FaultsOutcome;

@@ -1,26 +1,20 @@
-//! The rack, and its run.
+//! A run: what happens, one event after the other.
 
-use super::client::{BYTES, Client, Ends};
-use super::faulty::{Break, Fate, Faults, Plant};
+use super::account::account;
+use super::client::{Client, Ends, Why};
+use super::faulty::{Break, Fate, Faults};
 use super::history::History;
+use super::plant::{Effect, Plant, Planted};
+use super::rack::{CHUNK_BYTES, COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
 use crate::events::Agenda;
 use crate::message::{host_of, mac_of};
 use crate::switch::{Model, P4};
-use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
-use p4rack_codegen::scheme::edm::{Edm, Mode};
 use p4rack_fabric::edm::host::{compute, memory};
-use p4rack_wire::edm::{self, Kind, Message};
+use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{MacAddr, Nanos};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
 
-/// Nodes: 0 to 2 use memory, 2 and 3 have it.
-const NODES: u16 = 4;
-const COMPUTES: u16 = 3;
-const MEMORIES: std::ops::Range<u16> = 2..4;
-const RATE_BPS: u64 = 10_000_000_000;
 /// From one end of a link to the other.
 const LINK_NS: u64 = 300;
 /// Operations of a client, and how many are under way at most.
@@ -28,19 +22,8 @@ const OPERATIONS: u32 = 20;
 const OPEN_MAX: usize = 4;
 /// How long faults go on.
 const FAULTS_NS: u64 = 400_000;
-const CHUNK_BYTES: u32 = 256;
-const KEY: u32 = 1;
 /// When a write comes a second time, if that is planted.
 const AGAIN_NS: u64 = 30_000;
-
-/// A rack with one mode's program, for as many runs as seeds.
-#[derive(Debug)]
-pub struct FaultsRack {
-    rack: Rack,
-    mode: Mode,
-    edm: Edm,
-    timeout: Nanos,
-}
 
 /// What came of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,8 +50,20 @@ enum Event {
     Break(Break),
     /// The faults are over; later, everybody tries all memory.
     Heal,
-    /// True: now.
-    Probe(bool),
+    Probe(Probe),
+}
+
+/// How far everybody is in trying all memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    /// What was asked for before has to end first.
+    Ends,
+    /// Now they try.
+    Begins,
+    /// What they tried has to end.
+    Tried,
+    /// What they wrote has to be there.
+    Written,
 }
 
 struct Node {
@@ -83,7 +78,7 @@ struct Node {
 
 struct World<'a> {
     rack: &'a FaultsRack,
-    plant: Option<Plant>,
+    planted: Planted,
     faults: Faults,
     agenda: Agenda<Event>,
     nodes: Vec<Node>,
@@ -94,45 +89,9 @@ struct World<'a> {
     history: History,
     ends: Ends,
     outcome: FaultsOutcome,
-    /// The last answer that passed, for a plant.
-    answered: Vec<u8>,
 }
 
 impl FaultsRack {
-    /// A rack under this mode. Errors: its program can't be generated.
-    pub fn new(mode: Mode) -> Result<FaultsRack, String> {
-        let name = |nth: u16| format!("n{}", nth + 1);
-        let station = |nth: u16| Station {
-            name: name(nth),
-            mac: mac_of(nth.into()),
-            ip: Ipv4Addr::new(10, 0, 0, (nth + 1) as u8),
-            prefix: 24,
-            foreign_percent: None,
-        };
-        let edm = Edm {
-            chunk_bytes: CHUNK_BYTES,
-            window: 2,
-            message_bytes_max: BYTES as u32,
-            control_percent: 100,
-            ..Edm::new(mode, MEMORIES.map(name).collect())
-        };
-        let topology = Topology {
-            name: "faults".to_owned(),
-            switches: vec![Switch::new(Target::Embedded, RATE_BPS).with_buffer(1 << 20, RESERVED_PERCENT)],
-            hosts: (0..NODES).map(station).collect(),
-            links: (0..NODES).map(|nth| Link::to_port(nth.into(), nth + 1)).collect(),
-            protocols: vec![Arc::new(edm.clone())],
-            workload: None,
-        };
-        let rack = Rack::build(topology).map_err(|error| format!("{:?}", error.errors))?;
-        let timeout = edm.expiry(&rack) + Nanos::from_micros(50);
-        Ok(FaultsRack { rack, mode, edm, timeout })
-    }
-
-    fn switch(&self) -> Result<P4, String> {
-        P4::new(&self.rack, self.mode.scheme(), |_| {}).map_err(|error| error.to_string())
-    }
-
     /// Runs a seed, with a bug if one is to be planted. The same seed gives the same outcome.
     pub fn run(&self, seed: u64, plant: Option<Plant>) -> FaultsOutcome {
         match World::new(self, seed, plant) {
@@ -146,14 +105,10 @@ impl<'a> World<'a> {
     fn new(rack: &'a FaultsRack, seed: u64, plant: Option<Plant>) -> Result<World<'a>, String> {
         let switches = 1 + usize::from(seed.is_multiple_of(3));
         let node = |nth: u16| {
-            let config =
-                memory::Config { chunk_bytes: CHUNK_BYTES as u16, window: 2, ..memory::Config::default() };
-            let rights = memory::Rights { read: true, write: true };
-            let region = memory::Region { start: 0, bytes: vec![0; BYTES], key: KEY, rights };
             Ok(Node {
                 compute: rack.compute(nth),
                 start: nth,
-                memory: memory::Node::new(config, vec![region])?,
+                memory: rack.memory()?,
                 free_ns: 0,
                 poll_ns: u64::MAX,
                 is_silent: false,
@@ -162,7 +117,7 @@ impl<'a> World<'a> {
         };
         Ok(World {
             rack,
-            plant,
+            planted: Planted::new(plant),
             faults: Faults::new(seed, FAULTS_NS, switches),
             agenda: Agenda::default(),
             nodes: (0..NODES).map(node).collect::<Result<_, String>>()?,
@@ -172,7 +127,6 @@ impl<'a> World<'a> {
             history: History::default(),
             ends: Ends::default(),
             outcome: FaultsOutcome::default(),
-            answered: Vec::new(),
         })
     }
 
@@ -238,31 +192,12 @@ impl<'a> World<'a> {
         self.outcome
     }
 
-    /// What came into a switch has left it, was dropped and counted, or waits there.
     fn account(&mut self, switch: usize, now_ns: u64) {
         let Some(model) = &self.switches[switch] else { return };
-        let stats = model.stats(Nanos(now_ns));
-        let sum = |of: fn(&p4rack_switch::PortStats) -> u64| stats.ports.iter().map(of).sum::<u64>();
-        let came = sum(|port| port.rx_frames) + stats.clones;
-        let drops: u64 = stats.drops.iter().map(|(_, count)| count).sum();
-        let queued = sum(|port| port.queues.iter().map(|queue| queue.frames).sum());
-        let went = sum(|port| port.tx_frames) + drops + queued;
-        if came != went {
-            self.outcome.problems.push(format!("switch {switch}: {came} frames came, {went} went"));
-        }
-        let named: u64 = model.counted().drops.iter().map(|(_, count)| count).sum();
-        let ingress = stats
-            .drops
-            .iter()
-            .find(|(reason, _)| reason.name() == "ingress_drop")
-            .map_or(0, |(_, count)| *count);
-        if named != ingress {
-            self.outcome
-                .problems
-                .push(format!("switch {switch}: {ingress} frames dropped, {named} by reason"));
-        }
-        self.count("switch_drops", drops);
-        self.count("switch_frames", came);
+        let account = account(model, now_ns);
+        self.outcome.problems.extend(account.problems.iter().map(|what| format!("switch {switch}: {what}")));
+        self.count("switch_drops", account.drops);
+        self.count("switch_frames", account.came);
     }
 
     fn handle(&mut self, event: Event, now_ns: u64) {
@@ -289,9 +224,9 @@ impl<'a> World<'a> {
                     node.is_silent = node.is_dead;
                 }
                 (0..NODES).for_each(|nth| self.plan(nth, now_ns));
-                self.agenda.add(now_ns, Event::Probe(false));
+                self.agenda.add(now_ns, Event::Probe(Probe::Ends));
             }
-            Event::Probe(ready) => self.probe(ready, now_ns),
+            Event::Probe(stage) => self.probe(stage, now_ns),
         }
     }
 
@@ -301,47 +236,67 @@ impl<'a> World<'a> {
         if client.left > 0 && client.open() < OPEN_MAX {
             client.left -= 1;
             let asked = client.next();
-            self.ask(own, asked, false, now_ns);
+            self.ask(own, asked, Why::Work, now_ns);
         }
         if self.clients[usize::from(own)].left > 0 {
             self.agenda.add(now_ns + 1 + pause_ns, Event::Issue(own));
         }
     }
 
-    fn ask(&mut self, own: u16, asked: (u16, u64, compute::Request), is_probe: bool, now_ns: u64) {
+    fn ask(&mut self, own: u16, asked: (u16, u64, compute::Request), why: Why, now_ns: u64) {
         let (node, address, request) = asked.clone();
         let machine = &mut self.nodes[usize::from(own)].compute;
         match machine.handle_request(node, KEY, address, request, Nanos(now_ns)) {
             Ok(token) => {
-                self.clients[usize::from(own)].asked(token, asked, is_probe, now_ns, &mut self.history);
+                self.clients[usize::from(own)].asked(token, asked, why, now_ns, &mut self.history);
             }
-            Err(why) => self.outcome.problems.push(format!("node {own} refuses a request: {why:?}")),
+            Err(refused) => {
+                self.outcome.problems.push(format!("node {own} refuses a request: {refused:?}"));
+            }
         }
         self.plan(own, now_ns);
     }
 
-    /// Once all is quiet, everybody reads, writes and changes all memory that is left.
-    fn probe(&mut self, ready: bool, now_ns: u64) {
-        if self.clients.iter().any(|client| client.left > 0 || client.open() > 0) {
-            self.agenda.add(now_ns + self.rack.timeout.0, Event::Probe(false));
-            return;
-        }
-        if !ready {
+    /// Once all is quiet, everybody reads, writes and changes all memory that is left. What they write is there a timeout later:
+    /// nothing else says so, since writes have no answer.
+    fn probe(&mut self, stage: Probe, now_ns: u64) {
+        let timeout_ns = self.rack.timeout.0;
+        let is_busy = self.clients.iter().any(|client| client.left > 0 || client.open() > 0);
+        match stage {
+            Probe::Ends | Probe::Tried if is_busy => {
+                self.agenda.add(now_ns + timeout_ns, Event::Probe(stage));
+            }
             // Lanes that nobody uses any more are given up.
-            self.agenda.add(now_ns + 3 * self.rack.timeout.0, Event::Probe(true));
-            return;
+            Probe::Ends => self.agenda.add(now_ns + 3 * timeout_ns, Event::Probe(Probe::Begins)),
+            Probe::Tried => self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Written)),
+            Probe::Begins => {
+                self.try_all(now_ns);
+                self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Tried));
+            }
+            Probe::Written => {
+                for own in 0..COMPUTES {
+                    for (node, address, value) in self.clients[usize::from(own)].probed() {
+                        let read = (node, address, compute::Request::Read(edm::WORD_BYTES));
+                        self.ask(own, read, Why::Check(value), now_ns);
+                    }
+                }
+            }
         }
+    }
+
+    fn try_all(&mut self, now_ns: u64) {
         let alive: Vec<u16> = MEMORIES.filter(|node| !self.nodes[usize::from(*node)].is_dead).collect();
         for own in (0..COMPUTES).filter(|own| !self.nodes[usize::from(*own)].is_dead).collect::<Vec<_>>() {
             for node in alive.iter().copied().filter(|node| *node != own) {
-                let word = 2_048 + 8 * u64::from(own);
+                let word = 2_048 + 16 * u64::from(own);
+                let value = self.clients[usize::from(own)].value();
                 for (address, request) in [
                     (word, compute::Request::Modify(edm::Opcode::FetchAdd, [1, 0])),
-                    (word, compute::Request::Read(8)),
-                    (word, compute::Request::Write(vec![0; 8])),
+                    (word, compute::Request::Read(edm::WORD_BYTES)),
+                    (word + 8, compute::Request::Write(value.to_be_bytes().to_vec())),
                     (1_024, compute::Request::Read(4 * CHUNK_BYTES)),
                 ] {
-                    self.ask(own, (node, address, request), true, now_ns);
+                    self.ask(own, (node, address, request), Why::Probe, now_ns);
                 }
             }
         }
@@ -399,7 +354,7 @@ impl<'a> World<'a> {
             return self.count("lost_in_silence", 1);
         }
         let kind = self.kind_of(&frame);
-        if self.plant == Some(Plant::NoGrants) && kind == Some(Kind::Grant) && now_ns >= FAULTS_NS {
+        if self.planted.loses(kind, now_ns >= FAULTS_NS) {
             return;
         }
         match self.faults.fate(kind, now_ns) {
@@ -453,8 +408,18 @@ impl<'a> World<'a> {
         }
         let mut payload = payload.to_vec();
         let kind = Kind::of(payload[0]).ok();
-        self.planted(nth, from, kind, &mut payload, now_ns);
         let (now, node) = (Nanos(now_ns), &mut self.nodes[usize::from(nth)]);
+        match self.planted.arrives(kind, &mut payload) {
+            Effect::None => {}
+            Effect::Lost => return,
+            Effect::Before(other) => node.memory.handle_message(from, &other, now),
+            Effect::Later(other) => {
+                let (to, from) = (mac_of(nth.into()), mac_of(from.into()));
+                let mut frame = Vec::new();
+                edm::emit_frame(to, from, self.rack.edm.ether_type, &other, &mut frame);
+                self.agenda.add(now_ns + AGAIN_NS, Event::AtHost(nth, frame));
+            }
+        }
         let is_of_answer = || edm::Control::parse(&payload).is_ok_and(|grant| grant.answer != 0);
         match kind {
             Some(Kind::Grant) if !is_of_answer() => node.compute.handle_message(from, &payload, now),
@@ -463,41 +428,6 @@ impl<'a> World<'a> {
         }
         self.completed(nth, now_ns);
         self.plan(nth, now_ns);
-    }
-
-    /// Does to a message what the planted bug does.
-    fn planted(&mut self, nth: u16, from: u16, kind: Option<Kind>, payload: &mut [u8], now_ns: u64) {
-        // The same message under another id is no duplicate.
-        let renamed = |payload: &[u8]| {
-            let mut again = payload.to_vec();
-            again[2] ^= 0x40;
-            again
-        };
-        match (self.plant, kind) {
-            (Some(Plant::AtomicTwice), Some(Kind::Rmwreq)) => {
-                self.nodes[usize::from(nth)].memory.handle_message(from, &renamed(payload), Nanos(now_ns));
-            }
-            (Some(Plant::WriteTwice), Some(Kind::Wreq)) => {
-                let (to, from) = (mac_of(nth.into()), mac_of(from.into()));
-                let mut frame = Vec::new();
-                edm::emit_frame(to, from, self.rack.edm.ether_type, &renamed(payload), &mut frame);
-                if payload[2] & 0x40 == 0 {
-                    self.agenda.add(now_ns + AGAIN_NS, Event::AtHost(nth, frame));
-                }
-            }
-            (Some(Plant::StaleRead), Some(Kind::Rres)) => {
-                let now = payload[Message::BYTES..].to_vec();
-                if now.len() == self.answered.len() {
-                    payload[Message::BYTES..].copy_from_slice(&self.answered);
-                }
-                self.answered = now;
-            }
-            (Some(Plant::TornWrite), Some(Kind::Wreq)) => {
-                let half = (payload.len() + Message::BYTES) / 2;
-                payload[half..].fill(0);
-            }
-            _ => {}
-        }
     }
 
     fn completed(&mut self, nth: u16, now_ns: u64) {
@@ -517,8 +447,11 @@ impl<'a> World<'a> {
                 self.count("nodes_silent", 1);
             }
             Break::SwitchRestarts(switch) | Break::SwitchDies(switch) => {
+                if self.switches[switch].is_none() {
+                    return;
+                }
                 self.account(switch, now_ns);
-                let restarts = matches!(what, Break::SwitchRestarts(_)) && self.switches[switch].is_some();
+                let restarts = matches!(what, Break::SwitchRestarts(_));
                 let fresh = if restarts { self.rack.switch().map(Some) } else { Ok(None) };
                 self.switches[switch] = fresh.unwrap_or_else(|problem| {
                     self.outcome.problems.push(problem);
@@ -535,18 +468,6 @@ impl<'a> World<'a> {
                 self.count("compute_restarts", 1);
             }
         }
-    }
-}
-
-impl FaultsRack {
-    fn compute(&self, start: u16) -> compute::Node {
-        let config = compute::Config {
-            chunk_bytes: CHUNK_BYTES,
-            window: 2,
-            timeout: self.timeout,
-            ..compute::Config::default()
-        };
-        compute::Node::new(config, start)
     }
 }
 

@@ -1,0 +1,83 @@
+//! The rack that faults happen to.
+
+use super::client::BYTES;
+use crate::message::mac_of;
+use crate::switch::P4;
+use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::scheme::edm::{Edm, Mode};
+use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_wire::Nanos;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+/// Nodes: 0 to 2 use memory, 2 and 3 have it.
+pub(super) const NODES: u16 = 4;
+pub(super) const COMPUTES: u16 = 3;
+pub(super) const MEMORIES: std::ops::Range<u16> = 2..4;
+pub(super) const RATE_BPS: u64 = 10_000_000_000;
+pub(super) const CHUNK_BYTES: u32 = 256;
+pub(super) const KEY: u32 = 1;
+
+/// A rack with one mode's program, for as many runs as seeds.
+#[derive(Debug)]
+pub struct FaultsRack {
+    rack: Rack,
+    mode: Mode,
+    pub(super) edm: Edm,
+    /// How long a compute node waits for an answer.
+    pub(super) timeout: Nanos,
+}
+
+impl FaultsRack {
+    /// A rack under this mode. Errors: its program can't be generated.
+    pub fn new(mode: Mode) -> Result<FaultsRack, String> {
+        let name = |nth: u16| format!("n{}", nth + 1);
+        let station = |nth: u16| Station {
+            name: name(nth),
+            mac: mac_of(nth.into()),
+            ip: Ipv4Addr::new(10, 0, 0, (nth + 1) as u8),
+            prefix: 24,
+            foreign_percent: None,
+        };
+        let edm = Edm {
+            chunk_bytes: CHUNK_BYTES,
+            window: 2,
+            message_bytes_max: BYTES as u32,
+            control_percent: 100,
+            ..Edm::new(mode, MEMORIES.map(name).collect())
+        };
+        let topology = Topology {
+            name: "faults".to_owned(),
+            switches: vec![Switch::new(Target::Embedded, RATE_BPS).with_buffer(1 << 20, RESERVED_PERCENT)],
+            hosts: (0..NODES).map(station).collect(),
+            links: (0..NODES).map(|nth| Link::to_port(nth.into(), nth + 1)).collect(),
+            protocols: vec![Arc::new(edm.clone())],
+            workload: None,
+        };
+        let rack = Rack::build(topology).map_err(|error| format!("{:?}", error.errors))?;
+        let timeout = edm.expiry(&rack) + Nanos::from_micros(50);
+        Ok(FaultsRack { rack, mode, edm, timeout })
+    }
+
+    pub(super) fn switch(&self) -> Result<P4, String> {
+        P4::new(&self.rack, self.mode.scheme(), |_| {}).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn compute(&self, start: u16) -> compute::Node {
+        let config = compute::Config {
+            chunk_bytes: CHUNK_BYTES,
+            window: 2,
+            timeout: self.timeout,
+            ..compute::Config::default()
+        };
+        compute::Node::new(config, start)
+    }
+
+    /// A memory node whose bytes all are 0.
+    pub(super) fn memory(&self) -> Result<memory::Node, String> {
+        let config =
+            memory::Config { chunk_bytes: CHUNK_BYTES as u16, window: 2, ..memory::Config::default() };
+        let rights = memory::Rights { read: true, write: true };
+        memory::Node::new(config, vec![memory::Region { start: 0, bytes: vec![0; BYTES], key: KEY, rights }])
+    }
+}
