@@ -16,4 +16,5 @@ mkdir -p "$out" || exit 1
 for file in bf-rt.json pipe/context.json "pipe/$target.bin"; do
     [ -s "$out/$file" ] || fail "$compiler left no $out/$file; needs its assembler (bfas) too"
 done
+cp "$rack.p4" "$out/program.p4" || exit 1
 echo "$out"

@@ -15,7 +15,8 @@ fail() {
 [ -d "$SDE_INSTALL" ] || fail "SDE_INSTALL=$SDE_INSTALL: no such folder"
 
 folder=$(cd "$1" 2>/dev/null && pwd) || fail "$1: no such folder"
-conf=$(ls "$folder"/*.switchd.conf 2>/dev/null | head -n 1)
+conf=$(ls "$folder"/*.switchd.conf 2>/dev/null)
+[ "$(echo "$conf" | wc -l)" = 1 ] || fail "$folder has several *.switchd.conf: one rack a folder"
 [ -n "$conf" ] || fail "$folder: no *.switchd.conf; write it with \`p4rack generate RACK --arch tna -o $1\`"
 rack=${conf%.switchd.conf}
 program=$(sed -n 's/.*"program-name": "\(.*\)".*/\1/p' "$conf")

@@ -191,7 +191,8 @@ def run_ptf(run, platform, scheme, generated):
     if run.constants.get("pl2", {}).get("slot_parts", 1) == 1:
         others.add("slot_parts")
     specs = (run.test or list(run.specs)) + [f"^{group}" for group in sorted(others)]
-    cannot = TOFINO_CANNOT.get(scheme, {}) if run.arch in ("tna", "t2na") else {}
+    arch = run.constants.get("arch", "v1model")
+    cannot = TOFINO_CANNOT.get(scheme, {}) if arch in ("tna", "t2na") else {}
     params = {
         "artefacts": str(generated.resolve()),
         "grpc_addr": run.grpc_addr,

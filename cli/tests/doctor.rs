@@ -63,7 +63,7 @@ fn the_doctor_says_what_a_rack_lacks_on_tofino() {
         assert!(done.status.success() || finding["ok"] == true || finding["get_it_by"].is_string());
         (done.status.success(), finding["found"].as_str().unwrap().to_owned())
     };
-    rack(510, "1 Gb/s");
+    rack(510, "2 Gb/s");
     write("board.txt", "no port\n");
     assert_eq!(found("SDE", None, "tna"), (false, "not set".to_owned()));
     assert_eq!(found("SDE_INSTALL", None, "tna"), (false, "not set".to_owned()));
@@ -73,7 +73,7 @@ fn the_doctor_says_what_a_rack_lacks_on_tofino() {
     write("sde/pkgsrc/bf-drivers/VERSION", "9.7.4\n");
     assert_eq!(found("SDE", Some("sde"), "tna").1, "version 9.7.4, expected 9.13");
     assert_eq!(found("CPU port", Some("sde"), "tna").1, "510 is described, the chip's is 64");
-    assert_eq!(found("port rates", Some("sde"), "tna").1, "port 132: no port has 1000000000 b/s");
+    assert_eq!(found("port rates", Some("sde"), "tna").1, "port 132: no port has 2000000000 b/s");
     assert!(found("architecture", Some("sde"), "v1model").1.contains("described for v1model"));
     assert!(found("board", Some("sde"), "tna").1.contains("no lines such as"));
     write("board.txt", &line(132));
@@ -84,6 +84,10 @@ fn the_doctor_says_what_a_rack_lacks_on_tofino() {
     write("board.txt", &(line(132) + &line(140)));
     rack(64, "100 Gb/s");
     assert_eq!(found("SDE", Some("sde"), "tna"), (true, "9.13.2".to_owned()));
+    rack(64, "400 Gb/s");
+    assert_eq!(found("port rates", Some("sde"), "tna").1, "port 132: no port has 400000000000 b/s");
+    assert_eq!(found("port rates", Some("sde"), "t2na").1, "all known");
+    rack(64, "100 Gb/s");
     assert_eq!(found("board", Some("sde"), "tna"), (true, "2 ports".to_owned()));
     assert_eq!(
         found("CPU port", Some("sde"), "t2na"),

@@ -16,7 +16,7 @@ mod common;
 use common::random::{Random, variable};
 use common::*;
 use p4rack_codegen::scheme::pl2::Pl2;
-use p4rack_codegen::{Arch, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_wire::pl2::{Control, Kind, Side, VERSION};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 
@@ -161,7 +161,8 @@ fn forgets(frame: &[u8]) -> bool {
 /// The frame with the number that the cell has in a program: it comes with places of hosts and cell, a byte each.
 fn numbered(built: &Built, frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    if forgets(&frame)
+    if built.scheme != Scheme::L2
+        && forgets(&frame)
         && let (Some(cell), Some(pl2)) = (frame.get_mut(CELL), built.rack.protocol::<Pl2>())
     {
         let [source, destination] = [cell[1], cell[2]].map(usize::from);
@@ -268,7 +269,7 @@ fn frame(built: &[Built], random: &mut Random) -> (u16, Vec<u8>) {
                 }),
                 ..MANAGEMENT
             };
-            packet_out(0, management_frame(rack, forget))
+            packet_out(0, addressed(management_frame(rack, forget), rack, to, random))
         }
         _ => {
             let kind =
@@ -277,7 +278,15 @@ fn frame(built: &[Built], random: &mut Random) -> (u16, Vec<u8>) {
             let target = [Side::In as u8, Side::Out as u8, 2][random.below(targets) as usize];
             let index = if random.below(9) == 0 { random.below(1024) as u16 } else { from };
             let value = random.below(18) as u32;
-            packet_out(0, management(rack, kind as u8, target, index, value))
+            packet_out(0, addressed(management(rack, kind as u8, target, index, value), rack, to, random))
         }
     }
+}
+
+/// The frame, as often to a host's address as not: what the controller means is in the frame alone.
+fn addressed(mut frame: Vec<u8>, rack: &Rack, to: u16, random: &mut Random) -> Vec<u8> {
+    if random.below(2) == 0 {
+        frame[..6].copy_from_slice(&mac(rack, to).0);
+    }
+    frame
 }

@@ -19,15 +19,35 @@ fn rack(hosts: usize, table: &str) -> Rack {
     Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The stages that the program takes, of those that there are.
-fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
+/// What the estimate says of a rack's program.
+fn report(rack: &Rack, scheme: Scheme, arch: Arch) -> fit::Report {
     let generated = generate(rack, scheme, arch).unwrap_or_else(|error| panic!("{error}"));
     let compiled = compile(&generated.p4, "r.p4", &Options::default()).unwrap();
-    let chip = fit::chip_of(&compiled.program).expect("a chip's program");
-    let report = fit::check(&compiled, chip);
+    fit::check(&compiled, fit::chip_of(&compiled.program).expect("a chip's program"))
+}
+
+/// The stages that the program takes, of those that there are.
+fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
+    let report = report(rack, scheme, arch);
     assert!(report.fits(), "{scheme} on {arch}, {} hosts:\n{}", rack.hosts.len(), report.diagnostics());
-    assert!((1..=chip.stages).contains(&report.stages()), "{}", report.text());
+    assert!((1..=report.chip.stages).contains(&report.stages()), "{}", report.text());
     report.stages()
+}
+
+#[test]
+fn pl2_fits_where_its_documents_say_so() {
+    let first =
+        [("clock", "pair", true), ("clock", "dst", true), ("clock", "chain", false), ("counter", "pair", false)];
+    for (mode, clocks, fits) in first {
+        for hosts in [6, 64] {
+            let rack = rack(hosts, &format!("[pl2]\nmode = \"{mode}\"\nclocks = \"{clocks}\""));
+            let scheme = rack.scheme();
+            stages(&rack, scheme, Arch::T2na);
+            let first = report(&rack, scheme, Arch::Tna);
+            assert_eq!(first.fits(), fits, "{mode}, {clocks}, {hosts} hosts:\n{}", first.diagnostics());
+            assert!(fits || first.diagnostics().to_string().contains("stages"), "{}", first.diagnostics());
+        }
+    }
 }
 
 #[test]

@@ -65,7 +65,8 @@ pub(crate) fn run(
 fn reset(running: &Running<'_>, host: &str) -> Result<(), LabError> {
     let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let mut args: Vec<OsString> = vec!["pl2".into(), "forget".into(), running.path.into()];
-    args.extend(["--host", host, "--to", receiver].map(OsString::from));
+    let arch = running.rack.switch.arch.name();
+    args.extend(["--host", host, "--to", receiver, "--arch", arch].map(OsString::from));
     Process::start("p4rack pl2 forget", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
 }
 

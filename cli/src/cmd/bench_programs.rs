@@ -4,6 +4,7 @@ use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme, program};
 use p4rack_entities::{Candidate, accepted, write};
+use p4rack_netdev::clock;
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -12,7 +13,6 @@ use p4rack_wire::{EtherType, Nanos};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 /// Rounds of each measurement; the median is reported.
 const ROUNDS: usize = 5;
@@ -23,8 +23,8 @@ pub struct Args {
     /// The rack description, TOML; it needs two hosts
     rack: PathBuf,
     /// Frames of each round
-    #[arg(long, default_value_t = 500_000)]
-    frames: usize,
+    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
+    frames: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -81,71 +81,86 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
     }
     let mut costs = Vec::new();
     for (scheme, name, frames) in cases {
-        let of = |arch| cost(&rack, scheme, arch, from.port, &frames, args.frames);
-        let (v1model_ns, tna_ns) = (of(Arch::V1model)?, of(Arch::Tna)?);
+        let of = |arch| Bench::new(&rack, scheme, arch, [from, to]);
+        let (mut v1model, mut tna) = (of(Arch::V1model)?, of(Arch::Tna)?);
+        // In turns, so that a busy machine is busy for both.
+        for _ in 0..ROUNDS {
+            v1model.round(&frames, args.frames)?;
+            tna.round(&frames, args.frames)?;
+        }
+        let (v1model_ns, tna_ns) = (v1model.median_ns(args.frames), tna.median_ns(args.frames));
         let ratio = tna_ns / v1model_ns;
         costs.push(Cost { scheme: scheme.to_string(), frames: name, v1model_ns, tna_ns, ratio });
     }
     Ok(costs)
 }
 
-/// The median of what a frame costs, with these again and again, slowly enough for their reservations.
-fn cost(
-    rack: &Rack,
-    scheme: Scheme,
-    arch: Arch,
+/// A program on a switch of its own, and what its rounds took.
+struct Bench {
+    name: String,
+    switch: Switch,
     port: u16,
-    frames: &[Vec<u8>],
-    count: usize,
-) -> Result<f64, String> {
-    let rack = rack.on(arch);
-    let made = program(&rack, scheme, arch).map_err(|error| error.to_string())?;
-    // Links without rates: what counts is the program.
-    let mut switch = Switch::new(Config {
-        ports: rack.ports().map(|host| PortConfig::new(host.port, 0)).collect(),
-        cpu_port: Some(rack.switch.cpu_port),
-        drop_port: rack.switch.drop_port,
-        ..Config::default()
-    });
-    let candidate = Candidate::new(&made.p4, made.compiled)?;
-    let installed = candidate.load(None, &mut switch);
-    let updates = made.entries.into_iter().map(|(_, update)| update);
-    // Meters would drop what is sent without a pause.
-    let updates = updates.filter(|update| !is_meter(update)).collect();
-    let request = WriteRequest { updates, ..WriteRequest::default() };
-    let mut now = Nanos(1_000_000);
-    accepted(write(&installed, &request, &mut switch, now)).map_err(|error| format!("{error:?}"))?;
-    let step = rack.protocol::<Pl2>().map_or(Nanos(1_000), |pl2| pl2.slot(&rack, &rack.hosts[0]));
-    let mut out = Vec::new();
-    let mut rounds = Vec::new();
-    for _ in 0..ROUNDS {
-        let (begun, mut sent) = (Instant::now(), 0);
-        for frame in frames.iter().cycle().take(count) {
-            now += step;
-            if switch.forward_frame(port, frame, now, &mut out).is_some() {
-                sent += 1;
-            }
-            while switch.poll_transmit(now, &mut out).is_some() {
-                sent += 1;
-            }
-        }
-        if sent != count {
-            return Err(format!("{scheme} on {arch}: {sent} of {count} frames left the switch"));
-        }
-        rounds.push(begun.elapsed());
+    now: Nanos,
+    /// From one frame to the next: slowly enough for reservations at both ends.
+    step: Nanos,
+    rounds: Vec<Nanos>,
+}
+
+impl Bench {
+    fn new(rack: &Rack, scheme: Scheme, arch: Arch, hosts: [&Host; 2]) -> Result<Bench, String> {
+        let rack = rack.on(arch);
+        let made = program(&rack, scheme, arch).map_err(|error| error.to_string())?;
+        // Links without rates: what counts is the program.
+        let mut switch = Switch::new(Config {
+            ports: rack.ports().map(|host| PortConfig::new(host.port, 0)).collect(),
+            cpu_port: Some(rack.switch.cpu_port),
+            drop_port: rack.switch.drop_port,
+            ..Config::default()
+        });
+        let candidate = Candidate::new(&made.p4, made.compiled)?;
+        let installed = candidate.load(None, &mut switch);
+        let updates = made.entries.into_iter().map(|(_, update)| update);
+        // Meters would drop what is sent without a pause.
+        let updates = updates.filter(|update| !is_meter(update)).collect();
+        let request = WriteRequest { updates, ..WriteRequest::default() };
+        let now = Nanos(1_000_000);
+        accepted(write(&installed, &request, &mut switch, now)).map_err(|error| format!("{error:?}"))?;
+        let slot = |pl2: &Pl2| hosts.map(|host| pl2.slot(&rack, host)).into_iter().max();
+        let step = rack.protocol::<Pl2>().and_then(slot).unwrap_or(Nanos(1_000));
+        let name = format!("{scheme} on {arch}");
+        Ok(Bench { name, switch, port: hosts[0].port, now, step, rounds: Vec::new() })
     }
-    rounds.sort();
-    Ok(per_frame(rounds[ROUNDS / 2], count))
+
+    /// Sends these frames again and again. Errors: one did not leave the switch.
+    fn round(&mut self, frames: &[Vec<u8>], count: u32) -> Result<(), String> {
+        let (mut out, mut sent) = (Vec::new(), 0);
+        let begun = clock::thread_cpu();
+        for frame in frames.iter().cycle().take(count as usize) {
+            self.now += self.step;
+            if self.switch.forward_frame(self.port, frame, self.now, &mut out).is_some() {
+                sent += 1;
+            }
+            while self.switch.poll_transmit(self.now, &mut out).is_some() {
+                sent += 1;
+            }
+        }
+        self.rounds.push(clock::thread_cpu() - begun);
+        match sent == count {
+            true => Ok(()),
+            false => Err(format!("{}: {sent} of {count} frames left the switch", self.name)),
+        }
+    }
+
+    fn median_ns(&mut self, count: u32) -> f64 {
+        self.rounds.sort();
+        self.rounds[self.rounds.len() / 2].0 as f64 / f64::from(count)
+    }
 }
 
 fn is_meter(update: &p4rack_p4rt::p4::v1::Update) -> bool {
     use p4rack_p4rt::EntityKind;
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
     matches!(entity, Some(EntityKind::MeterEntry(_)))
-}
-
-fn per_frame(time: Duration, count: usize) -> f64 {
-    time.as_secs_f64() * 1e9 / count.max(1) as f64
 }
 
 /// A frame of 64 bytes with FCS.

@@ -69,11 +69,14 @@ const fn tool(
     Tool { program, args, purpose, get_it_by }
 }
 
-/// Runs it: 0 if everything that the embedded target requires is available.
+/// Runs it: 0 if everything is available that the embedded target requires or, with a rack, that the rack requires on Tofino.
 pub fn run(args: Args) -> ExitCode {
     let mut findings = kernel();
     findings.extend(TOOLS.iter().map(look_for));
     findings.push(python_packages());
+    let is_fine = |findings: &[Finding]| findings.iter().all(|finding| finding.ok || !finding.needed);
+    let embedded = is_fine(&findings);
+    let of_tofino = findings.len();
     findings.extend(sde::software(args.rack.is_some()));
     if let Some(file) = &args.rack {
         let rack = match Rack::load(file) {
@@ -85,16 +88,19 @@ pub fn run(args: Args) -> ExitCode {
         };
         findings.extend(sde::rack(&rack.on(args.arch.unwrap_or(rack.switch.arch)), args.board.as_deref()));
     }
-    let fine = findings.iter().all(|finding| finding.ok || !finding.needed);
+    let tofino = args.rack.is_some().then(|| is_fine(&findings[of_tofino..]));
     if args.json {
-        println!("{:#}", serde_json::json!({ "embedded_target": fine, "findings": findings }));
+        let json = serde_json::json!({
+            "embedded_target": embedded, "tofino_target": tofino, "findings": findings
+        });
+        println!("{json:#}");
     } else {
-        print(&findings, fine, args.rack.is_some());
+        print(&findings, embedded, tofino);
     }
-    if fine { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    if tofino.unwrap_or(embedded) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-fn print(findings: &[Finding], fine: bool, on_chip: bool) {
+fn print(findings: &[Finding], embedded: bool, tofino: Option<bool>) {
     let width = |text: fn(&Finding) -> usize| findings.iter().map(text).max().unwrap_or(0);
     let (names, found) = (width(|f| f.name.len()), width(|f| f.found.chars().count()));
     for finding in findings {
@@ -110,16 +116,16 @@ fn print(findings: &[Finding], fine: bool, on_chip: bool) {
     }
     println!();
     let missing = findings.iter().filter(|finding| !finding.ok).count();
-    println!(
-        "{}; {missing} of {} missing",
-        match (fine, on_chip) {
-            (true, false) => "everything the embedded target requires is available",
-            (false, false) => "the embedded target can't run here",
-            (true, true) => "everything that the rack requires on Tofino is available",
-            (false, true) => "the rack can't run on Tofino here",
-        },
-        findings.len()
-    );
+    match tofino {
+        Some(true) => println!("everything that the rack requires on Tofino is available"),
+        Some(false) => println!("the rack can't run on Tofino here"),
+        None => {}
+    }
+    let embedded = match embedded {
+        true => "everything the embedded target requires is available",
+        false => "the embedded target can't run here",
+    };
+    println!("{embedded}; {missing} of {} missing", findings.len());
 }
 
 /// Kernel features that the embedded target uses, tried in a namespace of its own.

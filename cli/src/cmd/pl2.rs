@@ -1,6 +1,7 @@
 //! `p4rack pl2`.
 
 use super::connect;
+use p4rack_codegen::Arch;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use p4rack_ctrl::Session;
@@ -8,7 +9,7 @@ use p4rack_ctrl::mgmt::{Cell, Manager, Operation, Register};
 use p4rack_wire::EtherType;
 use p4rack_wire::pl2::Side;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack pl2`.
@@ -33,21 +34,7 @@ enum Command {
     /// Takes exactly what the host holds, at both ports, and frees its lanes; reservations of other hosts
     /// stay. In clock mode reservations expire by themselves; only the lanes need this, if the host is to
     /// reserve again immediately.
-    Forget {
-        /// The rack description, TOML
-        rack: PathBuf,
-        /// Name of the dead host
-        #[arg(long)]
-        host: String,
-        /// Only reservations towards this host [default: towards all]
-        #[arg(long)]
-        to: Option<String>,
-        #[command(flatten)]
-        switch: connect::Args,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Forget(Forget),
     /// Set registers to a value and show the previous values; see `reset`
     Write {
         /// Slots (counter mode) or time units from now (clock mode)
@@ -56,6 +43,26 @@ enum Command {
         #[command(flatten)]
         registers: Registers,
     },
+}
+
+#[derive(clap::Args, Debug)]
+struct Forget {
+    /// The rack description, TOML
+    rack: PathBuf,
+    /// Name of the dead host
+    #[arg(long)]
+    host: String,
+    /// Only reservations towards this host [default: towards all]
+    #[arg(long)]
+    to: Option<String>,
+    /// Architecture of the program that runs [default: the description's]
+    #[arg(long)]
+    arch: Option<Arch>,
+    #[command(flatten)]
+    switch: connect::Args,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args, Debug)]
@@ -96,9 +103,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Read(registers) => (Operation::Read, registers),
         Command::Reset(registers) => (Operation::Reset, registers),
         Command::Write { value, registers } => (Operation::Write(value), registers),
-        Command::Forget { rack, host, to, switch, json } => {
-            return forget(&rack, &host, to.as_deref(), &switch, json);
-        }
+        Command::Forget(args) => return forget(&args),
     };
     let rack = match registers.rack.as_ref().map(Rack::load).transpose() {
         Ok(rack) => rack,
@@ -118,14 +123,16 @@ pub fn run(args: Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn forget(path: &Path, host: &str, to: Option<&str>, switch: &connect::Args, as_json: bool) -> ExitCode {
-    let rack = match Rack::load(path) {
-        Ok(rack) => rack,
+fn forget(args: &Forget) -> ExitCode {
+    // Where cells are depends on the architecture.
+    let rack = match Rack::load(&args.rack) {
+        Ok(rack) => rack.on(args.arch.unwrap_or(rack.switch.arch)),
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::from(1);
         }
     };
+    let (host, to) = (args.host.as_str(), args.to.as_deref());
     if let Some(missing) = [Some(host), to].into_iter().flatten().find(|name| rack.host(name).is_none()) {
         eprintln!("the rack has no host `{missing}`");
         return ExitCode::from(2);
@@ -134,14 +141,14 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &connect::Args, as_
     let cells = described.map(|pl2| cells(&rack, pl2, host, to)).unwrap_or_default();
     let ether_type = described.map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
     let done = connect::block_on(async {
-        let mut session = Session::connect(switch.for_switch(Some(&rack.switch))).await?;
+        let mut session = Session::connect(args.switch.for_switch(Some(&rack.switch))).await?;
         let mut manager = Manager::new(&mut session, ether_type).await?;
         manager.forget(&cells).await
     });
     match done {
         Ok(values) => {
             let held: u64 = values.into_iter().map(u64::from).sum();
-            if as_json {
+            if args.json {
                 println!("{:#}", json!({ "host": host, "to": to, "value": held }));
             } else {
                 let unit =
@@ -150,7 +157,7 @@ fn forget(path: &Path, host: &str, to: Option<&str>, switch: &connect::Args, as_
             }
             ExitCode::SUCCESS
         }
-        Err(error) => connect::fail(&error, as_json),
+        Err(error) => connect::fail(&error, args.json),
     }
 }
 

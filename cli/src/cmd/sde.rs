@@ -33,7 +33,13 @@ pub fn rack(rack: &Rack, board: Option<&Path>) -> Vec<Finding> {
     let mut findings = vec![
         finding("architecture", purpose, true, arch, "--arch tna, or arch = \"tna\" under [switch]"),
         finding("CPU port", purpose, true, cpu_port(rack), "cpu_port = 64 (tna) or 2 (t2na) under [switch]"),
-        finding("port rates", purpose, true, rates(rack), "rates of 10, 25, 40, 50, 100, 200 or 400 Gb/s"),
+        finding(
+            "port rates",
+            purpose,
+            true,
+            rates(rack),
+            "rates of 1, 10, 25, 40, 50 or 100 Gb/s, on t2na also 200 or 400 Gb/s",
+        ),
     ];
     if let Some(file) = board {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()));
@@ -99,7 +105,9 @@ fn cpu_port(rack: &Rack) -> Result<String, String> {
 }
 
 fn rates(rack: &Rack) -> Result<String, String> {
-    match rack.ports().find(|host| sde::speed(host.port_rate_bps).is_none()) {
+    // A description for another architecture has a finding of its own.
+    let arch = if rack.switch.arch.is_tofino() { rack.switch.arch } else { Arch::T2na };
+    match rack.ports().find(|host| sde::speed(arch, host.port_rate_bps).is_none()) {
         None => Ok("all known".to_owned()),
         Some(host) => Err(format!("port {}: no port has {} b/s", host.port, host.port_rate_bps)),
     }

@@ -7,7 +7,8 @@ use crate::rack::Rack;
 use serde_json::{Value, json};
 
 /// Speeds of a port, in bits per second, with the driver's names.
-const SPEEDS: [(u64, &str); 7] = [
+const SPEEDS: [(u64, &str); 8] = [
+    (1_000_000_000, "BF_SPEED_1G"),
     (10_000_000_000, "BF_SPEED_10G"),
     (25_000_000_000, "BF_SPEED_25G"),
     (40_000_000_000, "BF_SPEED_40G"),
@@ -16,6 +17,8 @@ const SPEEDS: [(u64, &str); 7] = [
     (200_000_000_000, "BF_SPEED_200G"),
     (400_000_000_000, "BF_SPEED_400G"),
 ];
+/// The fastest port of the first generation.
+const TNA_BPS_MAX: u64 = 100_000_000_000;
 /// Number of the model's interface behind the port of the CPU; its scripts expect this one.
 const CPU_VETH: u64 = 250;
 
@@ -24,9 +27,10 @@ pub fn cpu_port(arch: Arch) -> u16 {
     if arch == Arch::T2na { 2 } else { 64 }
 }
 
-/// The driver's name of a port's rate; `None` if ports don't have it.
-pub fn speed(rate_bps: u64) -> Option<&'static str> {
-    SPEEDS.iter().find(|(rate, _)| *rate == rate_bps).map(|(_, name)| *name)
+/// The driver's name of a port's rate; `None` if ports of this generation don't have it.
+pub fn speed(arch: Arch, rate_bps: u64) -> Option<&'static str> {
+    let exists = arch == Arch::T2na || rate_bps <= TNA_BPS_MAX;
+    SPEEDS.iter().find(|(rate, _)| exists && *rate == rate_bps).map(|(_, name)| *name)
 }
 
 /// The files, by the ending of their names; none for other architectures than Tofino's.
@@ -83,7 +87,9 @@ fn switchd(rack: &Rack) -> Value {
 
 /// Which pair of interfaces stands for each port of the model: veth0 and veth1 for the first, and so on.
 fn model(rack: &Rack) -> Value {
-    let hosts = rack.ports().enumerate().map(|(at, host)| (u64::from(host.port), 2 * at as u64));
+    // The CPU's interfaces are left out.
+    let veths = (0..).step_by(2).filter(|veth| *veth != CPU_VETH);
+    let hosts = rack.ports().map(|host| u64::from(host.port)).zip(veths);
     let all = hosts.chain([(u64::from(cpu_port(rack.switch.arch)), CPU_VETH)]);
     let pairs = all.map(|(port, veth)| json!({ "device_port": port, "veth1": veth, "veth2": veth + 1 }));
     json!({ "PortToVeth": pairs.collect::<Vec<_>>() })
@@ -97,7 +103,7 @@ fn ports(rack: &Rack) -> Value {
             "device_port": port,
             "pipe": port >> 7,
             "rate_bps": rate_bps,
-            "speed": speed(rate_bps),
+            "speed": speed(rack.switch.arch, rate_bps),
             "hosts": here.map(|host| host.name.as_str()).collect::<Vec<_>>(),
         })
     };
@@ -116,7 +122,7 @@ fn port_script(rack: &Rack) -> String {
     let mut text = format!("# Ports of rack \"{}\": bfshell -b $PWD/THIS_FILE\n", rack.name);
     for host in rack.ports() {
         let port = host.port;
-        text += &match speed(host.port_rate_bps) {
+        text += &match speed(rack.switch.arch, host.port_rate_bps) {
             Some(speed) => format!(
                 "bfrt.port.port.add(DEV_PORT={port}, SPEED=\"{speed}\", FEC=\"BF_FEC_TYP_NONE\", PORT_ENABLE=True)\n"
             ),

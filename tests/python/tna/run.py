@@ -136,7 +136,7 @@ def compiled(binary, folder, scratch):
         (program / "pipe/context.json").write_text("{}")
         for command, made in [("bfrt-info", "bf-rt.json"), ("preprocess", "pipe/tofino.bin")]:
             run = [str(binary), "p4", command, str(text), *includes(folder, 1)]
-            (program / made).write_bytes(subprocess.run(run, capture_output=True).stdout)
+            (program / made).write_bytes(subprocess.run(run, capture_output=True, check=True).stdout)
     return install
 
 

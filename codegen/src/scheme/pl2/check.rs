@@ -278,7 +278,7 @@ pub(super) fn refuses_arch(pl2: &Pl2, rack: &Rack) -> Option<String> {
     if rack.switch.time_unit_ns != 1 {
         return Some("has times in nanoseconds there: remove switch.time_unit_ns".to_owned());
     }
-    let waits = pl2.reach_slots(rack);
+    let waits = pl2.time_entries(rack);
     (pl2.mode == Mode::Counter && waits > WAITS_MAX).then(|| {
         format!("needs a table of {waits} waits, more than {WAITS_MAX}: lower k or lanes, or use pl2-clock")
     })

@@ -5,7 +5,6 @@ use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::Shim;
-use std::collections::BTreeSet;
 
 /// A clock further ahead than this many time units is taken to be in the past: `clock` mode's wrap-safe comparison.
 pub const HORIZON_UNITS: u64 = 1 << 30;
@@ -137,10 +136,16 @@ impl Pl2 {
         self.source_cells(rack, source) + self.destination_cells(rack, destination) + u32::from(cell)
     }
 
-    /// The slots of all links' rates, in time units, shortest first: the number of a rate is its place here, from 1.
+    /// The slots of all links' rates, in time units, each where a host first has it: the number of a rate is its place here,
+    /// from 1. So another host at the end renumbers nobody's.
     pub(super) fn rates(&self, rack: &Rack) -> Vec<u64> {
-        let slots: BTreeSet<u64> = rack.hosts.iter().map(|host| self.slot_units(rack, host)).collect();
-        slots.into_iter().collect()
+        let mut slots = Vec::new();
+        for slot in rack.hosts.iter().map(|host| self.slot_units(rack, host)) {
+            if !slots.contains(&slot) {
+                slots.push(slot);
+            }
+        }
+        slots
     }
 
     /// Whether everything that may be reserved at one link, and the threshold, begins within the horizon if a slot takes
