@@ -36,8 +36,12 @@ fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
 
 #[test]
 fn pl2_fits_where_its_documents_say_so() {
-    let first =
-        [("clock", "pair", true), ("clock", "dst", true), ("clock", "chain", false), ("counter", "pair", false)];
+    let first = [
+        ("clock", "pair", true),
+        ("clock", "dst", true),
+        ("clock", "chain", false),
+        ("counter", "pair", false),
+    ];
     for (mode, clocks, fits) in first {
         for hosts in [6, 64] {
             let rack = rack(hosts, &format!("[pl2]\nmode = \"{mode}\"\nclocks = \"{clocks}\""));

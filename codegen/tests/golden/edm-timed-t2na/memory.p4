@@ -84,7 +84,7 @@ const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
 const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
 const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
 
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds, without the lowest of them: all times are even.
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
 typedef bit<32> time_t;
 
 // EDM's times are the lowest 32 bits of time.

@@ -89,7 +89,7 @@ const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
-// Time is the ingress timestamp's lowest 32 bits, in nanoseconds, without the lowest of them: all times are even.
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
 typedef bit<32> time_t;
 
 // Differences from here up mean a time in the past (see the registers).
@@ -978,6 +978,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else if (hdr.pl2_management.isValid()) {
                 // The controller's. What is not of this operation does no harm.
                 meta.steered     = 1;
+                // Not the link of whoever has the frame's address.
+                meta.link_out    = hdr.pl2_management.index;
+                if (meta.op == OP_FORGET) {
+                    meta.link_out = hdr.pl2_management.destination;
+                }
                 meta.source      = hdr.pl2_management.cell[23:16];
                 meta.destination = hdr.pl2_management.cell[15:8];
                 meta.half        = meta.cell | HELD;
