@@ -129,7 +129,12 @@ fn a_forged_frame_is_dropped_by_its_reason() {
         bth.psn = (bth.psn + 1) & 0xff_ffff;
         bth.opcode = Opcode::ReadResponseOnly as u8;
     });
-    assert_eq!(dropped(&mut net, port, &next), ["cowbird_bad_data"]);
+    assert_eq!(dropped(&mut net, port, &next), ["cowbird_stale"]);
+    // One probe is under way at a time, so of two answers one at least is to none.
+    let (port, answer) = frame_of(&net, &seen, Phase::Probe);
+    let further = |more: u32| with_bth(&answer, |bth| bth.psn = (bth.psn + more) & 0xff_ffff);
+    dropped(&mut net, port, &further(1));
+    assert_eq!(dropped(&mut net, port, &further(2)), ["cowbird_stale"]);
     // The controller's frames, from a host; an instance that doesn't exist, from the controller.
     let look = cowbird(&net.rig).look_frame(0, 0);
     assert_eq!(dropped(&mut net, COMPUTE, &look[2..]), ["cowbird_management_from_host"]);
@@ -186,15 +191,18 @@ fn entry() -> Entry {
     }
 }
 
-/// Offers an entry to the engine. Returns what the red block says in the end.
-fn offer(entry: &Entry) -> (Net, u64) {
+/// Offers entries to the engine. Returns what the red block says in the end.
+fn offer(entries: &[Entry]) -> (Net, u64) {
     let mut net = net(1, 0);
-    let mut bytes = [0; Entry::BYTES];
-    entry.emit(&mut bytes);
+    net.seen = Some(Vec::new());
+    let mut bytes = vec![0; Entry::BYTES * entries.len()];
+    for (entry, place) in entries.iter().zip(bytes.chunks_exact_mut(Entry::BYTES)) {
+        entry.emit(place);
+    }
     for (nth, word) in bytes.chunks_exact(8).enumerate() {
         ruin(&net, ENTRIES_AT + 8 * nth as u64, u64::from_be_bytes(word.try_into().unwrap()));
     }
-    ruin(&net, 0, 1);
+    ruin(&net, 0, entries.len() as u64);
     (0..600).for_each(|_| net.step());
     let refusal = net.refusal(0);
     (net, refusal)
@@ -203,7 +211,7 @@ fn offer(entry: &Entry) -> (Net, u64) {
 #[test]
 fn each_way_to_ruin_an_entry_is_refused_by_its_code() {
     let good = entry();
-    assert_eq!(offer(&good).1, 0);
+    assert_eq!(offer(&[good]).1, 0);
     let write = |id: u64| RequestId::new(Kind::Write, 0, id).0;
     for (bad, corruption) in [
         (Entry { rw_type: 0, ..good }, Corruption::Type),
@@ -221,11 +229,20 @@ fn each_way_to_ruin_an_entry_is_refused_by_its_code() {
         (Entry { request_id: write(1), ..good }, Corruption::Id),
         (Entry { rw_type: 2, req_addr: 0, resp_addr: 8, request_id: write(1), ..good }, Corruption::Place),
     ] {
-        let (net, refusal) = offer(&bad);
+        // After one that makes no sense none is begun, however right.
+        let (net, refusal) = offer(&[bad, good]);
         assert_eq!(refusal, corruption as u64, "{bad:?}: {:?}", net.rig.all_drops());
         assert!(net.rig.drops("cowbird_corrupt") > 0 && net.span(0).iter().all(|byte| *byte == 0));
         assert_eq!(net.sent(0, Phase::PoolRead as u8) + net.sent(0, Phase::Payload as u8), 0);
     }
+    // Nor one that the switch did not ask for.
+    let (mut refused, _) = offer(&[Entry { resp_addr: 0, ..good }]);
+    let seen = refused.seen.take().unwrap();
+    let (port, answer) = frame_of(&refused, &seen, Phase::Entry);
+    let mut second = with_bth(&answer, |bth| bth.psn = (bth.psn + 1) & 0xff_ffff);
+    Entry { request_id: RequestId::new(Kind::Read, 0, 2).0, ..good }
+        .emit(&mut second[AETH_AT + Aeth::BYTES..]);
+    assert_eq!(dropped(&mut refused, port, &second), ["cowbird_corrupt"]);
     // A tail that goes too far, or back.
     for tail in [9, u64::MAX] {
         let mut net = net(1, 0);
@@ -233,7 +250,7 @@ fn each_way_to_ruin_an_entry_is_refused_by_its_code() {
         (0..600).for_each(|_| net.step());
         assert_eq!(net.refusal(0), Corruption::Tail as u64);
     }
-    let (mut net, _) = offer(&good);
+    let (mut net, _) = offer(&[good]);
     ruin(&net, 0, 0);
     (0..600).for_each(|_| net.step());
     assert_eq!(net.refusal(0), Corruption::Tail as u64);

@@ -116,7 +116,7 @@ const MISTAKES: [(&str, &str, &str); 7] = [
     ),
     (
         "packets pass in any order",
-        "meta.cowbird_outcome = passed == meta.cowbird_count ?",
+        "meta.cowbird_outcome = passed == meta.cowbird_count && passed != asked ?",
         "meta.cowbird_outcome = passed != 0xABCDEF ?",
     ),
     ("a read is told done before it is", "= meta.cowbird_reads;\n", "= meta.cowbird_reads + 1;\n"),

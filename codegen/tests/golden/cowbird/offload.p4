@@ -760,14 +760,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_slot_length.write(meta.cowbird_slot, hdr.cowbird_entry.length);
     }
 
-    // Lets the next packet of what was read pass, and counts requests whose last one it is.
+    // Lets the next packet of what was read pass, if somebody asked for it.
     action cowbird_pass() {
+        bit<24> asked;
         bit<24> passed;
+        cowbird_asked.read(asked, meta.cowbird_side);
         cowbird_passed.read(passed, meta.cowbird_side);
-        meta.cowbird_outcome = passed == meta.cowbird_count ? COWBIRD_TAKEN : COWBIRD_STALE;
+        meta.cowbird_outcome = passed == meta.cowbird_count && passed != asked ? COWBIRD_TAKEN : COWBIRD_STALE;
         cowbird_passed.write(meta.cowbird_side, meta.cowbird_outcome == COWBIRD_TAKEN ? passed + 1 : passed);
     }
 
+    // Counts requests whose last packet passes.
     action cowbird_count_message(in bit<24> ends) {
         bit<24> messages;
         cowbird_messages.read(messages, meta.cowbird_side);
@@ -833,7 +836,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<8>  probing;
         cowbird_probes.read(probes, meta.cowbird_instance);
         cowbird_probing.read(probing, meta.cowbird_instance);
-        bool answered = meta.cowbird_count == probes;
+        bool answered = meta.cowbird_count == probes && probing == 1;
         meta.cowbird_outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
         cowbird_probes.write(meta.cowbird_instance, probes + (answered ? 24w1 : 24w0));
         cowbird_probing.write(meta.cowbird_instance, answered ? 8w0 : probing);
@@ -860,7 +863,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_quiet.write(meta.cowbird_instance, 0);
     }
 
-    action cowbird_refuse() {
+    // Once something made no sense, nothing is begun any more, whatever comes; the first reason stays.
+    action cowbird_judge() {
+        bit<8> refusal;
+        cowbird_refusal.read(refusal, meta.cowbird_instance);
+        meta.cowbird_refusal = refusal == 0 ? meta.cowbird_refusal : refusal;
         cowbird_refusal.write(meta.cowbird_instance, meta.cowbird_refusal);
     }
 
@@ -1086,8 +1093,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (meta.cowbird_outcome == COWBIRD_TAKEN) {
                     cowbird_place();
                 }
+                cowbird_judge();
                 if (meta.cowbird_refusal != 0) {
-                    cowbird_refuse();
                     drop(DROP_COWBIRD_CORRUPT);
                 }
                 cowbird_ask();
@@ -1166,8 +1173,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         drop(DROP_COWBIRD_STALE);
                     }
                     cowbird_see_tail();
+                    cowbird_judge();
                     if (meta.cowbird_refusal != 0) {
-                        cowbird_refuse();
                         drop(DROP_COWBIRD_CORRUPT);
                     }
                     if (meta.cowbird_outcome == COWBIRD_TAKEN) {
