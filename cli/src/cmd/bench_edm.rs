@@ -29,7 +29,7 @@ struct Speed {
     messages_per_s: f64,
     /// How many times as fast as the authors' simulator at its best.
     times_published: f64,
-    /// Maximum resident memory during the runs.
+    /// Maximum resident memory during the runs. `None`: the system does not tell, or does not let a process reset it.
     peak_bytes: Option<u64>,
 }
 
@@ -74,8 +74,8 @@ fn measure(args: &Args, (scheme, says): &(&'static str, &str)) -> Result<Speed, 
         args.messages
     );
     let experiment = MemoryExperiment::parse(&text, "bench").map_err(|error| error.to_string())?;
-    // Where that is not permitted, the figure is that of all runs so far.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    // Where that is not permitted, the peak is that of all runs so far: no figure of these.
+    let is_reset = std::fs::write("/proc/self/clear_refs", "5").is_ok();
     let (mut wall_s, mut messages) = (f64::MAX, 0);
     for _ in 0..args.rounds {
         let started = Instant::now();
@@ -94,7 +94,7 @@ fn measure(args: &Args, (scheme, says): &(&'static str, &str)) -> Result<Speed, 
         wall_s,
         messages_per_s,
         times_published,
-        peak_bytes: super::bench_sim::peak_bytes(),
+        peak_bytes: is_reset.then(super::bench_sim::peak_bytes).flatten(),
     })
 }
 

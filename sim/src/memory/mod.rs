@@ -20,18 +20,19 @@ mod outcome;
 mod packets;
 mod pipeline;
 mod published;
+mod spec;
 mod sweep;
 mod table1;
 #[cfg(test)]
 mod tests;
 mod workload;
 
-pub use experiment::{
-    EdmSpec, FramingSpec, KIND, Latencies, MemoryExperiment, MemoryScheme, MemorySpec, PacketsSpec,
-    PolicySpec, WorkloadSpec,
-};
+pub use experiment::{KIND, MemoryExperiment};
 pub use faults::{FaultsOutcome, FaultsRack, Plant};
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
+pub use spec::{
+    EdmSpec, FramingSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec, WorkloadSpec,
+};
 pub use sweep::{MemorySweep, MemoryTask};
 pub use table1::{Table1, Table1Row};

@@ -1,12 +1,13 @@
 //! Runs an experiment on a memory rack and collects its results.
 
 use super::exact::Exact;
-use super::experiment::{Isolated, MemoryExperiment, MemoryScheme};
+use super::experiment::{Isolated, MemoryExperiment};
 use super::measure::{Mean, TimesNs, grows};
 use super::message::{Message, Operation, Shown};
 use super::packets::Run;
 use super::pipeline::Pipeline;
 use super::published::{Published, slowdown_of};
+use super::spec::MemoryScheme;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +40,9 @@ pub struct MemoryOutcome {
     /// Offered payload as a share of all links' rate.
     pub offered_load: f64,
     /// Payload that was carried between the first and the last measured message's creation, as a share of all links' rate.
+    /// `None`: no time is between them, or the result is older than the figure.
     #[serde(default)]
-    pub carried_load: f64,
+    pub carried_load: Option<f64>,
     /// Whether latency grows during the run. Then the scheme does not carry this load, and the other figures depend on the
     /// length of the run.
     pub grows: bool,
@@ -238,17 +240,15 @@ fn carried_load(
     shown: &Shown,
     measured: std::ops::Range<usize>,
     (nodes, rate_bps): (u16, u64),
-) -> f64 {
-    let Some((first, last)) = messages.get(measured).and_then(|some| some.first().zip(some.last())) else {
-        return 0.0;
-    };
+) -> Option<f64> {
+    let (first, last) = messages.get(measured).and_then(|some| some.first().zip(some.last()))?;
     let done = messages
         .iter()
         .zip(&shown.times)
         .filter(|(_, times)| times.done_ps.is_some_and(|at_ps| (first.at_ps..last.at_ps).contains(&at_ps)));
     let bits = done.map(|(message, _)| f64::from(message.bytes) * 8.0).sum::<f64>();
     let span_s = (last.at_ps - first.at_ps) as f64 / 1e12;
-    if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
+    (span_s > 0.0).then(|| bits / span_s / f64::from(nodes) / rate_bps as f64)
 }
 
 fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
@@ -263,4 +263,24 @@ fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
     // Slots and blocks round by less than that.
     check(measured > 0 && outcome.slowdown.mean < 0.99, "messages take less time than alone".into());
     problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_was_not_measured_is_missing() {
+        let message =
+            |at_ps| Message { at_ps, operation: Operation::Write, compute: 0, memory: 1, bytes: 100 };
+        let carried = |messages: &[Message]| {
+            carried_load(messages, &Shown::default(), 0..messages.len(), (2, 1_000_000))
+        };
+        assert_eq!((carried(&[]), carried(&[message(7)])), (None, None));
+        assert_eq!(carried(&[message(7), message(8)]), Some(0.0));
+        // Results from before there was the figure.
+        let mut older = serde_json::to_value(MemoryOutcome::default()).unwrap();
+        older.as_object_mut().unwrap().remove("carried_load");
+        assert_eq!(serde_json::from_value::<MemoryOutcome>(older).unwrap().carried_load, None);
+    }
 }

@@ -1,6 +1,7 @@
 //! Sweeps over experiments on memory racks.
 
-use super::experiment::{MemoryExperiment, MemorySpec};
+use super::experiment::MemoryExperiment;
+use super::spec::MemorySpec;
 use crate::experiment::{ExperimentError, parse_toml};
 use crate::sweep::{checksum, product, set, show};
 use serde::Deserialize;

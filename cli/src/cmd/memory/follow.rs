@@ -1,7 +1,8 @@
 //! `p4rack memory follow`: a memory operation on its way through captures.
 
 use super::operations::{Operation, Seen, What, operations};
-use super::{SchemeArgs, described, in_words, number};
+use super::values::number;
+use super::{SchemeArgs, described, in_words};
 use p4rack_codegen::Rack;
 use p4rack_lab::text;
 use p4rack_stf::pcap::Reader;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// Operations in the list at most, unless it says otherwise.
 const LIST: usize = 50;
 
+/// Arguments of `p4rack memory follow`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Rack description with an [edm] table
@@ -30,7 +32,7 @@ pub struct Args {
     /// Only operations whose bytes begin at this address, decimal or 0x…
     #[arg(long, value_parser = number)]
     address: Option<u64>,
-    /// Only operations that are not complete
+    /// Only operations whose last byte was not seen on its receiver's link
     #[arg(long)]
     incomplete: bool,
     /// Operations in the list at most
@@ -64,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         }
     }
     let frames = seen.len();
-    let all = operations(seen, ether_type);
+    let all = operations(seen, ether_type, rack.switch.time_unit_ns);
     if all.is_empty() {
         return Err(format!(
             "none of the {frames} frames is EDM's (EtherType {ether_type}); capture with `p4rack up RACK --pcap DIR`"
@@ -78,7 +80,9 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     };
     let found: Vec<&Operation> = all.iter().filter(wanted).collect();
     if found.is_empty() && args.incomplete && !args.json {
-        println!("all operations that were asked for are complete");
+        println!(
+            "all operations that were asked for are complete: their last bytes were seen on their receivers' links"
+        );
         return Ok(());
     }
     if found.is_empty() && !args.json {
@@ -148,7 +152,10 @@ fn end(operation: &Operation) -> String {
         Some(code) if code != Status::Done as u8 => Status::of(code)
             .map_or_else(|| format!("status {code}"), |status| status.name().replace('_', " ")),
         _ if operation.complete => "complete".to_owned(),
-        _ => "not complete".to_owned(),
+        _ => match &operation.last_at {
+            Some(at) => format!("last byte seen at {at} alone"),
+            None => "not complete".to_owned(),
+        },
     }
 }
 

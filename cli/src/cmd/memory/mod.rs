@@ -1,24 +1,24 @@
 //! `p4rack memory`.
 
+mod bench;
 mod follow;
 mod operations;
+mod values;
 
 use crate::output::{self, OutputFile};
-use p4rack_codegen::rack::units::{parse_size, show_size};
+use p4rack_codegen::rack::units::show_size;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_hosts::memory::{Client, Error, Remote, Server, ServerConfig};
-use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
-use p4rack_lab::text;
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
 use p4rack_wire::edm::Opcode;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use values::{Bytes, dump, hex, in_hex, number, opcode, size};
 
 /// Arguments of `p4rack memory`.
 #[derive(clap::Args, Debug)]
@@ -44,7 +44,7 @@ enum Command {
     /// Without --name it builds the rack on this machine, serves memory on the first memory node, measures it from the first
     /// other host, and measures bare UDP ping-pongs beside it: over one veth pair, and through a thread that only forwards.
     /// With --name it measures from the host on which it runs, and overwrites bytes of the region.
-    Bench(BenchArgs),
+    Bench(bench::Args),
     /// Follow memory operations through captures of links, such as those of `up --pcap`
     ///
     /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links.
@@ -168,41 +168,6 @@ struct ModifyArgs {
     expected: Option<u64>,
 }
 
-#[derive(clap::Args, Debug)]
-struct BenchArgs {
-    /// Rack description with an [edm] table
-    rack: PathBuf,
-    /// Measure from this host, on which the command runs, instead of building the rack
-    #[arg(long, requires = "at")]
-    name: Option<String>,
-    /// With --name: interface to the switch
-    #[arg(long, default_value = "eth0", requires = "name")]
-    interface: String,
-    /// With --name: host with the memory
-    #[arg(long, value_name = "HOST", requires = "name")]
-    at: Option<String>,
-    /// With --name: key of the region
-    #[arg(long, default_value_t = 1, requires = "name")]
-    key: u32,
-    /// With --name: address of bytes that may be overwritten, a multiple of eight
-    #[arg(long, default_value = "0", value_parser = number, requires = "name")]
-    address: u64,
-    #[command(flatten)]
-    scheme: SchemeArgs,
-    /// Bytes per read and write
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_400))]
-    bytes: u32,
-    /// Time for each figure, seconds
-    #[arg(long, value_name = "S", default_value = "1", value_parser = super::finite)]
-    each: f64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    /// Do not show progress
-    #[arg(short, long)]
-    quiet: bool,
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
@@ -210,7 +175,7 @@ pub fn run(args: Args) -> ExitCode {
         Command::Read(args) => read(args),
         Command::Write(args) => write(args),
         Command::Modify(args) => modify(args),
-        Command::Bench(args) => bench(args),
+        Command::Bench(args) => bench::run(args),
         Command::Follow(args) => follow::run(&args),
     };
     match done {
@@ -414,161 +379,9 @@ fn modify(args: ModifyArgs) -> Result<(), String> {
     Ok(())
 }
 
-fn bench(args: BenchArgs) -> Result<(), String> {
-    let each = Duration::try_from_secs_f64(args.each).map_err(|error| format!("--each: {error}"))?;
-    if let (Some(name), Some(at)) = (args.name, args.at) {
-        let here = Here { rack: args.rack, name, interface: args.interface, scheme: args.scheme };
-        let there = There { here, at, key: args.key, address: args.address, json: args.json };
-        let (mut client, remote, _) = client(&there)?;
-        let load = Load { remote, address: there.address, bytes: args.bytes, each };
-        let figures = memory::measure(&mut client, load)
-            .map_err(|error| there.failed("using", args.bytes as usize, &error))?;
-        match args.json {
-            true => println!("{}", json!(figures)),
-            false => print!("{}", table(&figures, &[])),
-        }
-        return Ok(());
-    }
-    let rack = Rack::load(&args.rack).map_err(in_words)?;
-    let rack = rack.on(args.scheme.arch.unwrap_or(rack.switch.arch));
-    let scheme = args.scheme.scheme.unwrap_or_else(|| rack.scheme());
-    let done = memory::bench(&rack, &args.rack, scheme, args.bytes, each, args.quiet).map_err(in_words)?;
-    if args.json {
-        println!("{}", json!(done));
-        return Ok(());
-    }
-    let Benchmark { rack, scheme, client, server, rate_bps, memory, ping_pongs } = &done;
-    println!(
-        "{rack}, {scheme}: {client} uses the memory of {server} through the embedded switch, links of {}\n",
-        text::rate(*rate_bps as f64)
-    );
-    print!("{}", table(memory, ping_pongs));
-    Ok(())
-}
-
-/// Figures of memory, and ping-pongs with how many times as long memory takes.
-fn table(figures: &MemoryFigures, ping_pongs: &[LatencyFigures]) -> String {
-    let mut out = format!(
-        "{:<16}{:>10}{:>12}{:>12}{:>12}{:>12}{:>9}",
-        format!("{} bytes", figures.bytes),
-        "times",
-        "min",
-        "p50",
-        "p99",
-        "p99.9",
-        "unknown"
-    );
-    // Writing to a string cannot fail.
-    for ping_pong in ping_pongs {
-        let _ = write!(out, "  × {}", ping_pong.what);
-    }
-    for one in figures.latencies.iter().chain(ping_pongs) {
-        let [min, p50, p99, p999] = [one.min_us, one.p50_us, one.p99_us, one.p999_us].map(text::micros);
-        let _ = write!(
-            out,
-            "\n{:<16}{:>10}{min:>12}{p50:>12}{p99:>12}{p999:>12}{:>9}",
-            one.what, one.operations, one.unknown
-        );
-        for ping_pong in ping_pongs {
-            let _ =
-                write!(out, "{:>width$.2}", one.p50_us / ping_pong.p50_us, width = ping_pong.what.len() + 4);
-        }
-    }
-    out.push('\n');
-    for rate in &figures.rates {
-        let per_s = text::count(rate.per_s as u64);
-        let _ = writeln!(
-            out,
-            "{:<16}{per_s:>10} a second, {} at a time, {} unknown",
-            rate.what, rate.at_once, rate.unknown
-        );
-    }
-    out
-}
-
-/// Bytes of an option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Bytes(Vec<u8>);
-
-fn hex(text: &str) -> Result<Bytes, String> {
-    let wrong = || "write two hexadecimal digits for each byte, e.g. 00ff10".to_owned();
-    if !text.bytes().all(|digit| digit.is_ascii_hexdigit()) || !text.len().is_multiple_of(2) {
-        return Err(wrong());
-    }
-    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong());
-    (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(Bytes)
-}
-
-fn in_hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
-fn number(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| "write a number of 64 bits, decimal or 0x…".to_owned())
-}
-
-/// A number of bytes, with a unit or without.
-fn size(text: &str) -> Result<u64, String> {
-    text.parse().or_else(|_| parse_size(text))
-}
-
-fn opcode(text: &str) -> Result<Opcode, String> {
-    Ok(match text {
-        "cas" => Opcode::Cas,
-        "fetch-add" => Opcode::FetchAdd,
-        "swap" => Opcode::Swap,
-        "and" => Opcode::And,
-        "or" => Opcode::Or,
-        "xor" => Opcode::Xor,
-        "min" => Opcode::Min,
-        "max" => Opcode::Max,
-        _ => return Err("there are cas, fetch-add, swap, and, or, xor, min and max".to_owned()),
-    })
-}
-
-/// Sixteen bytes a line: address, bytes, characters.
-fn dump(address: u64, bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for (nth, line) in bytes.chunks(16).enumerate() {
-        let at = address.wrapping_add(16 * nth as u64);
-        let pairs = line.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-        let shown = |byte: &u8| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' };
-        let _ = writeln!(out, "{at:08x}  {pairs:<47}  {}", line.iter().map(shown).collect::<String>());
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_are_read_and_refused() {
-        assert_eq!(hex("00ff10"), Ok(Bytes(vec![0, 255, 16])));
-        assert!(["0", "0x", "zz", "+1", "ä1"].iter().all(|text| hex(text).is_err()));
-        assert_eq!(
-            (number("0x10"), number("10"), size("10"), size("1 KiB")),
-            (Ok(16), Ok(10), Ok(10), Ok(1_024))
-        );
-        assert!(["", "-1", "0xg", "1.5"].iter().all(|text| number(text).is_err()));
-        assert!(opcode("add").is_err());
-    }
-
-    #[test]
-    fn bytes_are_shown_with_their_addresses() {
-        assert_eq!(
-            dump(0x10, b"remote memory here\x00"),
-            "00000010  72 65 6d 6f 74 65 20 6d 65 6d 6f 72 79 20 68 65  remote memory he\n\
-             00000020  72 65 00                                         re.\n"
-        );
-    }
 
     #[test]
     fn long_transfers_have_parts_of_a_message() {

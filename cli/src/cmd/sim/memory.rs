@@ -160,13 +160,18 @@ fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {
         format!("{:.1}", outcome.added_ns.mean.mean),
         maybe(outcome.added_ns.mean.within),
         outcome.queue_max_bytes.to_string(),
-        format!("{:.3}", outcome.carried_load),
+        or_dash(outcome.carried_load),
         match (outcome.lost, outcome.grows) {
             (0, false) => String::new(),
             (0, true) => "grows".to_owned(),
             (lost, _) => format!("{lost} lost"),
         },
     ]
+}
+
+/// A figure that every run should have, or that it is missing.
+fn or_dash(figure: Option<f64>) -> String {
+    figure.map_or("–".to_owned(), |figure| format!("{figure:.3}"))
 }
 
 fn table_text(table: &Table1) -> String {
@@ -229,7 +234,7 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
     }
     text += &format!("\n{}\n", rows.text());
     text += &format!("switch queue   {} B at most\n", outcome.queue_max_bytes);
-    text += &format!("carried load   {:.3}\n", outcome.carried_load);
+    text += &format!("carried load   {}\n", or_dash(outcome.carried_load));
     for (name, count) in &outcome.counters {
         text += &format!("  {name:<24}{count:>12}\n");
     }

@@ -1,0 +1,280 @@
+//! Experiments on memory racks: the fields of the file.
+
+use super::exact::paper;
+use super::packets::Scheme;
+use crate::experiment::SizeSpec;
+use p4rack_codegen::scheme::edm::{Edm, Mode};
+use p4rack_fabric::edm::scheduler::Config;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Fields of the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemorySpec {
+    /// Name of the experiment.
+    pub name: String,
+    /// `memory`.
+    pub kind: String,
+    /// Who may send when.
+    #[serde(default)]
+    pub scheme: MemoryScheme,
+    /// Seed of the messages.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Nodes, each with one port.
+    #[serde(default = "nodes")]
+    pub nodes: u16,
+    /// Links' rate.
+    #[serde(default = "rate")]
+    pub rate: String,
+    /// What takes time beside sending; `pipeline` for generated programs, otherwise `testbed`.
+    pub latency: Option<Latencies>,
+    /// Parameters of EDM's scheduler and hosts.
+    #[serde(default)]
+    pub edm: EdmSpec,
+    /// Parameters of the schemes of packets.
+    #[serde(default)]
+    pub packets: PacketsSpec,
+    /// What the nodes ask.
+    pub workload: WorkloadSpec,
+    /// Published figures of schemes under this workload, by scheme: the authors' normalisation.
+    #[serde(default)]
+    pub golden: BTreeMap<String, f64>,
+}
+
+/// Schemes of memory racks.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryScheme {
+    /// EDM's exact scheduler.
+    #[default]
+    Edm,
+    /// The generated program with clocks of destinations.
+    EdmTimedDst,
+    /// The generated program with clocks of sources and destinations.
+    EdmTimed,
+    /// The generated program with calendars.
+    EdmCalendar,
+    /// The generated program with rings of demands that wait.
+    EdmMatched,
+    /// EDM as the authors' simulator models it.
+    EdmPublished,
+    /// Idealised receiver-driven.
+    Ird,
+    /// DCTCP.
+    Dctcp,
+    /// pFabric.
+    Pfabric,
+    /// Pauses and DCQCN.
+    PfcDcqcn,
+    /// CXL's credits.
+    Cxl,
+    /// Fastpass.
+    Fastpass,
+}
+
+impl MemoryScheme {
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryScheme::Edm => "edm",
+            MemoryScheme::EdmTimedDst => "edm-timed-dst",
+            MemoryScheme::EdmTimed => "edm-timed",
+            MemoryScheme::EdmCalendar => "edm-calendar",
+            MemoryScheme::EdmMatched => "edm-matched",
+            MemoryScheme::EdmPublished => "edm-published",
+            MemoryScheme::Ird => "ird",
+            MemoryScheme::Dctcp => "dctcp",
+            MemoryScheme::Pfabric => "pfabric",
+            MemoryScheme::PfcDcqcn => "pfc-dcqcn",
+            MemoryScheme::Cxl => "cxl",
+            MemoryScheme::Fastpass => "fastpass",
+        }
+    }
+
+    /// Its column in the published table.
+    pub const fn published_name(self) -> &'static str {
+        match self {
+            MemoryScheme::EdmPublished => "edm",
+            MemoryScheme::PfcDcqcn => "pfc",
+            other => other.name(),
+        }
+    }
+
+    /// The mode of the generated program, if it is one.
+    pub(super) const fn mode(self) -> Option<Mode> {
+        match self {
+            MemoryScheme::EdmTimedDst => Some(Mode::TimedDst),
+            MemoryScheme::EdmTimed => Some(Mode::Timed),
+            MemoryScheme::EdmCalendar => Some(Mode::Calendar),
+            MemoryScheme::EdmMatched => Some(Mode::Matched),
+            _ => None,
+        }
+    }
+
+    /// The scheme of packets, if it is one.
+    pub(super) const fn of_packets(self) -> Option<Scheme> {
+        Some(match self {
+            MemoryScheme::Edm
+            | MemoryScheme::EdmTimedDst
+            | MemoryScheme::EdmTimed
+            | MemoryScheme::EdmCalendar
+            | MemoryScheme::EdmMatched
+            | MemoryScheme::EdmPublished => return None,
+            MemoryScheme::Ird => Scheme::Ird,
+            MemoryScheme::Dctcp => Scheme::Dctcp,
+            MemoryScheme::Pfabric => Scheme::Pfabric,
+            MemoryScheme::PfcDcqcn => Scheme::PfcDcqcn,
+            MemoryScheme::Cxl => Scheme::Cxl,
+            MemoryScheme::Fastpass => Scheme::Fastpass,
+        })
+    }
+}
+
+/// What takes time beside sending.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Latencies {
+    /// All that Table 1 has.
+    #[default]
+    Testbed,
+    /// Hops of 10 ns, as in the published simulator.
+    Cable,
+    /// EDM's hosts, and the links and the switch of Table 1's raw Ethernet.
+    Pipeline,
+}
+
+/// `[edm]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EdmSpec {
+    /// Bytes of a chunk.
+    pub chunk: u32,
+    /// X.
+    pub x: u8,
+    /// Order of messages.
+    pub policy: PolicySpec,
+    /// A cycle of the scheduler.
+    pub cycle_ps: u64,
+    /// How long before a chunk has passed its ports may be matched again.
+    pub lookahead_ps: u64,
+    /// Whether grants leave room for the short messages on their ports' links.
+    pub room_for_short: bool,
+    /// What takes time on a link.
+    pub framing: FramingSpec,
+    /// Chunks that a generated program grants at once.
+    pub window: u32,
+    /// Rings of a destination's demands that wait, by what is left of a message.
+    pub classes: u32,
+    /// Windows granted ahead before demands wait.
+    pub ahead: u32,
+    /// What its grants take of a clock beyond their frames' time, in percent.
+    pub headroom_percent: u32,
+    /// Writes that share a notification while they wait, up to so many bytes; 0: none.
+    pub mega_bytes: u32,
+    /// Messages that wait in a node for one other.
+    pub pending_max: usize,
+}
+
+impl Default for EdmSpec {
+    fn default() -> EdmSpec {
+        let (config, params) = (Config::new(2, 1), paper(2, 1));
+        let edm = Edm::new(Mode::TimedDst, Vec::new());
+        EdmSpec {
+            chunk: config.chunk_bytes,
+            x: config.active_per_pair,
+            policy: PolicySpec::Fcfs,
+            cycle_ps: config.cycle_ps,
+            lookahead_ps: config.lookahead_ps,
+            room_for_short: config.room_for_short,
+            framing: FramingSpec::Payload,
+            window: edm.window,
+            classes: edm.classes,
+            ahead: edm.ahead,
+            headroom_percent: edm.headroom_percent,
+            mega_bytes: params.mega_bytes,
+            pending_max: params.pending_max,
+        }
+    }
+}
+
+/// Orders of messages.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicySpec {
+    /// First come, first served.
+    Fcfs,
+    /// Fewest remaining bytes first.
+    Srpt,
+}
+
+/// What takes time on a link.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum FramingSpec {
+    /// Whole messages with their headers.
+    Blocks,
+    /// Payload alone.
+    Payload,
+    /// Frames of Ethernet, as generated programs have them.
+    Ethernet,
+}
+
+/// `[packets]`: schemes other than EDM. Sizes are bytes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PacketsSpec {
+    /// Payload of a packet at most.
+    pub packet: u32,
+    /// First window of a flow (DCTCP, pFabric).
+    pub window: u32,
+    /// Queue that marks packets (DCTCP, pFabric, DCQCN).
+    pub mark: u64,
+    /// Queue of a port at most (DCTCP 1 MB, pFabric 36 KB), or credits of each buffer (CXL 16 KB). The others' queues have
+    /// no limit.
+    pub buffer: Option<u64>,
+    /// Bytes of a host in the switch from which on it is paused.
+    pub pause: u64,
+    /// A packet that was lost is sent again after this.
+    pub again_us: u64,
+}
+
+impl Default for PacketsSpec {
+    fn default() -> PacketsSpec {
+        PacketsSpec { packet: 1_500, window: 15_000, mark: 30_000, buffer: None, pause: 50_000, again_us: 10 }
+    }
+}
+
+/// `[workload]`: either a trace, or an operation, a size, a load and a number of messages.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSpec {
+    /// A trace of the EDM authors' generator, relative to the file.
+    pub trace: Option<String>,
+    /// Share of reads, in percent.
+    #[serde(default)]
+    pub read_percent: f64,
+    /// Bytes of a message.
+    pub size: Option<SizeSpec>,
+    /// Payload as a share of the links' rate.
+    pub load: Option<f64>,
+    /// Messages that are measured.
+    pub messages: Option<usize>,
+    /// As many more come before, as a share of those that are measured.
+    #[serde(default = "half")]
+    pub warmup: f64,
+}
+
+fn one() -> u64 {
+    1
+}
+fn nodes() -> u16 {
+    144
+}
+fn rate() -> String {
+    "100 Gb/s".into()
+}
+fn half() -> f64 {
+    0.5
+}
