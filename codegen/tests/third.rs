@@ -250,7 +250,10 @@ fn each_part_of_a_third_protocol_arrives() {
     ] {
         assert!(both.p4.contains(part), "{part}");
     }
-    assert!(both.p4.contains("accept_source(bit<32> slot, bit<32> cells, bit<8> hops) {"), "{}", both.p4);
+    // Each protocol's parameters have a line of their own.
+    let words: Vec<&str> = both.p4.split_whitespace().collect();
+    let accepts = "accept_source(bit<32> slot, bit<32> cells, bit<8> hops) {";
+    assert!(words.join(" ").contains(accepts), "{}", both.p4);
     assert!(both.entries.contains("# The probe that is known"));
     assert_eq!(both.constants["probe"]["hops_max"], 9);
     assert_eq!(
