@@ -26,7 +26,7 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     let folder = tempfile::tempdir().unwrap();
     let (json, html) = (folder.path().join("results.json"), folder.path().join("report.html"));
     let output = p4rack()
-        .args(["up", "--duration", "2", "--scheme", "l2", "--scheme", SCHEME])
+        .args(["up", "--simulate", "--duration", "2", "--scheme", "l2", "--scheme", SCHEME])
         .arg(repo("examples/edm-kv.toml"))
         .arg(format!("--json={}", json.display()))
         .arg(format!("--html={}", html.display()))
@@ -35,9 +35,12 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
     assert_eq!(results["setting"]["kind"], "store");
-    let schemes = results["schemes"].as_array().unwrap();
-    assert_eq!(schemes.iter().map(|scheme| &scheme["name"]).collect::<Vec<_>>(), ["l2", SCHEME]);
-    for scheme in schemes {
+    let of_world = |world: &str| results[world].as_array().unwrap().clone();
+    let (schemes, simulated) = (of_world("schemes"), of_world("simulated"));
+    let names = |schemes: &[Value]| schemes.iter().map(|scheme| scheme["name"].clone()).collect::<Vec<_>>();
+    assert_eq!((names(&schemes), names(&simulated)), (vec!["l2".into(), SCHEME.into()], vec![SCHEME.into()]));
+    assert!(stderr(&output).contains("l2 is not run in virtual time"), "{}", stderr(&output));
+    for scheme in schemes.iter().chain(&simulated) {
         let (store, drops) = (&scheme["store"], &scheme["fabric_drops"]);
         assert_eq!((&store["lost"], &store["wrong"], drops), (&0.into(), &0.into(), &0.into()), "{store}");
         let mixes = store["mixes"].as_array().unwrap();

@@ -57,8 +57,9 @@ pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
     EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, KIND as MEMORY_KIND, Latencies, Mean, MemoryExperiment,
-    MemoryOutcome, MemoryScheme, MemorySpec, MemorySweep, MemoryTask, OperationOutcome, PacketsSpec, Plant,
-    PolicySpec, Table1, Table1Row, TimesNs, WorkloadSpec, run_memory,
+    MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec, MemorySweep, MemoryTask,
+    OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Row, TimesNs, WorkloadSpec,
+    run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,

@@ -427,7 +427,7 @@ fn traffic_outcome(traffic: &Traffic, stats: &TrafficStats, gbps: &impl Fn(u64) 
     }
 }
 
-fn depth_quantile(port: &p4rack_switch::PortStats, share: f64) -> u64 {
+pub(crate) fn depth_quantile(port: &p4rack_switch::PortStats, share: f64) -> u64 {
     let total: u64 = port.histogram.iter().map(|bin| bin.nanos).sum();
     let mut seen = 0;
     for bin in &port.histogram {

@@ -6,6 +6,7 @@ use p4rack_codegen::scheme::endpoint_config;
 use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
 use p4rack_fabric::Config;
 use p4rack_lab::results::{Results, SchemeResult};
+use p4rack_lab::store;
 use p4rack_lab::workload::rpc::{REQUEST_BYTES, ValueReport};
 use p4rack_lab::workload::{rate_bps, seed, udp};
 use p4rack_sim::{Entry, Experiment, Outcome, Trace, TrafficOutcome};
@@ -19,9 +20,6 @@ pub fn simulate(path: &Path, results: &Results) -> Result<Vec<SchemeResult>, Str
     let file = path.display().to_string();
     let rack = Rack::load(path).map_err(|error| error.to_string())?;
     let workload = rack.workload.as_ref().ok_or_else(|| format!("{file}: has no [workload]: add one"))?;
-    if workload.store.is_some() {
-        return Err(format!("{file}: --simulate is for incasts and outcasts, not for a store"));
-    }
     let simulable = rack.switch.target == Target::Embedded
         && rack
             .hosts
@@ -35,6 +33,18 @@ pub fn simulate(path: &Path, results: &Results) -> Result<Vec<SchemeResult>, Str
     let mut all = Vec::new();
     for real in &results.schemes {
         let scheme: Scheme = real.name.parse()?;
+        if let Some(store) = &workload.store {
+            let runs = rack.under(scheme).map_err(|error| error.to_string())?;
+            if !p4rack_memory::runs(&runs) {
+                // A server and its TCP are programs of the system's.
+                eprintln!("{file}: {scheme} is not run in virtual time: only stores in EDM's memory are");
+                continue;
+            }
+            let window_ns = (results.duration_s * 1e9) as u64;
+            let result = store::simulated::run(&runs, workload, store, results.seed, window_ns);
+            all.push(result.map_err(|error| format!("{file}: {scheme} in virtual time: {error}"))?);
+            continue;
+        }
         let experiment = experiment(&rack, workload, scheme, results)
             .map_err(|error| format!("{file}: {scheme} in virtual time: {error}"))?;
         let (outcome, _) = p4rack_sim::run(&experiment, None).map_err(|error| error.to_string())?;

@@ -26,6 +26,6 @@ mod server;
 
 pub use client::{Client, ClientConfig, Ticket};
 pub use handle::{Handle, Pending};
-pub use operation::{Error, Operation, Remote};
+pub use operation::{Error, Operation, Remote, result};
 pub use port::{PortConfig, PortError, PortStats};
 pub use server::{Server, ServerConfig, ServerError, ServerReport};

@@ -65,7 +65,7 @@ impl From<Refused> for Error {
 }
 
 /// The result of an operation that ended.
-pub(super) fn result(outcome: Outcome) -> Result<Vec<u8>, Error> {
+pub fn result(outcome: Outcome) -> Result<Vec<u8>, Error> {
     Err(match outcome {
         Outcome::Answer(bytes) => return Ok(bytes),
         Outcome::Sent => return Ok(Vec::new()),

@@ -242,8 +242,8 @@ fn worlds_section(results: &Results) -> String {
     }
     out.push_str("</ul>");
     worlds::WHY.iter().for_each(|why| put(&mut out, format_args!("<p>{why}</p>")));
-    let lead = "The simulated columns are the same program and machines, offered the same frames, under one simulated \
-                clock. Figures within 10 % count as equal.";
+    let lead = "The simulated columns are the same program, machines and workload under one simulated clock. Figures within \
+                10 % count as equal.";
     section("Real and simulated", lead, &out)
 }
 

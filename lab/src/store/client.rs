@@ -5,7 +5,6 @@
 
 use super::{ANY, Failure, Store};
 use crate::stats::histogram;
-use crate::sys;
 use crate::workload::Span;
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
@@ -31,6 +30,8 @@ pub struct ClientConfig {
     pub value_bytes: usize,
     /// Seed of keys, operations and values.
     pub seed: u64,
+    /// Whether it prints lines about the operations so far.
+    pub tells: bool,
 }
 
 /// What a client did under one mix.
@@ -145,7 +146,7 @@ pub fn load(store: &mut impl Store, config: &ClientConfig) -> io::Result<()> {
     let mut random = Random::new(config.seed);
     for key in 0..config.records {
         let value = value(&mut random, config.value_bytes);
-        let until_ns = sys::monotonic_ns() + LOST_NS;
+        let until_ns = store.now_ns() + LOST_NS;
         let written = store.put(key, ANY, &value, until_ns).and_then(|_| store.get(key, until_ns));
         match written {
             Ok(slot) if slot.value == value => {}
@@ -160,7 +161,7 @@ pub fn load(store: &mut impl Store, config: &ClientConfig) -> io::Result<()> {
 pub fn contents(store: &mut impl Store, records: u32) -> io::Result<Contents> {
     let mut contents = Contents::default();
     for key in 0..records {
-        match store.get(key, sys::monotonic_ns() + LOST_NS) {
+        match store.get(key, store.now_ns() + LOST_NS) {
             Ok(slot) if slot.key == u64::from(key) => contents.versions += slot.version,
             Ok(_) | Err(Failure::Wrong) => contents.wrong += 1,
             Err(Failure::Lost) => contents.lost += 1,
@@ -187,7 +188,7 @@ pub fn run(store: &mut impl Store, config: &ClientConfig, span: Span) -> io::Res
     let mut report = ClientReport::default();
     for (nth, mix) in config.mixes.iter().enumerate() {
         let start_ns = span.start_ns + nth as u64 * part_ns;
-        sys::sleep_until(start_ns);
+        client.store.sleep_until(start_ns);
         report.mixes.push(client.mix(*mix, start_ns + part_ns)?);
     }
     report.lost_writes = client.lost_writes()?;
@@ -215,14 +216,14 @@ impl<S: Store> Client<'_, S> {
         let mut latencies = histogram();
         self.values = 0;
         loop {
-            let start_ns = sys::monotonic_ns();
+            let start_ns = self.store.now_ns();
             if start_ns >= end_ns {
                 break;
             }
             let key = self.zipf.sample(&mut self.random);
             let reads = self.random.chance(mix.reads());
             let done = if reads { self.get(key).map(drop) } else { self.change(key, mix) };
-            let now_ns = sys::monotonic_ns();
+            let now_ns = self.store.now_ns();
             let took_ns = now_ns - start_ns;
             match done {
                 Ok(()) => report.operations += 1,
@@ -231,7 +232,9 @@ impl<S: Store> Client<'_, S> {
                 Err(Failure::Ended(why)) => return Err(io::Error::other(why)),
             }
             latencies.saturating_record(took_ns);
-            self.teller.ended(took_ns, now_ns)?;
+            if self.config.tells {
+                self.teller.ended(took_ns, now_ns)?;
+            }
         }
         report.values = self.values;
         report.latencies = counts(&latencies);
@@ -240,7 +243,7 @@ impl<S: Store> Client<'_, S> {
 
     /// Reads a record and checks it. Returns its version.
     fn get(&mut self, key: u32) -> Result<u64, Failure> {
-        let slot = self.store.get(key, sys::monotonic_ns() + LOST_NS)?;
+        let slot = self.store.get(key, self.store.now_ns() + LOST_NS)?;
         let seen = &mut self.seen[key as usize];
         if slot.key != u64::from(key) || slot.version < *seen {
             return Err(Failure::Wrong);
@@ -253,7 +256,7 @@ impl<S: Store> Client<'_, S> {
     /// Writes a record; under a mix with changes, in place of the version that it has read.
     fn change(&mut self, key: u32, mix: Mix) -> Result<(), Failure> {
         let value = value(&mut self.random, self.config.value_bytes);
-        let until_ns = sys::monotonic_ns() + LOST_NS;
+        let until_ns = self.store.now_ns() + LOST_NS;
         loop {
             let expected = if mix.reads_before_writing() { self.get(key)? } else { ANY };
             if let Some(version) = self.store.put(key, expected, &value, until_ns)? {
@@ -263,7 +266,7 @@ impl<S: Store> Client<'_, S> {
                 self.writes += 1;
                 return if version > before { Ok(()) } else { Err(Failure::Wrong) };
             }
-            if sys::monotonic_ns() >= until_ns {
+            if self.store.now_ns() >= until_ns {
                 return Err(Failure::Lost);
             }
         }
@@ -277,7 +280,7 @@ impl<S: Store> Client<'_, S> {
             if confirmed == 0 {
                 continue;
             }
-            match self.store.get(key, sys::monotonic_ns() + LOST_NS) {
+            match self.store.get(key, self.store.now_ns() + LOST_NS) {
                 Ok(slot) => lost += u64::from(slot.version < confirmed),
                 Err(Failure::Ended(why)) => return Err(io::Error::other(why)),
                 Err(_) => lost += 1,

@@ -1,5 +1,6 @@
 use super::*;
 use crate::store::slot::Slot;
+use crate::sys;
 
 /// A store in this process that does something wrong at every hundredth operation, on purpose.
 struct Faulty {
@@ -72,7 +73,13 @@ impl Store for Faulty {
 }
 
 fn config(records: u32) -> ClientConfig {
-    ClientConfig { mixes: vec![Mix::A, Mix::B, Mix::C, Mix::F], records, value_bytes: 20, seed: 7 }
+    ClientConfig {
+        mixes: vec![Mix::A, Mix::B, Mix::C, Mix::F],
+        records,
+        value_bytes: 20,
+        seed: 7,
+        tells: true,
+    }
 }
 
 /// One client's report, and what is there in the end.

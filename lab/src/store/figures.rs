@@ -75,9 +75,7 @@ pub(crate) fn result(
             text::micros(mix.p99_us)
         ));
     }
-    let values: u64 = reports.iter().flat_map(|report| &report.mixes).map(|mix| mix.values).sum();
-    let bits = u128::from(values) * u128::from(store.value_bytes) * 8;
-    let values_bps = (bits * 1_000_000_000 / u128::from(spans_ns.iter().sum::<u64>().max(1))) as u64;
+    let values_bps = values_bps(store, reports, spans_ns.iter().sum());
     let mut result = SchemeResult {
         name: running.name.clone(),
         offered_bps: values_bps,
@@ -92,6 +90,13 @@ pub(crate) fn result(
     let times = Times { traffic: window, window };
     measure::fill_queue(&mut result, running, [&windowed, &last], &[server], times)?;
     Ok(result)
+}
+
+/// Values that were read or written, in bits per second.
+pub(super) fn values_bps(store: &StoreParameters, reports: &[ClientReport], span_ns: u64) -> u64 {
+    let values: u64 = reports.iter().flat_map(|report| &report.mixes).map(|mix| mix.values).sum();
+    let bits = u128::from(values) * u128::from(store.value_bytes) * 8;
+    (bits * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
 /// The result of a client, behind its progress lines.
@@ -129,7 +134,7 @@ impl Live {
 }
 
 /// Figures of all clients together. Records were written once before them.
-fn together(
+pub(super) fn together(
     store: &StoreParameters,
     reports: &[ClientReport],
     contents: Contents,

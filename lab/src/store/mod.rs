@@ -4,9 +4,11 @@ pub mod client;
 pub mod edm;
 pub(crate) mod figures;
 pub mod run;
+pub mod simulated;
 pub mod slot;
 pub mod tcp;
 
+use crate::sys;
 use slot::Slot;
 
 /// As expected version: whichever is there.
@@ -31,4 +33,14 @@ pub trait Store {
     /// Writes a value in place of the expected version, or of [`ANY`]. Returns the new version once the value is there, or `None`
     /// if another version was there.
     fn put(&mut self, key: u32, expected: u64, value: &[u8], until_ns: u64) -> Result<Option<u64>, Failure>;
+
+    /// The time: the system's monotonic clock, or virtual time.
+    fn now_ns(&self) -> u64 {
+        sys::monotonic_ns()
+    }
+
+    /// Waits.
+    fn sleep_until(&mut self, at_ns: u64) {
+        sys::sleep_until(at_ns);
+    }
 }

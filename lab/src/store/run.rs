@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::client::{self, ClientConfig, ClientReport};
-use super::edm::EdmStore;
+use super::edm::{EdmStore, OfNode};
 use super::figures::{self, Measured};
 use super::slot::slot_bytes;
 use super::tcp::{self, TcpStore};
@@ -158,12 +158,16 @@ pub fn use_store(
     let rack = rack.on(arch).under(scheme).map_err(|error| LabError::Unfit(error.to_string()))?;
     let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
-    let config = ClientConfig { mixes: store.mixes, records: store.records, value_bytes, seed };
+    let config = ClientConfig { mixes: store.mixes, records: store.records, value_bytes, seed, tells: true };
     if p4rack_memory::runs(&rack) {
         let remote = Remote { node: p4rack_memory::memory_node(&rack, server)?, key: edm::REGION_KEY };
         let node = p4rack_memory::client(&rack, &rack.hosts[usize::from(own)], HOST_INTERFACE)?;
         let opened = Client::open(node).map_err(|error| LabError::Unfit(error.to_string()))?;
-        return operate(EdmStore::new(opened, remote, value_bytes, own + 1, config.records), &config, task);
+        return operate(
+            EdmStore::new(OfNode { client: opened, remote }, value_bytes, own + 1, config.records),
+            &config,
+            task,
+        );
     }
     let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
     let connected =

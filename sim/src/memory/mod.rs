@@ -19,6 +19,7 @@ mod mux;
 mod outcome;
 mod packets;
 mod pipeline;
+mod programs;
 mod published;
 mod spec;
 mod sweep;
@@ -31,6 +32,7 @@ pub use experiment::{KIND, MemoryExperiment};
 pub use faults::{FaultsOutcome, FaultsRack, Plant};
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
+pub use programs::{MemoryHost, MemoryRack, SwitchCounts};
 pub use spec::{
     EdmSpec, FramingSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec, WorkloadSpec,
 };

@@ -1,0 +1,259 @@
+//! The store's workload in virtual time: the same clients use memory on the same rack, whose switch runs its generated program and
+//! whose hosts have their machines. Processors and drivers take no time.
+//!
+//! Each client is a thread that waits whenever it has asked for something. One goes on at a time, in the order of virtual time,
+//! so a run is repeatable.
+
+use super::client::{self, ClientConfig, ClientReport, Contents};
+use super::edm::{EdmStore, Memory};
+use super::figures::{together, values_bps};
+use super::run::check;
+use super::slot::slot_bytes;
+use crate::edm::REGION_KEY;
+use crate::error::LabError;
+use crate::network::HOST_INTERFACE;
+use crate::results::SchemeResult;
+use crate::workload::{Span, seed};
+use p4rack_codegen::Rack;
+use p4rack_codegen::rack::{Store, Workload};
+use p4rack_fabric::edm::host::compute::Request;
+use p4rack_fabric::edm::host::memory::{Region, Rights};
+use p4rack_hosts::memory::{Error, result};
+use p4rack_sim::{MemoryHost, MemoryRack};
+use p4rack_wire::Nanos;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// From writing the records to the clients' operations.
+const LEAD_NS: u64 = 1_000_000;
+
+/// What a client waits for.
+enum Wish {
+    Done(u64, Request),
+    Time(u64),
+}
+
+/// What it is told: the time, and how what it asked for went.
+type Told = (u64, Option<Result<Vec<u8>, Error>>);
+
+/// A client's end.
+struct Virtual {
+    now_ns: u64,
+    wishes: Sender<Wish>,
+    told: Receiver<Told>,
+}
+
+impl Virtual {
+    /// `None`: the run was given up.
+    fn wait(&mut self, wish: Wish) -> Option<Result<Vec<u8>, Error>> {
+        self.wishes.send(wish).ok()?;
+        let (now_ns, done) = self.told.recv().ok()?;
+        self.now_ns = now_ns;
+        done
+    }
+}
+
+impl Memory for Virtual {
+    fn perform(&mut self, address: u64, request: Request) -> Result<Vec<u8>, Error> {
+        self.wait(Wish::Done(address, request)).unwrap_or(Err(Error::Full))
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    fn sleep_until(&mut self, at_ns: u64) {
+        if at_ns > self.now_ns {
+            self.wait(Wish::Time(at_ns));
+        }
+    }
+}
+
+/// The other end: what a client waits for.
+struct Waiting {
+    host: usize,
+    wishes: Receiver<Wish>,
+    told: Sender<Told>,
+    state: State,
+}
+
+enum State {
+    Runs,
+    /// For the operation with this number.
+    Asks(u64),
+    Sleeps(u64),
+    Ended,
+}
+
+/// Runs the workload on the rack, which runs a scheme with EDM.
+pub fn run(
+    rack: &Rack,
+    workload: &Workload,
+    store: &Store,
+    from: u64,
+    window_ns: u64,
+) -> Result<SchemeResult, LabError> {
+    let (server, clients) = workload.ends();
+    check(rack, store, server)?;
+    let server = usize::from(p4rack_memory::memory_node(rack, server)?);
+    let mut simulated = Simulated { rack: built(rack, server, store)?, server: server as u16, store };
+    let hosts: Vec<usize> = clients
+        .iter()
+        .map(|name| p4rack_memory::node(rack, name).map(usize::from))
+        .collect::<Result<_, _>>()?;
+    let first = &hosts[..hosts.len().min(1)];
+    simulated.together(first, |_| from, client::load)?;
+    simulated.rack.start_counting();
+    let span = Span { start_ns: simulated.rack.now().0 + LEAD_NS, duration_ns: window_ns };
+    let reports: Vec<ClientReport> = simulated.together(
+        &hosts,
+        |nth| seed(from, nth + 1),
+        |store, config| client::run(store, config, span),
+    )?;
+    let counts = simulated.rack.counts(server);
+    let counts = counts.ok_or_else(|| LabError::Unfit("the server has no port at the switch".to_owned()))?;
+    let contents: Vec<Contents> =
+        simulated.together(first, |_| from, |store, config| client::contents(store, config.records))?;
+    let values_bps = values_bps(store, &reports, window_ns);
+    let spans_ns = vec![window_ns / store.mixes.len().max(1) as u64; store.mixes.len()];
+    let contents = contents.first().copied();
+    let contents = contents.ok_or_else(|| LabError::Unfit("the store has no clients".to_owned()))?;
+    Ok(SchemeResult {
+        name: rack.scheme().name(),
+        offered_bps: values_bps,
+        goodput_bps: values_bps,
+        goodput_ceiling_bps: rack.goodput_ceiling_bps(&rack.hosts[server]),
+        fabric_drops: counts.drops.values().sum(),
+        drops: counts.drops,
+        queue_max_bytes: counts.queue_max_bytes,
+        queue_p999_bytes: counts.queue_p999_bytes,
+        store: Some(together(store, &reports, contents, &spans_ns)),
+        ..SchemeResult::default()
+    })
+}
+
+/// The rack, whose server has memory for all records.
+fn built(rack: &Rack, server: usize, store: &Store) -> Result<MemoryRack, LabError> {
+    let bytes = store.records as usize * slot_bytes(store.value_bytes as usize);
+    let mut hosts = Vec::new();
+    for (nth, host) in rack.hosts.iter().enumerate() {
+        let compute = p4rack_memory::client(rack, host, HOST_INTERFACE)?.node;
+        let memory = match nth == server {
+            true => {
+                let rights = Rights { read: true, write: true };
+                let region = Region { start: 0, bytes: vec![0; bytes], key: REGION_KEY, rights };
+                Some((p4rack_memory::server(rack, host, HOST_INTERFACE)?.1, region))
+            }
+            false => None,
+        };
+        hosts.push(MemoryHost { compute, memory });
+    }
+    MemoryRack::new(rack, hosts).map_err(LabError::Unfit)
+}
+
+struct Simulated<'a> {
+    rack: MemoryRack,
+    server: u16,
+    store: &'a Store,
+}
+
+impl Simulated<'_> {
+    /// Runs a client on each of these hosts, to its end.
+    fn together<T: Send>(
+        &mut self,
+        hosts: &[usize],
+        seed: impl Fn(usize) -> u64,
+        program: impl Fn(&mut EdmStore<Virtual>, &ClientConfig) -> io::Result<T> + Sync,
+    ) -> Result<Vec<T>, LabError> {
+        let now_ns = self.rack.now().0;
+        let (value_bytes, store, program) = (self.store.value_bytes as usize, self.store, &program);
+        std::thread::scope(|scope| {
+            let mut waiting = Vec::new();
+            let mut threads = Vec::new();
+            for (nth, host) in hosts.iter().copied().enumerate() {
+                let (to_us, wishes) = channel();
+                let (told, from_us) = channel();
+                let config = ClientConfig {
+                    mixes: store.mixes.clone(),
+                    records: store.records,
+                    value_bytes,
+                    seed: seed(nth),
+                    tells: false,
+                };
+                let memory = Virtual { now_ns, wishes: to_us, told: from_us };
+                threads.push(scope.spawn(move || {
+                    program(&mut EdmStore::new(memory, value_bytes, host as u16 + 1, config.records), &config)
+                }));
+                waiting.push(Waiting { host, wishes, told, state: State::Runs });
+            }
+            let conducted = self.conduct(&mut waiting);
+            // Whoever still waits ends.
+            drop(waiting);
+            let ended = threads.into_iter().map(|thread| match thread.join() {
+                Ok(done) => done.map_err(LabError::system("using the store in virtual time")),
+                Err(_) => Err(LabError::Unfit("a client of the store in virtual time panicked".to_owned())),
+            });
+            let ended: Result<Vec<T>, LabError> = ended.collect();
+            conducted.and(ended)
+        })
+    }
+
+    /// Lets clients go on, one at a time, until all have ended.
+    fn conduct(&mut self, clients: &mut [Waiting]) -> Result<(), LabError> {
+        for client in clients.iter_mut() {
+            self.listen(client);
+        }
+        loop {
+            if clients.iter().all(|client| matches!(client.state, State::Ended)) {
+                return Ok(());
+            }
+            let sleeps = |client: &Waiting| match client.state {
+                State::Sleeps(until_ns) => Some(until_ns),
+                _ => None,
+            };
+            let first = (0..clients.len()).filter_map(|nth| Some((sleeps(&clients[nth])?, nth))).min();
+            let until = first.map_or(Nanos::MAX, |(until_ns, _)| Nanos(until_ns));
+            let (client, done) = match (self.rack.next(until), first) {
+                (Some((host, number, outcome)), _) => {
+                    let asks = |client: &&mut Waiting| {
+                        client.host == host && matches!(client.state, State::Asks(asked) if asked == number)
+                    };
+                    let Some(client) = clients.iter_mut().find(asks) else { continue };
+                    (client, Some(result(outcome)))
+                }
+                (None, Some((_, nth))) => (&mut clients[nth], None),
+                (None, None) => {
+                    let why = "clients wait, and nothing happens any more in virtual time";
+                    return Err(LabError::Unfit(why.to_owned()));
+                }
+            };
+            self.tell(client, done);
+            self.listen(client);
+        }
+    }
+
+    fn tell(&self, client: &Waiting, done: Option<Result<Vec<u8>, Error>>) {
+        // A client that has ended shows when it is listened to.
+        let _ = client.told.send((self.rack.now().0, done));
+    }
+
+    /// Waits until a client waits for something.
+    fn listen(&mut self, client: &mut Waiting) {
+        client.state = loop {
+            match client.wishes.recv() {
+                Err(_) => break State::Ended,
+                Ok(Wish::Time(until_ns)) => break State::Sleeps(until_ns),
+                Ok(Wish::Done(address, request)) => {
+                    match self.rack.ask(client.host, self.server, REGION_KEY, address, request) {
+                        Ok(number) => break State::Asks(number),
+                        Err(refused) => self.tell(client, Some(Err(refused.into()))),
+                    }
+                }
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+#[path = "simulated_tests.rs"]
+mod tests;
