@@ -67,6 +67,30 @@ fn edm_for_32_64_and_144_ports_fits_into_both_generations() {
     }
 }
 
+/// Rings of demands that wait take a stage's memory: 64 and 144 ports have room for fewer of them.
+#[test]
+fn edm_with_demands_that_wait_fits_where_its_documents_say_so() {
+    for (hosts, more, expected) in [
+        (32, "", [Some(12), Some(12)]),
+        (64, "", [None, None]),
+        (64, "demands = 1", [Some(12), Some(12)]),
+        (64, "classes = 1", [Some(12), Some(12)]),
+        (64, "demands = 2", [None, Some(13)]),
+        (64, "classes = 3", [None, Some(13)]),
+        (144, "classes = 1", [None, None]),
+        (144, "classes = 1\ndemands = 1", [None, Some(13)]),
+    ] {
+        let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
+        let rack =
+            rack(hosts, &format!("[edm]\nmode = \"matched\"\nmemory = [{}]\n{more}", names.join(", ")));
+        for (arch, expected) in [Arch::Tna, Arch::T2na].into_iter().zip(expected) {
+            let report = report(&rack, Scheme::EDM_MATCHED, arch);
+            let stages = report.fits().then(|| report.stages());
+            assert_eq!(stages, expected, "{arch}, {hosts} hosts, {more}:\n{}", report.diagnostics());
+        }
+    }
+}
+
 #[test]
 fn plain_switching_for_32_and_64_ports_fits_into_both_generations() {
     for hosts in [32, 64] {

@@ -29,7 +29,8 @@ fn generated() -> Vec<(PathBuf, String)> {
         .chain([(&offload, Scheme::COWBIRD)]);
     let of_tofino = [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| {
         let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
-        let of_edm = [Scheme::EDM_TIMED_DST, Scheme::EDM_TIMED].map(|scheme| (&memory, scheme));
+        let of_edm =
+            [Scheme::EDM_TIMED_DST, Scheme::EDM_TIMED, Scheme::EDM_MATCHED].map(|scheme| (&memory, scheme));
         of_pl2.chain(of_edm).map(move |(rack, scheme)| (rack, scheme, arch))
     });
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
@@ -247,7 +248,7 @@ fn modes_of_edm_that_tofino_can_not_have_are_refused_by_name() {
     for arch in [Arch::Tna, Arch::T2na] {
         for (rack, scheme, expected) in [
             (&memory, Scheme::EDM_CALENDAR, "it shifts calendars by what they hold"),
-            (&memory, Scheme::EDM_MATCHED, "it decides on a destination with four of a frame's values"),
+            (&crowd(256), Scheme::EDM_MATCHED, "it names hosts that wait by a byte there, and there are 256"),
             (&slow_clock, Scheme::EDM_TIMED, "it has times in nanoseconds there"),
             (&both, both.scheme(), "it shares the stages with no other protocol"),
         ] {
@@ -255,6 +256,33 @@ fn modes_of_edm_that_tofino_can_not_have_are_refused_by_name() {
             assert!(error.contains(&format!("is not generated for {arch}: {expected}")), "{error}");
         }
     }
+}
+
+/// So many hosts, of which the first one has memory.
+fn crowd(hosts: usize) -> Rack {
+    let host = |n: usize| {
+        let (high, low) = (n / 256, n % 256);
+        format!(
+            "[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"02:00:00:00:{high:02x}:{low:02x}\"\nip = \"10.0.{high}.{low}/16\"\n"
+        )
+    };
+    let hosts: String = (1..=hosts).map(host).collect();
+    let text = format!(
+        "name = \"r\"\n[switch]\nport_rate = \"100 Gb/s\"\n[edm]\nmode = \"timed\"\nmemory = [\"h1\"]\n{hosts}"
+    );
+    Rack::parse(&text, "r.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Heads of chunks go back by a mirror session of each port.
+#[test]
+fn edm_for_more_ports_than_mirror_sessions_is_refused_by_name() {
+    let most = crowd(255);
+    assert!(generate(&most, Scheme::EDM_TIMED, Arch::T2na).is_ok());
+    let more = crowd(256);
+    assert!(generate(&more, Scheme::EDM_TIMED, Arch::Tna).is_ok());
+    let error = generate(&more, Scheme::EDM_TIMED, Arch::T2na).unwrap_err().to_string();
+    let expected = "by mirror sessions, of which there are 255 for 256 ports: describe fewer";
+    assert!(error.contains(expected), "{error}");
 }
 
 /// What both of Tofino's architectures share is said the same way; what differs is the include file, and how much a frame

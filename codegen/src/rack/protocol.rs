@@ -1,6 +1,7 @@
 //! What a protocol has to tell, whoever asks: checks, generators, hosts, reports.
 
 use super::{Host, Rack, Section, Sink};
+use crate::arch::Arch;
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
@@ -125,9 +126,10 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether frames may take another pass.
-    fn takes_passes(&self) -> bool {
-        false
+    /// Bits that its frames take along to another pass, beside a byte that says which, where the architecture limits them.
+    /// `None` if they take no other pass.
+    fn pass_bits(&self, _arch: Arch) -> Option<u32> {
+        None
     }
 
     /// Context of its templates, an object, in addition to the common context.

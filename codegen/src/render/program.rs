@@ -87,6 +87,10 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("head_fields", LINE),
     ("head_values", ", "),
     ("egress_states", LINE),
+    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it.
+    ("pass_fields", LINE),
+    ("pass_values", ", "),
+    ("pass_taken", LINE),
 ];
 const LINE: &str = "\n";
 const PARAMETER: &str = ",\n        ";
@@ -202,6 +206,8 @@ fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Val
 fn context(rack: &Rack) -> Value {
     let headers = || rack.protocols.iter().flat_map(|protocol| protocol.headers());
     let descs = [Ethernet::DESC, Vlan::DESC].into_iter().chain(headers().map(|header| header.desc));
+    let arch = rack.switch.arch;
+    let passes = || rack.protocols.iter().filter_map(|protocol| protocol.pass_bits(arch));
     let own = [("packet_in_t", "packet_in"), ("packet_out_t", "packet_out")];
     let common = [(Ethernet::DESC.p4_name, "ethernet"), (Vlan::DESC.p4_name, "vlan")];
     let theirs = headers().filter_map(|header| Some((header.desc.p4_name, header.instance?)));
@@ -235,9 +241,9 @@ fn context(rack: &Rack) -> Value {
         "next_headers": rows(&next, |name, width, state| format!("            {name:width$} : {state};")),
         "tagged_headers": rows(&tagged, |name, width, state| format!("            {name:width$} : {state};")),
         "protocols": !rack.protocols.is_empty(),
-        "passes": rack.protocols.iter().any(|protocol| protocol.takes_passes()),
+        "passes": passes().next().is_some(),
         "shared": rack.has_shared_ports(),
-        "pass_padding": rack.switch.arch.pass_bits() - 8,
+        "pass_padding": arch.pass_bits().saturating_sub(8 + passes().sum::<u32>()),
     })
 }
 

@@ -30,7 +30,7 @@ pub const UNMETERED: &str = "control_percent = 100";
 /// Those for which the scheme has a program.
 pub fn architectures(scheme: Scheme) -> Vec<Arch> {
     match scheme {
-        Scheme::EDM_TIMED_DST | Scheme::EDM_TIMED => Arch::ALL.to_vec(),
+        Scheme::EDM_TIMED_DST | Scheme::EDM_TIMED | Scheme::EDM_MATCHED => Arch::ALL.to_vec(),
         _ => vec![Arch::V1model],
     }
 }

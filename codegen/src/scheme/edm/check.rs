@@ -13,6 +13,8 @@ const CHUNK_BYTES_MIN: u64 = 32;
 const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
 /// Cells that a calendar has.
 const CALENDAR_CELLS: u64 = 32;
+/// Maximum hosts where demands that wait name them by a byte.
+const HOSTS_MAX: usize = 255;
 /// Maximum cells in total.
 const CELLS_MAX: u64 = 1 << 22;
 
@@ -199,11 +201,13 @@ pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
                 "shifts calendars by what they hold themselves, which no stateful ALU does: {other}"
             ));
         }
-        Mode::Matched => {
+        Mode::Matched if rack.hosts.len() > HOSTS_MAX => {
             return Some(format!(
-                "decides on a destination with four of a frame's values at once, and a stateful ALU takes two: {other}"
+                "names hosts that wait by a byte there, and there are {}: {other}",
+                rack.hosts.len()
             ));
         }
+        Mode::Matched => {}
     }
     if rack.protocols.len() > 1 {
         return Some(format!(

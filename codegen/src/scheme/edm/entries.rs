@@ -30,11 +30,14 @@ const ABOUT_PARTNER: &str = "RackIngress.edm_about_partner";
 
 /// Bytes before a copied head on Tofino: those of `head_t` in the P4 text.
 const HEAD_HEADER_BYTES: u16 = 9;
+/// The same of `matched`.
+const MATCHED_HEADER_BYTES: u16 = 27;
 
 /// What a host is as a source. On Tofino that names the session by which heads of its chunks go back to its port.
 pub(super) fn source(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let entry = host(edm, rack, position, entry);
-    match rack.switch.arch.is_tofino() {
+    // Under `matched` the tables of grantees name it.
+    match rack.switch.arch.is_tofino() && edm.mode != Mode::Matched {
         true => entry.param("edm_session", session(rack, rack.hosts[position].port)),
         false => entry,
     }
@@ -59,7 +62,15 @@ pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Ent
         .param("edm_asked", asked.unwrap_or(0))
         .param("edm_memory", u8::from(asked.is_some()))
         .param("edm_rate", rate.unwrap_or(0) as u64);
-    if edm.mode == Mode::Matched { entry.param("edm_host", number(position)) } else { entry }
+    if edm.mode != Mode::Matched {
+        return entry;
+    }
+    let entry = entry.param("edm_host", number(position));
+    if !rack.switch.arch.is_tofino() {
+        return entry;
+    }
+    let rings = edm.host_links(rack).iter().position(|link| *link == host.link);
+    entry.param("edm_rings", rings.unwrap_or(0) as u64)
 }
 
 /// The number by which demands that wait name a host.
@@ -73,11 +84,15 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         if edm.control_percent < 100 {
             updates.push(control_meter(edm, rack, host, schema)?);
         }
-        let before = if rack.switch.arch.is_tofino() { HEAD_HEADER_BYTES } else { 0 };
-        let session =
-            copies_of_heads(session(rack, host.port), host.port, CLASS_CONTROL, before + HEAD_BYTES);
+        let matched = edm.mode == Mode::Matched;
+        let bytes = match rack.switch.arch.is_tofino() {
+            false => HEAD_BYTES,
+            true if matched => MATCHED_HEADER_BYTES + HEADERS as u16,
+            true => HEAD_HEADER_BYTES + HEAD_BYTES,
+        };
+        let session = copies_of_heads(session(rack, host.port), host.port, CLASS_CONTROL, bytes);
         updates.push((format!("{}: heads of its chunks, which come back as grants", host.name), session));
-        if edm.mode == Mode::Matched {
+        if matched && !rack.switch.arch.is_tofino() {
             let session = copies_of_heads(LOOKS + host.port, host.port, CLASS_CONTROL, HEADERS as u16);
             updates.push((format!("{}: headers of its frames, which look for demands", host.name), session));
         }
@@ -87,7 +102,10 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
             let of = |table, action| {
                 Entry::of(table).exact("host", number(position)).action(action).param("mac", host.mac.0)
             };
-            let grantee = of(GRANTEES, TO_GRANTEE).param("port", host.port);
+            let grantee = match rack.switch.arch.is_tofino() {
+                true => of(GRANTEES, TO_GRANTEE).param("session", session(rack, host.port)),
+                false => of(GRANTEES, TO_GRANTEE).param("port", host.port),
+            };
             updates.push((format!("{}: grants of demands that waited", host.name), grantee.update(schema)?));
             let partner = of(PARTNERS, ABOUT_PARTNER);
             updates.push((format!("{}: grants of data to or from it", host.name), partner.update(schema)?));
@@ -121,7 +139,11 @@ fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                 }
                 if matched {
                     let window = edm.grant_units(rack, edm.window_bytes().into(), *to_bps);
-                    entry = entry.param("window_time", window).param("limit", window * u64::from(edm.ahead));
+                    entry = match rack.switch.arch.is_tofino() {
+                        true => entry.param("excess", window - takes(bytes, *to_bps)),
+                        false => entry.param("window_time", window),
+                    };
+                    entry = entry.param("limit", window * u64::from(edm.ahead));
                 }
                 updates.push((format!("What {bytes} bytes take"), entry.update(schema)?));
             }

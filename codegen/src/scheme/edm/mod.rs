@@ -1,5 +1,6 @@
 //! EDM: hosts demand time for messages to and from remote memory, the switch grants it chunk by chunk.
 
+mod alu;
 mod check;
 mod constants;
 mod drops;
@@ -12,6 +13,7 @@ mod times;
 pub use drops::{DEMOTED, LANE_TAKEN, NO_LOSS};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::arch::Arch;
 use crate::rack::{Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -243,8 +245,12 @@ impl Protocol for Edm {
         true
     }
 
-    fn takes_passes(&self) -> bool {
-        self.mode == Mode::Calendar
+    fn pass_bits(&self, arch: Arch) -> Option<u32> {
+        match self.mode {
+            Mode::TimedDst | Mode::Timed => None,
+            Mode::Calendar => Some(0),
+            Mode::Matched => arch.is_tofino().then_some(alu::PASS_BITS),
+        }
     }
 
     fn drop_reasons(&self) -> &'static [DropReason] {

@@ -1,7 +1,7 @@
 //! EDM's part of the P4 text.
 
 use super::times::{HEADERS, UNIT_BYTES};
-use super::{CLASS_CONTROL, CLASS_DATA, DEMOTED, Edm, Mode};
+use super::{CLASS_CONTROL, CLASS_DATA, DEMOTED, Edm, Mode, alu};
 use crate::rack::Rack;
 use crate::scheme::Header;
 use crate::scheme::parts::{index_constants, templates};
@@ -61,10 +61,16 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/egress_states",
     "edm/alu/egress_counters",
     "edm/alu/egress",
+    "edm/alu/counts",
+    "edm/alu/pass_fields",
+    "edm/alu/pass_values",
+    "edm/alu/pass_taken",
+    "edm/alu/matched_controls",
+    "edm/alu/matched_schedule",
 ];
 
 /// Values of a port's number: `PORT_COUNT` of the P4 text.
-const PORTS: usize = 512;
+pub(super) const PORTS: usize = 512;
 
 /// The fields that all EDM frames begin with.
 const START: HeaderDesc = HeaderDesc {
@@ -90,15 +96,15 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     let units = u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) + 1;
     let entries = units * if both { rates * rates } else { rates };
     let breakout = rack.breakout_links() > 0;
-    let alu = rack.switch.arch.is_tofino();
+    let on_alu = rack.switch.arch.is_tofino();
     // A compiler warns of constants without a use.
     let demoted = index_constants("EDM_DEMOTED", &DEMOTED, rack.switch.arch);
-    let demoted = demoted.lines().filter(|line| !alu || !line.contains("EDM_DEMOTED_TOO_LONG"));
+    let demoted = demoted.lines().filter(|line| !on_alu || !line.contains("EDM_DEMOTED_TOO_LONG"));
     let links = if breakout { "EDM_LINK_COUNT" } else { "PORT_COUNT" };
     let clock = |side: &str, earliest, time| {
         json!({
             "links": links,
-            "link_type": if alu { "bit<16>" } else { "bit<32>" },
+            "link_type": if on_alu { "bit<16>" } else { "bit<32>" },
             "register": format!("edm_{side}_free"),
             "reserve": format!("edm_reserve_{side}"),
             "look_at": format!("edm_look_at_{side}"),
@@ -112,8 +118,10 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         .then(|| clock("destination", "edm_earliest", "edm_to_time"));
     let clocks: Vec<Value> = source.into_iter().chain(destination).collect();
     let mut context = json!({
-        "alu": alu,
+        "alu": on_alu,
+        "asks_for_all": on_alu && edm.mode.asks_by_window(),
         "cell_type": "bit<32>",
+        "link_type": if on_alu { "bit<16>" } else { "bit<32>" },
         "source_clock": source_clock,
         "both": both,
         "windows": edm.mode.asks_by_window(),
@@ -157,54 +165,10 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     for (key, value) in of_mode.as_object().into_iter().flatten() {
         context[key] = value.clone();
     }
-    if alu {
-        add_alu(edm, rack, &mut context);
+    if on_alu {
+        alu::add(edm, rack, &mut context);
     }
     context
-}
-
-/// What only the templates for stateful ALUs need.
-fn add_alu(edm: &Edm, rack: &Rack, context: &mut Value) {
-    let (cells, lanes) = (edm.cell_count(rack), edm.lanes());
-    let cell_bits = cells.next_power_of_two().ilog2();
-    let lane_bits = lanes.ilog2();
-    context["cell_type"] = json!(format!("bit<{cell_bits}>"));
-    context["cell_index"] = json!(format!(
-        "meta.edm_cell[{}:{}] ++ meta.edm_answer ++ meta.edm_id[{}:0]",
-        cell_bits - 1,
-        lane_bits + 1,
-        lane_bits - 1
-    ));
-    context["free_lanes"] = json!((edm.demands..lanes).collect::<Vec<u32>>());
-    context["lane_mask"] = json!(lanes - 1);
-    let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
-    context["chunk_and_units"] = json!(format!("32w{}", chunk + UNIT_BYTES - 1));
-    context["window_and_units"] = json!(format!("32w{}", window + UNIT_BYTES - 1));
-    context["window_but_units"] = json!(window + 1 - UNIT_BYTES);
-    context["window_and_one"] = json!(window + 1);
-    let last_link = (PORTS + rack.breakout_links() - 1) as u64;
-    let managed = |name: &str, last: u64| {
-        let upper = name.to_uppercase();
-        let way = |way: &str| json!({ "way": way, "op": format!("EDM_OP_{}_{upper}", way.to_uppercase()) });
-        json!({
-            "name": name,
-            "target": format!("EDM_TARGET_{upper}"),
-            "last": last,
-            "ways": [way("read"), way("write")],
-        })
-    };
-    let source = edm.mode.looks_at_sources().then(|| managed("source", last_link));
-    let others = [managed("destination", last_link), managed("rights", cells - 1)];
-    context["managed"] = json!(source.into_iter().chain(others).collect::<Vec<Value>>());
-    for clock in context["clocks"].as_array_mut().into_iter().flatten() {
-        let is_source = clock["register"] == "edm_source_free";
-        let (of, side) = if is_source { ("from", "SOURCE") } else { ("to", "DESTINATION") };
-        clock["index"] = json!(format!("meta.edm_{of}[15:0]"));
-        clock["wait"] = json!(format!("meta.edm_{of}_wait"));
-        clock["read_op"] = json!(format!("EDM_OP_READ_{side}"));
-        clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
-        clock["is_source"] = json!(is_source);
-    }
 }
 
 /// What `calendar` has of its own.

@@ -5,6 +5,7 @@ use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Message;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
+use std::collections::BTreeSet;
 
 /// Bytes of a frame before its chunk.
 pub(super) const HEADERS: u64 = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
@@ -150,8 +151,17 @@ impl Edm {
         (pairs * u64::from(self.demands)).next_power_of_two()
     }
 
+    /// The links of hosts, each once; Tofino's rings are numbered by their position.
+    pub(super) fn host_links(&self, rack: &Rack) -> Vec<u16> {
+        let links: BTreeSet<u16> = rack.hosts.iter().map(|host| host.link).collect();
+        links.into_iter().collect()
+    }
+
     /// Links for which there are rings: more than any link's number, a power of two.
     pub(super) fn ring_links(&self, rack: &Rack) -> u64 {
+        if rack.switch.arch.is_tofino() {
+            return (self.host_links(rack).len().max(2) as u64).next_power_of_two();
+        }
         let most = rack.hosts.iter().map(|host| u64::from(host.link)).max().unwrap_or(0);
         (most + 1).next_power_of_two()
     }

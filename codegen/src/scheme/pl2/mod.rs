@@ -14,6 +14,7 @@ pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
 pub use slots::{EARLY_SLOTS, HORIZON_UNITS};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
@@ -313,8 +314,8 @@ impl Protocol for Pl2 {
         vec![EtherTypeState { constant: "ETHERTYPE_PL2", value: self.ether_type.0, state: "parse_pl2" }]
     }
 
-    fn takes_passes(&self) -> bool {
-        true
+    fn pass_bits(&self, _arch: Arch) -> Option<u32> {
+        Some(0)
     }
 
     fn context(&self, rack: &Rack) -> Value {

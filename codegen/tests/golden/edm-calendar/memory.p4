@@ -507,7 +507,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             value  = value - meta.edm_amount;
             result = 1;
         } else if (value >= meta.edm_need) {
-            value  = value - meta.edm_size;
+            value  = value - meta.edm_need;
             result = 2;
         } else {
             result = 0;

@@ -1,0 +1,95 @@
+//! What EDM's P4 text needs where stateful ALUs change registers.
+
+use super::program::PORTS;
+use super::times::UNIT_BYTES;
+use super::{Edm, Mode};
+use crate::rack::Rack;
+use serde_json::{Value, json};
+
+/// Bits that a frame takes along to its next pass: those of the slot `pass_fields`.
+pub(super) const PASS_BITS: u32 = 56;
+/// Bits of the number of a ring of a link.
+const CLASS_BITS: u32 = 3;
+
+/// Adds what only the templates for stateful ALUs need.
+pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
+    let (cells, lanes) = (edm.cell_count(rack), edm.lanes());
+    let cell_bits = cells.next_power_of_two().ilog2();
+    let lane_bits = lanes.ilog2();
+    context["cell_type"] = json!(format!("bit<{cell_bits}>"));
+    context["cell_index"] = json!(format!(
+        "meta.edm_cell[{}:{}] ++ meta.edm_answer ++ meta.edm_id[{}:0]",
+        cell_bits - 1,
+        lane_bits + 1,
+        lane_bits - 1
+    ));
+    context["free_lanes"] = json!((edm.demands..lanes).collect::<Vec<u32>>());
+    context["lane_mask"] = json!(lanes - 1);
+    let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
+    context["chunk_and_units"] = json!(format!("32w{}", chunk + UNIT_BYTES - 1));
+    context["window_and_units"] = json!(format!("32w{}", window + UNIT_BYTES - 1));
+    context["window_but_units"] = json!(window + 1 - UNIT_BYTES);
+    context["window_and_one"] = json!(window + 1);
+    context["window_mask"] = json!(window - 1);
+    context["link_index"] = json!("meta.edm_to[15:0]");
+    let last_link = (PORTS + rack.breakout_links() - 1) as u64;
+    let managed = |name: &str, last: u64| {
+        let upper = name.to_uppercase();
+        let way = |way: &str| json!({ "way": way, "op": format!("EDM_OP_{}_{upper}", way.to_uppercase()) });
+        json!({
+            "name": name,
+            "target": format!("EDM_TARGET_{upper}"),
+            "last": last,
+            "ways": [way("read"), way("write")],
+        })
+    };
+    let source = edm.mode.looks_at_sources().then(|| managed("source", last_link));
+    let others = [managed("destination", last_link), managed("rights", cells - 1)];
+    context["managed"] = json!(source.into_iter().chain(others).collect::<Vec<Value>>());
+    for clock in context["clocks"].as_array_mut().into_iter().flatten() {
+        let is_source = clock["register"] == "edm_source_free";
+        let (of, side) = if is_source { ("from", "SOURCE") } else { ("to", "DESTINATION") };
+        clock["index"] = json!(format!("meta.edm_{of}[15:0]"));
+        clock["wait"] = json!(format!("meta.edm_{of}_wait"));
+        clock["read_op"] = json!(format!("EDM_OP_READ_{side}"));
+        clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
+        clock["is_source"] = json!(is_source);
+    }
+    if edm.mode == Mode::Matched {
+        add_rings(edm, rack, context);
+    }
+}
+
+/// The same of `matched`.
+fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
+    let most = edm.class_limits();
+    for (n, class) in context["classes"].as_array_mut().into_iter().flatten().enumerate() {
+        class["mark"] = json!(1 << n);
+        class["most"] = match n + 1 == most.len() {
+            true => json!("_"),
+            false => json!(format!("0 &&& 0x{:08X}", u32::MAX << most[n].ilog2().min(31))),
+        };
+    }
+    let (link_bits, ring_bits) = (edm.ring_links(rack).ilog2(), edm.ring_demands(rack).ilog2());
+    let ring = format!("meta.edm_class[{}:0] ++ meta.edm_to_rings[{}:0]", CLASS_BITS - 1, link_bits - 1);
+    context["place_index"] = json!(format!("{ring} ++ meta.edm_at[{}:0]", ring_bits - 1));
+    context["ring_index"] = json!(ring);
+    context["ring_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits));
+    context["place_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits + ring_bits));
+    let end = |end: &str| json!({ "register": format!("edm_ring_{end}"), "alu": format!("edm_move_{end}") });
+    context["ring_ends"] = json!([end("tail"), end("head")]);
+    let word = |word: &str, field: &str| {
+        json!({
+            "register": format!("edm_ring_{word}"),
+            "put": format!("edm_put_{word}"),
+            "take": format!("edm_take_{word}"),
+            "field": field,
+            "result": format!("meta.{field}"),
+        })
+    };
+    context["ring_words"] =
+        json!([word("who", "edm_who"), word("offset", "edm_next"), word("what", "edm_sized")]);
+    let slowest = edm.rates(rack).first().copied().unwrap_or(1);
+    let window = edm.grant_units(rack, edm.window_bytes().into(), slowest);
+    context["ahead"] = json!(window * u64::from(edm.ahead));
+}

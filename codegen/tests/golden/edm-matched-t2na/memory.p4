@@ -1,0 +1,1746 @@
+// edm_matched: the switch of rack "memory".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
+// chunk, each from when its destination is free. Only what was
+// granted gets the class that is free of queues.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <t2na.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_EDM  = 0x88B6;
+
+// Queues, served in strict order, 7 first.
+const QueueId_t EDM_CLASS_CONTROL    = 7;
+const QueueId_t EDM_CLASS_DATA       = 5;
+const QueueId_t PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<8>  DROP_MALFORMED                = 0;  // cut short within a header
+const bit<8>  DROP_SPOOFED                  = 1;  // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION      = 2;  // no host has this address
+const bit<8>  DROP_SAME_PORT                = 3;  // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER        = 4;  // more best effort than the port may send
+const bit<8>  DROP_EDM_CONTROL_METER        = 5;  // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION          = 6;  // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND             = 7;  // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND           = 8;  // a demand for nothing or for too much, or data without bytes
+const bit<8>  DROP_EDM_BAD_LANE             = 9;  // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY            = 10; // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN           = 11; // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST = 12; // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET           = 13; // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX            = 14; // management of a cell that doesn't exist
+const bit<8>  DROP_EDM_NO_TIME              = 15; // a demand for which there is no time, and no room to wait
+const bit<8>  DROP_EDM_WAITS                = 16; // no loss: a notification that waits for its grant
+const bit<8>  DROP_EDM_LOOKED               = 17; // no loss: a copy that looked for demands that wait, and found none
+const bit<32> DROP_REASONS                  = 18; // how many there are
+const bit<8>  DROP_NONE = 255; // it is not dropped
+
+const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
+const bit<8>       HEAD      = 0xFF; // the head's mark
+
+// What EDM's frames start with: the version and one of the kinds.
+const bit<4> EDM_VERSION    = 1;
+const bit<4> EDM_NOTIFY     = 1;
+const bit<4> EDM_GRANT      = 2;
+const bit<4> EDM_RREQ       = 3;
+const bit<4> EDM_WREQ       = 4;
+const bit<4> EDM_RMWREQ     = 5;
+const bit<4> EDM_RRES       = 6;
+const bit<4> EDM_MGMT_READ  = 8;
+const bit<4> EDM_MGMT_WRITE = 9;
+const bit<4> EDM_MGMT_RESET = 10;
+const bit<4> EDM_MGMT_REPLY = 11;
+
+// Which register a management frame means.
+const bit<8> EDM_TARGET_DESTINATION = 1;
+const bit<8> EDM_TARGET_RIGHTS      = 2;
+
+const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
+const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+
+// What a frame asks of EDM's registers.
+const bit<8> EDM_OP_NONE    = 0;
+const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
+const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
+const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
+const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
+
+// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+// EDM's times are the lowest 32 bits of time.
+const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
+const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
+// What the controller's frames ask of them: each has the bit of 8.
+const bit<8> EDM_OP_READ_RIGHTS       = 8;
+const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
+const bit<8> EDM_OP_READ_DESTINATION  = 10;
+const bit<8> EDM_OP_WRITE_DESTINATION = 11;
+
+const bit<32> EDM_AHEAD   = 430;          // how far ahead a link may be granted before demands wait
+const int<32> EDM_FAR     = -1;           // what a clock says that is further ahead
+const bit<32> EDM_LATER   = 0xFFFFFFFF;   // the wait in a request whose answer is granted later
+const bit<32> EDM_RING    = 16;         // demands that a ring holds: as many as lanes lead to a host
+const bit<8>  EDM_AT_ONCE = 24;           // grants that one frame brings about, at most
+
+// What a pass leaves for the next one.
+const bit<8> EDM_PASS_JOIN      = 1; // nobody waited, but the link was granted too far ahead
+const bit<8> EDM_PASS_GIVE_BACK = 2; // the ring was full
+const bit<8> EDM_PASS_SERVE     = 3; // there is room for a demand that waits
+const bit<8> EDM_PASS_MARK      = 4; // the same; and the ring's bit is missing
+const bit<8> EDM_PASS_SETTLE    = 5; // a demand was served
+const bit<8> EDM_PASS_UNMARK    = 6; // the same; and nothing was left in its ring
+
+// What a frame does, once it knows who waits.
+const bit<8> EDM_GRANTS = 1; // nobody: it takes time
+const bit<8> EDM_ENTERS = 2; // others: it waits as well
+const bit<8> EDM_LOOKS  = 3; // others: it looks whether there is room for them
+const bit<8> EDM_SERVES = 4; // others: it takes a window's time for one of them
+
+// Precedes frames from the switch to the controller.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_in")
+#endif
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_out")
+#endif
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// What every EDM frame starts with.
+header edm_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // NOTIFY or GRANT
+}
+
+// NOTIFY and GRANT.
+header edm_control_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // NOTIFY or GRANT
+    bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
+    bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
+    bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
+}
+
+// RREQ, WREQ, RMWREQ and RRES.
+header edm_message_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
+    bit<8>  code;    // RMWREQ: operation; RRES: status; else zero
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> key;     // proves the right to the region
+    bit<64> address; // address of the message's first byte
+    bit<32> total;   // bytes of the message: read, written or answered
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
+    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header edm_management_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+    bit<8>  target;  // 0 source, 1 destination, 2 rights
+    bit<16> token;   // chosen by the controller, returned in the reply
+    bit<32> index;   // the port, or the number of the lane among all pairs'
+    bit<32> value;   // time units from now, or bytes; in a reply, what was there before
+}
+
+struct headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+}
+
+struct metadata_t {
+    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
+    bit<8>  edm_op;                 // the same, once it may be
+    bit<32> edm_now;                // when it came
+    bit<32> edm_source_link;        // where the frame comes from
+    bit<32> edm_source_asks;        // the source's first cell as one who asks
+    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<8>  edm_source_memory;      // whether it has memory
+    bit<8>  edm_source_rate;        // the number of its rate
+    bit<32> edm_destination_link;   // the same of where the frame goes
+    bit<32> edm_destination_asks;
+    bit<32> edm_destination_asked;
+    bit<8>  edm_destination_memory;
+    bit<8>  edm_destination_rate;
+    bit<16> edm_id;                 // of the message
+    bit<32> edm_cell;               // the lane of the message
+    bit<8>  edm_memory;             // whether who is asked has memory
+    bit<32> edm_total;              // bytes of the message
+    bit<32> edm_offset;             // where in the message the chunk starts
+    bit<32> edm_size;               // bytes of the chunk
+    bit<32> edm_slack;              // below 0: the message is too long
+    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_bytes;   // what is granted
+    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> edm_amount;             // what it uses up of this
+    int<32> edm_expired;            // whether the lane's message has given it up
+    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<8>  edm_to_rate;            // the number of the rate of where data goes
+    bit<32> edm_to;                 // where data goes
+    bit<32> edm_to_time;            // what the granted bytes take where they go
+    int<32> edm_to_wait; // how long until they may
+    bit<32> edm_earliest;           // before which the destination has no time for them
+    bit<32> edm_round;              // their length, to be rounded up to units
+    bit<8> drop;    // why the frame is dropped
+    bit<1> steered; // whether it goes where the controller says, or back to it
+    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    bit<8> accepted; // whether its source may send it
+    MirrorId_t head_session; // by which the frame's head goes back
+    bit<8> head_mark;
+    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  edm_answer; // whether its lane is one of answers
+    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  edm_full;   // whether it has a full chunk
+    bit<8>  edm_asks;   // whether something is to be granted
+    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> edm_start;  // how long the copy's grant has to wait
+    bit<16> edm_source_host;      // the numbers of the hosts from and to which the frame goes,
+    bit<16> edm_destination_host;
+    bit<32> edm_hosts;            // and those from and to which data goes
+    bit<16> edm_source_rings;     // the same of their links' rings
+    bit<16> edm_destination_rings;
+    bit<16> edm_to_rings;
+    bit<32> edm_waits;  // in which rings demands wait for the destination
+    bit<32> edm_bit;    // the bit of the ring that is marked or not
+    bit<4>  edm_class;  // a ring
+    bit<8>  edm_does;   // what the frame does with that
+    bit<8>  edm_ends;   // whether it needs no other pass
+    bit<32> edm_count;  // whether there was room in the ring; how many were in it
+    bit<32> edm_at;     // a place there
+    bit<32> edm_who;    // a demand that waits: source, destination, id
+    bit<32> edm_next;   // its offset
+    bit<32> edm_sized;  // its bytes in units, whether it is for an answer, its bytes
+    bit<32> edm_excess; // what a window takes more than the granted bytes
+    bit<32> edm_limit;  // how far ahead the destination's clock may be for another grant
+    bit<32> edm_beyond; // how far it is beyond that
+    bit<32> edm_after;  // when what is granted now would be over
+    bit<8>  edm_nth;    // grants of demands that waited, so far
+    bit<12> edm_units;  // bytes of the last one
+    bit<32> edm_left;   // where its window left the clock; the controller's answer
+    mac_addr_t edm_grantee; // who gets a grant, and with whom it shares the message
+    mac_addr_t edm_partner;
+}
+
+// Precedes a frame that makes another pass.
+header next_pass_t {
+    bit<8> pass;
+    bit<8>  edm_nth;   // grants of demands that waited, so far
+    bit<12> edm_units; // what the last one was granted
+    bit<4>  edm_class; // its ring
+    bit<32> edm_left;  // where its window left the clock
+    bit<64> padding;
+}
+
+// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+header head_t {
+    bit<8>  mark;
+    mac_addr_t edm_grantee; // who gets the grant
+    mac_addr_t edm_partner; // with whom it shares the message
+    bit<16>    edm_id;
+    bit<32>    edm_offset;
+    bit<32>    edm_sized;   // what is granted, as in the ring
+    bit<32>    edm_wait;    // how long until that may leave
+}
+
+// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+struct egress_headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+    head_t head;
+}
+
+struct egress_metadata_t { }
+
+parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                  out ingress_intrinsic_metadata_t ig_intr_md) {
+    state start {
+        packet.extract(ig_intr_md);
+        meta.drop     = DROP_NONE;
+        meta.steered  = 0;
+        meta.known    = 0;
+        meta.accepted = 0;
+        // The controller has no link and no memory; its lanes are the first ones.
+        meta.edm_kind          = EDM_OP_NONE;
+        meta.edm_op            = EDM_OP_NONE;
+        meta.edm_bad           = 0;
+        meta.edm_answer        = 0;
+        meta.edm_end           = 0;
+        meta.edm_full          = 0;
+        meta.edm_asks          = 0;
+        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_total         = 0;
+        meta.edm_offset        = 0;
+        meta.edm_source_link   = 0;
+        meta.edm_source_asks   = 0;
+        meta.edm_source_asked  = 0;
+        meta.edm_source_memory = 0;
+        meta.edm_source_rate   = 0;
+        meta.edm_granted       = 0;
+        meta.edm_bytes         = 0;
+        meta.edm_need          = 0;
+        meta.edm_to_time       = 0;
+        meta.edm_to_wait       = 0;
+        meta.edm_source_host   = 0;
+        meta.edm_source_rings  = 0;
+        meta.edm_nth           = 0;
+        meta.edm_units         = 0;
+        meta.edm_class         = 0;
+        meta.edm_left          = 0;
+        meta.edm_bit           = 0;
+        meta.edm_waits         = 0;
+        meta.edm_does          = 0;
+        meta.edm_ends          = 1;
+        meta.edm_count         = 0;
+        meta.head_session = 0;
+        transition select(ig_intr_md.resubmit_flag) {
+            0       : parse_first_pass;
+            default : parse_next_pass;
+        }
+    }
+
+    state parse_first_pass {
+        packet.advance(PORT_METADATA_SIZE);
+        meta.pass = 0;
+        transition parse_port;
+    }
+
+    state parse_next_pass {
+        next_pass_t next_pass;
+        packet.extract(next_pass);
+        meta.pass = next_pass.pass;
+        meta.edm_nth     = next_pass.edm_nth;
+        meta.edm_units   = next_pass.edm_units;
+        meta.edm_class   = next_pass.edm_class;
+        meta.edm_left    = next_pass.edm_left;
+        meta.edm_granted = 1; // the first pass saw to that
+        transition parse_port;
+    }
+
+    state parse_port {
+        transition select(ig_intr_md.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
+            (EDM_VERSION, EDM_RREQ)       : parse_edm_read;
+            (EDM_VERSION, EDM_RMWREQ)     : parse_edm_modify;
+            (EDM_VERSION, EDM_WREQ)       : parse_edm_write;
+            (EDM_VERSION, EDM_RRES)       : parse_edm_answer;
+            (EDM_VERSION, EDM_MGMT_READ)  : parse_edm_managed_read;
+            (EDM_VERSION, EDM_MGMT_WRITE) : parse_edm_managed_write;
+            (EDM_VERSION, EDM_MGMT_RESET) : parse_edm_managed_reset;
+            (EDM_VERSION, _)              : parse_edm_bad_kind;
+            default                       : parse_edm_bad_version;
+        }
+    }
+
+    state parse_edm_bad_version {
+        packet.extract(hdr.edm_control);
+        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        transition accept;
+    }
+
+    state parse_edm_bad_kind {
+        packet.extract(hdr.edm_control);
+        meta.edm_bad = DROP_EDM_BAD_KIND;
+        transition accept;
+    }
+
+    state parse_edm_notify {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind  = EDM_OP_NOTIFY;
+        meta.edm_id    = hdr.edm_control.id;
+        meta.edm_total = hdr.edm_control.bytes;
+        transition select(hdr.edm_control.bytes) {
+            0       : parse_edm_bad_demand;
+            default : parse_edm_notify_lane;
+        }
+    }
+
+    state parse_edm_notify_lane {
+        transition select(hdr.edm_control.id) {
+            3 &&& 3 : parse_edm_bad_lane;
+            default : parse_edm_good_notify;
+        }
+    }
+
+    state parse_edm_good_notify {
+        meta.edm_op = EDM_OP_NOTIFY;
+        transition accept;
+    }
+
+    state parse_edm_read {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_REQUEST;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        transition select(hdr.edm_message.total) {
+            0       : parse_edm_bad_demand;
+            default : parse_edm_request_lane;
+        }
+    }
+
+    state parse_edm_modify {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_REQUEST;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        transition select(hdr.edm_message.total) {
+            EDM_WORD : parse_edm_request_lane;
+            default  : parse_edm_bad_demand;
+        }
+    }
+
+    state parse_edm_request_lane {
+        transition select(hdr.edm_message.id) {
+            3 &&& 3 : parse_edm_bad_lane;
+            default : parse_edm_good_request;
+        }
+    }
+
+    state parse_edm_bad_lane {
+        meta.edm_bad = DROP_EDM_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_edm_good_request {
+        meta.edm_op = EDM_OP_REQUEST;
+        transition accept;
+    }
+
+    state parse_edm_bad_demand {
+        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_edm_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_WRITE;
+        meta.edm_op     = EDM_OP_WRITE;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.total) {
+            0       : parse_edm_bad_demand;
+            default : parse_edm_part;
+        }
+    }
+
+    state parse_edm_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_ANSWER;
+        meta.edm_op     = EDM_OP_ANSWER;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.total, hdr.edm_message.bytes) {
+            (0, 0)  : parse_edm_end;
+            (0, _)  : parse_edm_bad_demand;
+            default : parse_edm_part;
+        }
+    }
+
+    // The NULL response: there is nothing behind it. Nobody ends a write so: a host would free its lanes by itself.
+    state parse_edm_end {
+        meta.edm_end = 1;
+        transition accept;
+    }
+
+    state parse_edm_part {
+        transition select(hdr.edm_message.bytes) {
+            0 : parse_edm_bad_demand;
+            256 : parse_edm_full;
+            default : accept;
+        }
+    }
+
+    // The first chunk of a window asks for the next one.
+    state parse_edm_full {
+        transition select(hdr.edm_message.offset) {
+            0 &&& 1023 : parse_edm_first;
+            default : accept;
+        }
+    }
+
+    state parse_edm_first {
+        meta.edm_full = 1;
+        transition accept;
+    }
+
+    state parse_edm_managed_read {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.target) {
+            EDM_TARGET_DESTINATION : parse_edm_read_destination;
+            EDM_TARGET_RIGHTS : parse_edm_read_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_managed_write {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        transition parse_edm_written;
+    }
+
+    state parse_edm_managed_reset {
+        packet.extract(hdr.edm_management);
+        transition parse_edm_written;
+    }
+
+    state parse_edm_written {
+        transition select(hdr.edm_management.target) {
+            EDM_TARGET_DESTINATION : parse_edm_write_destination;
+            EDM_TARGET_RIGHTS : parse_edm_write_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_read_destination {
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_read_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_read_destination {
+        meta.edm_op = EDM_OP_READ_DESTINATION;
+        transition accept;
+    }
+
+    state parse_edm_write_destination {
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_write_destination {
+        meta.edm_op = EDM_OP_WRITE_DESTINATION;
+        transition accept;
+    }
+
+    state parse_edm_read_rights {
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_read_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_read_rights {
+        meta.edm_op = EDM_OP_READ_RIGHTS;
+        transition accept;
+    }
+
+    state parse_edm_write_rights {
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_write_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_write_rights {
+        meta.edm_op = EDM_OP_WRITE_RIGHTS;
+        transition accept;
+    }
+
+    state parse_edm_bad_target {
+        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        transition accept;
+    }
+
+    state parse_edm_bad_index {
+        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+                     in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Resubmit(RESUBMIT) resubmit;
+
+    Mirror(COPY_HEAD) heads;
+
+    apply {
+        if (ig_dprsr_md.resubmit_type == RESUBMIT) {
+            resubmit.emit<next_pass_t>({ meta.pass, meta.edm_nth, meta.edm_units, meta.edm_class, meta.edm_left, 0 });
+        }
+        if (ig_dprsr_md.mirror_type == COPY_HEAD) {
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_grantee, meta.edm_partner,
+                meta.edm_who[15:0], meta.edm_next, meta.edm_sized, meta.edm_start });
+        }
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
+
+    // Chunks whose message stops, because the ring for its rest is full: its host asks again.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_stalled;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
+
+    action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<16> edm_host, bit<16> edm_rings) {
+        meta.edm_source_link   = edm_link;
+        meta.edm_source_asks   = edm_asks;
+        meta.edm_source_asked  = edm_asked;
+        meta.edm_source_memory = edm_memory;
+        meta.edm_source_rate   = edm_rate;
+        meta.edm_source_host   = edm_host;
+        meta.edm_source_rings  = edm_rings;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            ig_intr_md.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<16> edm_host, bit<16> edm_rings) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.edm_destination_link   = edm_link;
+        meta.edm_destination_asks   = edm_asks;
+        meta.edm_destination_asked  = edm_asked;
+        meta.edm_destination_memory = edm_memory;
+        meta.edm_destination_rate   = edm_rate;
+        meta.edm_destination_host   = edm_host;
+        meta.edm_destination_rings  = edm_rings;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // edm_destination_free  a destination gets granted chunks one after the other
+    // edm_waiting, edm_ring_*
+    //                       demands for which a destination has no time yet wait in its rings, shortest rest first
+    //
+    // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
+
+    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_now;
+      }
+    };
+
+    // A demand's: the lane must be free.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value == 0) {
+            value  = meta.edm_need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+        value  = meta.edm_need;
+      }
+    };
+
+    // A chunk's, whether it asks for the next window or for nothing. Who holds more than one already gets none.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value >= meta.edm_need && value <= EDM_WINDOW) {
+            value  = value - meta.edm_amount;
+            result = 1;
+        } else if (value >= meta.edm_need) {
+            value  = value - meta.edm_need;
+            result = 2;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted. The controller looks by it.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        value  = value |-| meta.edm_bytes;
+        result = value;
+      }
+    };
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    // When the link is next free. Reserves time there, unless the link is granted too far ahead: differences are without a
+    // sign, so what is in the past is beyond EDM_HORIZON.
+    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if ((bit<32>) value - meta.edm_now < EDM_AHEAD) {
+            result = value - (int<32>) meta.edm_now;
+            value  = value + (int<32>) meta.edm_to_time;
+        } else if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+            result = EDM_FAR;
+        } else {
+            result = 0;
+            value  = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
+        }
+      }
+    };
+
+    // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost.
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_settle_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value == (int<32>) meta.edm_left) {
+            value = value - (int<32>) meta.edm_excess;
+        }
+        result = value;
+      }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_now;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_now;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
+      }
+    };
+
+    // In which of the link's rings demands wait: a bit for each ring. Frames pass it before the clock. A demand that finds
+    // others there waits as well; one that finds nobody, and then the link too far ahead, comes again to set its bit.
+    Register<bit<32>, bit<16>>(PORT_COUNT) edm_waiting;
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_join_others = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value != 0) {
+            value = value | meta.edm_bit;
+        }
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_mark_ring = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        value  = value | meta.edm_bit;
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_unmark_ring = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        value  = value & ~meta.edm_bit;
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_look_at_rings = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    // How many demands wait in each ring, where the next one goes in, and where the next one comes out.
+    Register<bit<32>, bit<5>>(24) edm_ring_count;
+    Register<bit<32>, bit<5>>(24) edm_ring_tail;
+    Register<bit<32>, bit<5>>(24) edm_ring_head;
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_enter_ring = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value < EDM_RING) {
+            value  = value + 1;
+            result = 1;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_leave_ring = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+        value  = value |-| 1;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_look_at_ring = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_tail) edm_move_tail = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+        value  = value + 1;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_head) edm_move_head = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+        value  = value + 1;
+      }
+    };
+
+    // The demands: who asks for what, and what of it a window grants.
+    Register<bit<32>, bit<9>>(384) edm_ring_who;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_put_who = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        value  = meta.edm_who;
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_take_who = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    Register<bit<32>, bit<9>>(384) edm_ring_offset;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_put_offset = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        value  = meta.edm_next;
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_take_offset = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    Register<bit<32>, bit<9>>(384) edm_ring_what;
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_what) edm_put_what = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        value  = meta.edm_sized;
+        result = value;
+      }
+    };
+
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_what) edm_take_what = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    // The ring of a demand, or of the one that was granted last: a bit of `edm_waiting`.
+    action edm_in_ring(bit<4> ring, bit<32> mark) {
+        meta.edm_class = ring;
+        meta.edm_bit   = mark;
+    }
+
+    table edm_rings {
+        key = {
+            meta.pass      : ternary;
+            meta.edm_class : ternary;
+            meta.edm_asks  : ternary;
+            meta.edm_over  : ternary;
+        }
+        actions = {
+            edm_in_ring;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_PASS_MARK, 0, _, _) : edm_in_ring(0, 1);
+            (EDM_PASS_UNMARK, 0, _, _) : edm_in_ring(0, 1);
+            (EDM_PASS_MARK, 1, _, _) : edm_in_ring(1, 2);
+            (EDM_PASS_UNMARK, 1, _, _) : edm_in_ring(1, 2);
+            (EDM_PASS_MARK, 2, _, _) : edm_in_ring(2, 4);
+            (EDM_PASS_UNMARK, 2, _, _) : edm_in_ring(2, 4);
+            (EDM_PASS_MARK, 3, _, _) : edm_in_ring(3, 8);
+            (EDM_PASS_UNMARK, 3, _, _) : edm_in_ring(3, 8);
+            (EDM_PASS_MARK, 4, _, _) : edm_in_ring(4, 16);
+            (EDM_PASS_UNMARK, 4, _, _) : edm_in_ring(4, 16);
+            (EDM_PASS_MARK, 5, _, _) : edm_in_ring(5, 32);
+            (EDM_PASS_UNMARK, 5, _, _) : edm_in_ring(5, 32);
+            (_, _, 1, 0 &&& 0xFFFFFC00) : edm_in_ring(0, 1); // of messages with 1024 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFFF000) : edm_in_ring(1, 2); // of messages with 4096 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFFC000) : edm_in_ring(2, 4); // of messages with 16384 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFF0000) : edm_in_ring(3, 8); // of messages with 65536 bytes left, or less
+            (_, _, 1, 0 &&& 0xFFFC0000) : edm_in_ring(4, 16); // of messages with 262144 bytes left, or less
+            (_, _, 1, _) : edm_in_ring(5, 32); // of longer messages
+        }
+        size = 32;
+    }
+
+    // The first ring in which a demand waits.
+    action edm_from_ring(bit<4> ring) {
+        meta.edm_class = ring;
+    }
+
+    table edm_first {
+        key = {
+            meta.pass      : ternary;
+            meta.edm_waits : ternary;
+        }
+        actions = {
+            edm_from_ring;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_PASS_SERVE, 1 &&& 1) : edm_from_ring(0);
+            (EDM_PASS_MARK, 1 &&& 1) : edm_from_ring(0);
+            (EDM_PASS_SERVE, 2 &&& 2) : edm_from_ring(1);
+            (EDM_PASS_MARK, 2 &&& 2) : edm_from_ring(1);
+            (EDM_PASS_SERVE, 4 &&& 4) : edm_from_ring(2);
+            (EDM_PASS_MARK, 4 &&& 4) : edm_from_ring(2);
+            (EDM_PASS_SERVE, 8 &&& 8) : edm_from_ring(3);
+            (EDM_PASS_MARK, 8 &&& 8) : edm_from_ring(3);
+            (EDM_PASS_SERVE, 16 &&& 16) : edm_from_ring(4);
+            (EDM_PASS_MARK, 16 &&& 16) : edm_from_ring(4);
+            (EDM_PASS_SERVE, 32 &&& 32) : edm_from_ring(5);
+            (EDM_PASS_MARK, 32 &&& 32) : edm_from_ring(5);
+        }
+        size = 16;
+    }
+
+    // A copy of the frame's head becomes a grant. Nothing of the frame is left in it.
+    action edm_to_grantee(mac_addr_t mac, MirrorId_t session) {
+        meta.edm_grantee = mac;
+        meta.head_session = session;
+        meta.edm_start   = (bit<32>) meta.edm_to_wait;
+    }
+
+    table edm_grantees {
+        key = {
+            meta.edm_who[31:24] : exact @name("host");
+        }
+        actions = {
+            edm_to_grantee;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    action edm_about_partner(mac_addr_t mac) {
+        meta.edm_partner = mac;
+    }
+
+    table edm_partners {
+        key = {
+            meta.edm_who[23:16] : exact @name("host");
+        }
+        actions = {
+            edm_about_partner;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // How far the link is beyond what may be granted ahead: below 0, there is room for another demand.
+    action edm_compare_with_limit() {
+        meta.edm_beyond = (bit<32>) meta.edm_to_wait - meta.edm_limit;
+    }
+
+    // What the demand is, if it has to wait: whose, which, and the bytes of the window, also in units.
+    action edm_describe_demand() {
+        meta.edm_who    = meta.edm_hosts[23:16] ++ meta.edm_hosts[7:0] ++ meta.edm_id;
+        meta.edm_sized  = meta.edm_round[15:4] ++ 3w0 ++ meta.edm_answer ++ meta.edm_bytes[15:0];
+        meta.edm_amount = EDM_CHUNK - meta.edm_bytes;
+    }
+
+    // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
+    action edm_serve_window() {
+        meta.edm_round = EDM_WINDOW + 15;
+        meta.edm_units = 0;
+        meta.edm_nth   = meta.edm_nth + 1;
+    }
+
+    action edm_settle_window() {
+        meta.edm_round = 16w0 ++ meta.edm_units ++ 4w0;
+    }
+
+    action edm_ask_for_nothing() {
+        meta.edm_round = 0;
+    }
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action edm_take_times(bit<32> to_time, bit<32> excess, bit<32> limit) {
+        meta.edm_to_time = to_time;
+        meta.edm_excess = excess;
+        meta.edm_limit  = limit;
+    }
+
+    table edm_times {
+        key = {
+            meta.edm_round[15:4] : exact @name("units");
+            meta.edm_to_rate : exact;
+        }
+        actions = {
+            edm_take_times;
+        }
+        const default_action = edm_take_times(0, 0, 0);
+        size = 1024;
+    }
+
+    action edm_turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    action edm_grant() {
+        edm_turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm_bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action edm_reply_to_controller() {
+        edm_turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    action edm_locate_by_destination() {
+        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
+        meta.edm_memory = meta.edm_destination_memory;
+    }
+
+    action edm_locate_by_source() {
+        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
+        meta.edm_memory = meta.edm_source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    action edm_goes_on() {
+        meta.edm_to        = meta.edm_destination_link;
+        meta.edm_to_rate   = meta.edm_destination_rate;
+        meta.edm_hosts     = meta.edm_source_host ++ meta.edm_destination_host;
+        meta.edm_to_rings  = meta.edm_destination_rings;
+    }
+
+    action edm_comes_back() {
+        meta.edm_to        = meta.edm_source_link;
+        meta.edm_to_rate   = meta.edm_source_rate;
+        meta.edm_hosts     = meta.edm_destination_host ++ meta.edm_source_host;
+        meta.edm_to_rings  = meta.edm_source_rings;
+    }
+
+    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    action edm_look_behind_window() {
+        meta.edm_round = meta.edm_rest - 1009;
+        meta.edm_over  = meta.edm_rest - 1025;
+        meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
+    }
+
+    action edm_look_at_demand() {
+        meta.edm_round = meta.edm_rest + 15;
+        meta.edm_over  = meta.edm_rest - 1;
+    }
+
+    action edm_ask_behind_chunk() {
+        meta.edm_asks  = 1;
+        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_next  = meta.edm_offset + EDM_WINDOW;
+        meta.edm_round = min(meta.edm_round, 32w1039);
+    }
+
+    action edm_ask_for_demand() {
+        meta.edm_asks  = 1;
+        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_next  = 0;
+        meta.edm_round = min(meta.edm_round, 32w1039);
+    }
+
+    // The controller's: the lane, or the link.
+    action edm_manage() {
+        meta.edm_cell   = hdr.edm_management.index;
+        meta.edm_answer = hdr.edm_management.index[2:2];
+        meta.edm_id     = hdr.edm_management.index[15:0];
+        meta.edm_to     = hdr.edm_management.index;
+    }
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    // Every refusal ends here: nothing disappears uncounted.
+    action count_drop(bit<8> reason) {
+        drops.count(reason);
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
+    table refusals {
+        key = {
+            meta.drop         : exact;
+            best_effort_color : exact;
+        }
+        actions = {
+            count_drop;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
+            (DROP_EDM_NO_TIME, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_TIME);
+            (DROP_EDM_WAITS, MeterColor_t.GREEN) : count_drop(DROP_EDM_WAITS);
+            (DROP_EDM_LOOKED, MeterColor_t.GREEN) : count_drop(DROP_EDM_LOOKED);
+        }
+        size = 64;
+    }
+
+    apply {
+        bit<8> color = MeterColor_t.GREEN;
+
+        // Goes with the frame to egress, and on to the controller alone.
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+
+        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        // What is computed of a frame whatever becomes of it. The first of these needs no table's answer.
+        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
+        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        if (hdr.edm_message.isValid()) {
+            meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm_end == 0) {
+                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            }
+        }
+
+        // Broadcast or multicast.
+        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
+        if (!to_group) {
+            if (l2_forward.apply().hit) {
+                meta.known = 1;
+            }
+        }
+        // The controller's frames without a port go where a host's would.
+        if (!hdr.packet_out.isValid()) {
+            if (source_guard.apply().hit) {
+                meta.accepted = 1;
+            }
+        } else if (hdr.packet_out.egress_port == 0) {
+            meta.accepted = 1;
+        }
+        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
+
+        if (ig_prsr_md.parser_err != 0) {
+            meta.drop = DROP_MALFORMED;
+            meta.edm_op = EDM_OP_NONE;
+        } else if (meta.accepted == 0) {
+            meta.known = 0;
+            meta.edm_op = EDM_OP_NONE;
+            if (hdr.packet_out.isValid()) {
+                meta.steered = 1;
+                if (hdr.packet_out.egress_port[15:9] != 0) {
+                    meta.drop = DROP_UNKNOWN_DESTINATION;
+                }
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+            } else {
+                meta.drop = DROP_SPOOFED;
+            }
+        } else {
+            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) && !to_group && meta.pass == 0) {
+                color = edm_control_meter.execute(ig_intr_md.ingress_port);
+            }
+            if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
+                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.edm_op = EDM_OP_NONE;
+            } else if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                (meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1)) {
+                meta.drop = DROP_EDM_BAD_DEMAND;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (meta.edm_bad != 0) {
+                meta.drop = meta.edm_bad;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (hdr.edm_management.isValid()) {
+                meta.steered = 1;
+            } else
+            if (to_group) {
+                ig_tm_md.mcast_grp_a = RACK_GROUP;
+            } else if (meta.known == 0) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.edm_op = EDM_OP_NONE;
+            }
+        }
+
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            edm_manage();
+        } else {
+            if (meta.edm_kind == EDM_OP_ANSWER) {
+                edm_locate_by_source();
+            } else {
+                edm_locate_by_destination();
+            }
+            if (meta.edm_kind == EDM_OP_REQUEST) {
+                edm_comes_back();
+            } else {
+                edm_goes_on();
+            }
+        }
+        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
+            edm_look_behind_window();
+        } else {
+            edm_look_at_demand();
+        }
+
+        if (color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm_op = EDM_OP_NONE;
+        } else
+        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
+            meta.drop = DROP_SAME_PORT;
+            meta.edm_op = EDM_OP_NONE;
+        } else {
+            // edm_touched
+            if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+                meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            }
+        }
+        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
+        // the next window.
+        if (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) {
+            edm_serve_window();
+        } else if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
+            edm_settle_window();
+        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+            edm_ask_for_demand();
+        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
+            edm_ask_behind_chunk();
+        } else {
+            edm_ask_for_nothing();
+        }
+        if (!hdr.edm_management.isValid()) {
+            edm_times.apply();
+        }
+        if (meta.edm_asks == 1) {
+            edm_describe_demand();
+        }
+        edm_rings.apply();
+
+        // edm_rights
+        if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.pass == EDM_PASS_GIVE_BACK) {
+            meta.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            meta.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        } else if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.edm_expired == 0) {
+                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                } else {
+                    edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    meta.edm_granted = 1;
+                }
+            } else if (meta.edm_end == 1) {
+                meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            } else {
+                meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            }
+        }
+        meta.edm_after = meta.edm_now + meta.edm_to_time;
+
+        // edm_waiting
+        if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_granted != 0) {
+            if (meta.pass == EDM_PASS_UNMARK) {
+                meta.edm_waits = edm_unmark_ring.execute(meta.edm_to[15:0]);
+            } else if (meta.pass == EDM_PASS_JOIN || meta.pass == EDM_PASS_MARK) {
+                meta.edm_waits = edm_mark_ring.execute(meta.edm_to[15:0]);
+            } else if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
+                meta.edm_waits = edm_join_others.execute(meta.edm_to[15:0]);
+            } else if (meta.pass != EDM_PASS_GIVE_BACK) {
+                meta.edm_waits = edm_look_at_rings.execute(meta.edm_to[15:0]);
+            }
+        }
+
+        // What the frame does next.
+        edm_first.apply();
+        if (meta.edm_waits == 0) {
+            if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
+                meta.edm_does = EDM_GRANTS;
+            }
+        } else if (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) {
+            meta.edm_does = EDM_SERVES;
+        } else if (meta.pass == EDM_PASS_JOIN || meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
+            meta.edm_does = EDM_ENTERS;
+        } else if (meta.pass == 0) {
+            meta.edm_does = EDM_LOOKS;
+        }
+
+        // edm_destination_free
+        if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
+            edm_settle_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
+            meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_waits != 0 && meta.pass == 0) {
+            meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_waits != 0 && (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) ||
+            meta.edm_waits == 0 && meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
+            meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
+        }
+        edm_compare_with_limit();
+        if (meta.edm_does == EDM_SERVES) {
+            meta.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
+        }
+
+        // edm_ring_*
+        if (meta.edm_does == EDM_ENTERS) {
+            meta.edm_count = edm_enter_ring.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+        } else if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR) {
+            meta.edm_count = edm_leave_ring.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+        } else if (meta.pass == EDM_PASS_UNMARK) {
+            meta.edm_count = edm_look_at_ring.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+        }
+        if (meta.edm_count != 0) {
+            if (meta.edm_does == EDM_ENTERS) {
+                meta.edm_at = edm_move_tail.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+            } else if (meta.edm_does == EDM_SERVES) {
+                meta.edm_at = edm_move_head.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+            }
+        }
+        if (meta.edm_count != 0) {
+            if (meta.edm_does == EDM_ENTERS) {
+                edm_put_who.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+            } else if (meta.edm_does == EDM_SERVES) {
+                meta.edm_who = edm_take_who.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+            }
+        }
+        if (meta.edm_count != 0) {
+            if (meta.edm_does == EDM_ENTERS) {
+                edm_put_offset.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+            } else if (meta.edm_does == EDM_SERVES) {
+                meta.edm_next = edm_take_offset.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+            }
+        }
+        if (meta.edm_count != 0) {
+            if (meta.edm_does == EDM_ENTERS) {
+                edm_put_what.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+            } else if (meta.edm_does == EDM_SERVES) {
+                meta.edm_sized = edm_take_what.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+            }
+        }
+
+        // Another pass, or none.
+        if (meta.edm_does == EDM_ENTERS && meta.edm_count == 0) {
+            meta.pass = EDM_PASS_GIVE_BACK; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.edm_ends = 0;
+        } else if (meta.edm_does == EDM_GRANTS && meta.edm_to_wait == EDM_FAR) {
+            meta.pass = EDM_PASS_JOIN; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.edm_ends = 0;
+        } else if (meta.pass == 0 && (meta.edm_does == EDM_ENTERS || meta.edm_does == EDM_LOOKS) &&
+            meta.edm_beyond[31:31] == 1 && hdr.vlan.isValid() && !hdr.packet_out.isValid()) {
+            meta.pass = EDM_PASS_SERVE; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.edm_ends = 0;
+        } else if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR) {
+            meta.edm_ends = 0;
+            if (meta.edm_count == 0 || meta.edm_count == 1) {
+                meta.pass = EDM_PASS_UNMARK; ig_dprsr_md.resubmit_type = RESUBMIT;
+            } else {
+                meta.pass = EDM_PASS_SETTLE; ig_dprsr_md.resubmit_type = RESUBMIT;
+            }
+        } else if (meta.pass == EDM_PASS_UNMARK && meta.edm_count != 0) {
+            // A demand went in meanwhile.
+            meta.pass = EDM_PASS_MARK; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.edm_ends = 0;
+        } else if ((meta.pass == EDM_PASS_UNMARK || meta.pass == EDM_PASS_SETTLE) && meta.edm_waits != 0 &&
+            meta.edm_nth != EDM_AT_ONCE) {
+            meta.pass = EDM_PASS_SERVE; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.edm_ends = 0;
+        }
+
+        // What becomes of the frame, whatever it does.
+        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+            if (meta.edm_memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm_granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+            }
+        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+            if (meta.edm_granted == 0) {
+                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+            }
+        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            hdr.edm_management.value = meta.edm_left;
+            edm_reply_to_controller();
+        } else if (meta.edm_op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
+            edm_reply_to_controller();
+        }
+
+        // The head of a chunk goes back as its own grant, and that of any frame as the grant of the demand that it found.
+        if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR && meta.edm_count != 0 ||
+            meta.edm_does == EDM_GRANTS && meta.edm_to_wait != EDM_FAR &&
+            (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER)) {
+            edm_grantees.apply();
+            edm_partners.apply();
+            meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+        }
+        if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR && meta.edm_count != 0) {
+            meta.edm_units = meta.edm_sized[31:20];
+        }
+
+        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+            best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+        }
+        // What becomes of a frame that needs no other pass. A demand that waits is no loss; a request goes on without a grant.
+        if (meta.edm_ends == 1 && meta.edm_granted != 0) {
+            if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+                edm_data.count(ig_tm_md.ucast_egress_port);
+                if (meta.pass == EDM_PASS_GIVE_BACK) {
+                    edm_stalled.count(0);
+                }
+            } else if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.pass == EDM_PASS_GIVE_BACK) {
+                    meta.drop = DROP_EDM_NO_TIME;
+                } else {
+                    edm_demands.count(ig_intr_md.ingress_port);
+                    if (meta.edm_op == EDM_OP_NOTIFY) {
+                        if (meta.edm_does == EDM_GRANTS) {
+                            edm_grant();
+                        } else {
+                            meta.drop = DROP_EDM_WAITS;
+                        }
+                    } else if (meta.edm_does == EDM_GRANTS) {
+                        hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                    } else {
+                        hdr.edm_message.offset = EDM_LATER;
+                    }
+                }
+            }
+        }
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+            refusals.apply();
+        }
+    }
+}
+
+parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_metadata_t meta,
+                        out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        transition select(packet.lookahead<bit<8>>()) {
+            HEAD    : parse_head;
+            default : parse_carried;
+        }
+    }
+
+    state parse_head {
+        packet.extract(hdr.head);
+        transition parse_ethernet;
+    }
+
+    state parse_carried {
+        packet.extract(hdr.packet_in);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_WREQ) : parse_edm_chunk;
+            (EDM_VERSION, EDM_RRES) : parse_edm_chunk;
+            // Of these there are heads alone.
+            (EDM_VERSION, EDM_NOTIFY) : parse_edm_chunk;
+            (EDM_VERSION, EDM_RREQ)   : parse_edm_chunk;
+            (EDM_VERSION, EDM_RMWREQ) : parse_edm_chunk;
+            default                 : accept;
+        }
+    }
+
+    state parse_edm_chunk {
+        packet.extract(hdr.edm_message);
+        transition accept;
+    }
+}
+
+control RackEgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta,
+                           in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+                   in egress_intrinsic_metadata_t eg_intr_md,
+                   in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                   inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                   inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
+
+    bit<16> edm_room    = 0;
+    bit<16> edm_padding = 0;
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    action edm_weigh_length() {
+        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
+    }
+
+    action edm_add_headers() {
+        edm_room = edm_room + 46 + 6;
+    }
+
+    // The copy of a frame's head becomes a grant. Nothing of the frame that it was is left.
+    action edm_turn_head() {
+        hdr.ethernet.dstAddr = hdr.head.edm_grantee;
+        hdr.ethernet.srcAddr = hdr.head.edm_partner;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.answer  = 7w0 ++ hdr.head.edm_sized[16:16];
+        hdr.edm_control.id      = hdr.head.edm_id;
+        hdr.edm_control.offset  = hdr.head.edm_offset;
+        hdr.edm_control.bytes   = 16w0 ++ hdr.head.edm_sized[15:0];
+        hdr.edm_control.wait    = hdr.head.edm_wait;
+        hdr.edm_message.version = 0;
+        hdr.edm_message.kind    = 0;
+        hdr.edm_message.code    = 0;
+        hdr.edm_message.id      = 0;
+        hdr.edm_message.key     = 0;
+        hdr.edm_message.address = 0;
+        hdr.edm_message.total   = 0;
+        hdr.edm_message.offset  = 0;
+        hdr.edm_message.bytes   = 0;
+        hdr.edm_message.start   = 0;
+    }
+
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (eg_intr_md.egress_rid != 0 &&
+            (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
+            eg_dprsr_md.drop_ctl = 1;
+        }
+        if (hdr.head.isValid()) {
+            edm_turn_head();
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+        } else if (hdr.edm_message.isValid()) {
+            edm_weigh_length();
+            edm_add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
+                edm_too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+        if (eg_intr_md.egress_port != CPU_PORT) {
+            hdr.packet_in.setInvalid();
+        }
+    }
+}
+
+Pipeline(
+    RackParser(),
+    RackIngress(),
+    RackDeparser(),
+    RackEgressParser(),
+    RackEgress(),
+    RackEgressDeparser()
+) pipe;
+
+@pkginfo(name="edm_matched", version="0.1.0")
+Switch(pipe) main;
