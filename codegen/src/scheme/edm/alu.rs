@@ -1,11 +1,12 @@
 //! What EDM's P4 text needs where stateful ALUs change registers.
 
-use super::program::PORTS;
 use super::times::UNIT_BYTES;
 use super::{Edm, Mode};
 use crate::rack::Rack;
 use serde_json::{Value, json};
 
+/// Values of a port's number: `PORT_COUNT` of the P4 text.
+const PORTS: usize = 512;
 /// Bits that a frame takes along to its next pass: those of the slot `pass_fields`.
 pub(super) const PASS_BITS: u32 = 56;
 /// Bits of the number of a ring of a link.

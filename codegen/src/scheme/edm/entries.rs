@@ -103,7 +103,7 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
                 Entry::of(table).exact("host", number(position)).action(action).param("mac", host.mac.0)
             };
             let grantee = match rack.switch.arch.is_tofino() {
-                true => of(GRANTEES, TO_GRANTEE).param("session", session(rack, host.port)),
+                true => of(GRANTEES, TO_GRANTEE).param("edm_session", session(rack, host.port)),
                 false => of(GRANTEES, TO_GRANTEE).param("port", host.port),
             };
             updates.push((format!("{}: grants of demands that waited", host.name), grantee.update(schema)?));

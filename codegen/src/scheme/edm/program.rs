@@ -69,9 +69,6 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/matched_schedule",
 ];
 
-/// Values of a port's number: `PORT_COUNT` of the P4 text.
-pub(super) const PORTS: usize = 512;
-
 /// The fields that all EDM frames begin with.
 const START: HeaderDesc = HeaderDesc {
     p4_name: "edm_start_t",

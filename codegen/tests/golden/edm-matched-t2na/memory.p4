@@ -1058,9 +1058,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A copy of the frame's head becomes a grant. Nothing of the frame is left in it.
-    action edm_to_grantee(mac_addr_t mac, MirrorId_t session) {
+    action edm_to_grantee(mac_addr_t mac, MirrorId_t edm_session) {
         meta.edm_grantee = mac;
-        meta.head_session = session;
+        meta.head_session = edm_session;
         meta.edm_start   = (bit<32>) meta.edm_to_wait;
     }
 
