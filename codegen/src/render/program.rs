@@ -69,15 +69,17 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("schedule", LINE),
     // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: for accepted
     // frames before their destination is looked at (`if … else`), for those that have one (`} else if …`), for those beyond
-    // a meter (`if … else`), for all that go on; what is done beside each refusal. Behind `schedule`: who is not metered
-    // as best effort (`if … else`), what else becomes of the others, and what is counted at the end.
+    // a meter (`if … else`), for all that go on; what is done beside each refusal, and once a frame is accepted; which
+    // frames to a group go there (`&& …`). Behind `schedule`: what becomes of the frame, best effort included, and what is
+    // counted at the end.
     ("requests", LINE),
     ("claims", LINE),
     ("metered", LINE),
     ("lock", LINE),
     ("refused", LINE),
+    ("accepted", LINE),
+    ("addressed", ""),
     ("verdict", LINE),
-    ("demote", LINE),
     ("counts", LINE),
     // Egress: its counters, its statements.
     ("egress_counters", LINE),

@@ -62,19 +62,20 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/begin",
     "pl2/alu/requests",
     "pl2/alu/claims",
-    "pl2/alu/metered",
-    "pl2/alu/lock",
+    "pl2/alu/accepted",
+    "pl2/alu/addressed",
+    "pl2/alu/controller",
     "pl2/alu/refused",
     "pl2/alu/schedule",
     "pl2/alu/verdict",
-    "pl2/alu/demote",
-    "pl2/alu/counts",
     "pl2/alu/egress_counters",
     "pl2/alu/egress",
     "pl2/alu/lanes",
     "pl2/alu/clock",
     "pl2/alu/counter",
     "pl2/alu/count",
+    "pl2/alu/requests_table",
+    "pl2/alu/verdicts",
 ];
 
 /// Values of a port's number: `PORT_COUNT` of the P4 text.
@@ -197,16 +198,25 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     context["lane_bits"] = json!(bits.all() - 1);
     let pair = format!("meta.source[{}:0] ++ meta.destination[{}:0]", bits.source - 1, bits.destination - 1);
     context["cell_index"] = json!(format!("{pair} ++ meta.cell[{}:0]", bits.cell - 1));
-    context["lane_index"] = match bits.cell {
+    let lane = |pair: String, cell: &str| match bits.cell {
         1 => json!(pair),
-        more => json!(format!("{pair} ++ meta.cell[{}:1]", more - 1)),
+        more => json!(format!("{pair} ++ {cell}[{}:1]", more - 1)),
     };
+    // A management frame has these numbers itself, a byte each.
+    let managed = format!(
+        "hdr.pl2_management.cell[{}:16] ++ hdr.pl2_management.cell[{}:8]",
+        bits.source + 15,
+        bits.destination + 7
+    );
+    context["lane_index"] = lane(pair, "meta.cell");
+    context["managed_lane"] = lane(managed, "hdr.pl2_management.cell");
     context["longer_wait"] = json!(match (counter, chain) {
         (true, _) => "meta.wait_time",
         (_, true) => "meta.recv_wait",
         _ => "meta.wait",
     });
     context["wait_sign"] = json!(if counter { 15 } else { 31 });
+    context["wait_zeros"] = json!(if counter { "16w0 ++ " } else { "" });
     if counter {
         // Differences of 16 bits have signs.
         context["most_slots"] = json!(WAITS_MAX - 1);

@@ -134,7 +134,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Unless the controller configures a port's meter, everything is green.
     Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
 
-    action accept_source() { }
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+    }
+
+    action accept_source() { meta.accepted = 1; }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
@@ -152,6 +158,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port) {
         ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
     }
 
     table l2_forward {
@@ -165,8 +172,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const default_action = NoAction();
         size = 1024;
     }
-
-    bit<8> best_effort_color = MeterColor_t.GREEN;
 
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop(bit<8> reason) {
@@ -204,27 +209,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
 
-        // Broadcast or multicast.
-        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
-        if (!to_group) {
-            if (l2_forward.apply().hit) {
-                meta.known = 1;
-            }
+        if (hdr.ethernet.dstAddr[40:40] == 0) {
+            l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
-            if (source_guard.apply().hit) {
+            source_guard.apply();
+        } else {
+            if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
             }
-        } else if (hdr.packet_out.egress_port == 0) {
-            meta.accepted = 1;
         }
-        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
         } else if (meta.accepted == 0) {
-            meta.known = 0;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -235,19 +234,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            if (to_group) {
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                meta.drop = DROP_SAME_PORT;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
-            } else if (meta.known == 0) {
+            } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
             }
         }
 
-        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
-            meta.drop = DROP_SAME_PORT;
-        }
-
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-            best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+            send_best_effort();
         }
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();

@@ -126,7 +126,11 @@ const bit<8> COVER_NONE  = 0; // nothing
 const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
 const bit<8> COVER_SLOTS = 2; // a slot
 
-const bit<8> DEMOTED_NONE = 255; // it gets the class that it claims
+// What the window of its reservation's start says.
+const int<32> IN_TIME = 0;
+const int<32> EARLY   = -(32s1 << 23); // the bits that are 0 if it is early: what is further ahead is past
+
+const int<16> STANDS = -32768; // the bit that is 1 if something stands in rights_unsolicited instead of them
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -225,10 +229,9 @@ struct metadata_t {
     wait_t  wait;        // the longer one
     wait_t  slack_in;    // below 0: the source's wait is longer than t
     wait_t  slack_out;   // the destination's; of an unsolicited frame, longer than T
-    time_t  ahead;       // how far ahead the start of its reservation is
-    time_t  until_early; // below 0: it comes too early
-    time_t  until_late;  // below 0: too late
-    bit<8>  demoted;     // why the frame does not get the class that it claims
+    time_t  opens;       // the latest start of a burst that may come now
+    time_t  closes;      // the earliest
+    int<32> window;      // how much its reservation's start is behind the one, or before the other
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -272,8 +275,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.rate_in     = 0;
         meta.rate_out    = 0;
         meta.holder      = 0;
+        meta.standing    = NOT_ASKED;
         meta.cover       = COVER_NONE;
-        meta.demoted     = DEMOTED_NONE;
         meta.send_wait   = 0;
         meta.recv_wait   = 0;
         meta.added       = 0;
@@ -345,13 +348,29 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
             (PL2_VERSION, PL2_DATA)        : accept;
             (PL2_VERSION, PL2_RSV)         : parse_request;
-            (PL2_VERSION, PL2_MGMT_READ)   : parse_read;
-            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_write;
-            (PL2_VERSION, PL2_MGMT_RESET)  : parse_reset;
-            (PL2_VERSION, PL2_MGMT_FORGET) : parse_forget;
+            (PL2_VERSION, PL2_MGMT_READ)   : parse_management;
+            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_management;
+            (PL2_VERSION, PL2_MGMT_RESET)  : parse_management;
+            (PL2_VERSION, PL2_MGMT_FORGET) : parse_management;
             (PL2_VERSION, _)               : parse_bad_kind;
             default                        : parse_bad_version;
         }
+    }
+
+    state parse_management {
+        packet.extract(hdr.pl2_management);
+        transition select(ig_intr_md.ingress_port, hdr.pl2_management.kind) {
+            (CPU_PORT, PL2_MGMT_READ)  : parse_read;
+            (CPU_PORT, PL2_MGMT_WRITE) : parse_write;
+            (CPU_PORT, PL2_MGMT_RESET) : parse_reset;
+            (CPU_PORT, _)              : parse_forget;
+            default                    : parse_management_from_host;
+        }
+    }
+
+    state parse_management_from_host {
+        meta.bad = DROP_MANAGEMENT_FROM_HOST;
+        transition accept;
     }
 
     state parse_bad_version {
@@ -411,7 +430,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read {
-        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
@@ -423,14 +441,12 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_reset {
-        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.index;
         transition parse_written;
     }
 
     state parse_write {
-        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.value) {
@@ -460,28 +476,31 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read_in {
-        meta.op = OP_READ_IN;
+        meta.op      = OP_READ_IN;
+        meta.steered = 1;
         transition accept;
     }
 
     state parse_read_out {
-        meta.op = OP_READ_OUT;
+        meta.op      = OP_READ_OUT;
+        meta.steered = 1;
         transition accept;
     }
 
     state parse_write_in {
-        meta.op = OP_WRITE_IN;
+        meta.op      = OP_WRITE_IN;
+        meta.steered = 1;
         transition accept;
     }
 
     state parse_write_out {
-        meta.op = OP_WRITE_OUT;
+        meta.op      = OP_WRITE_OUT;
+        meta.steered = 1;
         transition accept;
     }
 
     // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
     state parse_forget {
-        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.destination;
         transition select(hdr.pl2_management.index) {
@@ -505,7 +524,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_forgotten {
-        meta.op = OP_FORGET;
+        meta.op      = OP_FORGET;
+        meta.steered = 1;
         transition accept;
     }
 
@@ -551,11 +571,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
     Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
 
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+    }
+
     // Each host has its link's rate, by number: nothing assumes equal rates.
     action accept_source(link_t link, bit<8> source, bit<8> rate) {
         meta.link_in  = link;
         meta.source   = source;
         meta.rate_in  = rate;
+        meta.accepted = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -574,6 +601,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
         ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
         meta.link_out    = link;
         meta.destination = destination;
         meta.rate_out    = rate;
@@ -626,7 +654,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
     Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
     Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
-    Register<bit<32>, cell_t>(CELL_COUNT) starts; // a time
+    Register<int<32>, cell_t>(CELL_COUNT) starts; // a time
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
@@ -661,7 +689,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
         void apply(inout bit<8> value) {
             if (value == 0) {
-                value = meta.hard_half;
+                value = meta.half | HARD;
             } else {
                 value = value | HARD;
             }
@@ -715,15 +743,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    RegisterAction<bit<32>, cell_t, bit<32>>(starts) set_start = {
-        void apply(inout bit<32> start) {
-            start = meta.now + meta.wait_time;
+    RegisterAction<int<32>, cell_t, int<32>>(starts) set_start = {
+        void apply(inout int<32> start) {
+            start = (int<32>) meta.now + (int<32>) meta.wait_time;
         }
     };
 
-    RegisterAction<bit<32>, cell_t, bit<32>>(starts) look_at_start = {
-        void apply(inout bit<32> start, out bit<32> ahead) {
-            ahead = start - meta.now;
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts) look_at_start = {
+        void apply(inout int<32> start, out int<32> window) {
+            window = 0;
+            if (start - (int<32>) meta.opens > 0) {
+                window = start - (int<32>) meta.opens;
+            } else if (start - (int<32>) meta.closes < 0) {
+                window = start - (int<32>) meta.closes;
+            }
         }
     };
 
@@ -832,8 +866,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
     // they harm.
     action weigh_start(time_t early, time_t late) {
-        meta.until_early = early - meta.ahead;
-        meta.until_late  = late + meta.ahead;
+        meta.opens  = meta.now + early;
+        meta.closes = meta.now - late;
     }
 
     table graces {
@@ -870,7 +904,204 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    bit<8> best_effort_color = MeterColor_t.GREEN;
+    // The controller's. What is not of this operation does no harm.
+    action manage() {
+        meta.link_out = hdr.pl2_management.index; // not the link of whoever has the frame's address
+    }
+
+    action forget() {
+        meta.link_out    = hdr.pl2_management.destination;
+        meta.source      = hdr.pl2_management.cell[23:16];
+        meta.destination = hdr.pl2_management.cell[15:8];
+        meta.holder      = begin_in_lane.execute(hdr.pl2_management.cell[18:16] ++ hdr.pl2_management.cell[10:8]);
+    }
+
+    // What a frame asks of its lane.
+    action take_half() {
+        meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+    }
+
+    action seize_half() {
+        seize_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+    }
+
+    action begin_half(bit<8> op) {
+        meta.op     = op;
+        meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
+    }
+
+    action lock_half() {
+        meta.op = OP_EARLY;
+        lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
+    }
+
+    // Sent before its grant, welcome only while little is reserved.
+    action leave_half() {
+        meta.op = OP_UNSOLICITED;
+    }
+
+    // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
+    action end_other_half() {
+        meta.op    = OP_ENDED;
+        meta.cell  = meta.cell ^ 1;
+        meta.right = 0;
+    }
+
+    // lane_lock
+    table requests {
+        key = {
+            meta.op      : ternary;
+            meta.claims  : ternary;
+            meta.pass    : ternary;
+            hdr.vlan.dei : ternary;
+        }
+        actions = {
+            manage;
+            forget;
+            take_half;
+            seize_half;
+            begin_half;
+            lock_half;
+            leave_half;
+            end_other_half;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (OP_RESERVE, _, 0, _)          : take_half();
+            (OP_RESERVE, _, PASS_ENDED, _) : end_other_half();
+            (OP_RELEASE, _, _, _)          : begin_half(OP_RELEASE);
+            (OP_RESERVE, _, _, _)          : seize_half();
+            (OP_NONE, 1, 0, 0)             : begin_half(OP_CLAIM);
+            (OP_NONE, 1, 0, 1)             : leave_half();
+            (OP_NONE, 1, _, _)             : lock_half();
+            (OP_FORGET, _, _, _)           : forget();
+            (OP_READ_IN, _, _, _)          : manage();
+            (OP_READ_OUT, _, _, _)         : manage();
+            (OP_WRITE_IN, _, _, _)         : manage();
+            (OP_WRITE_OUT, _, _, _)        : manage();
+        }
+        size = 16;
+    }
+
+    action demote(bit<8> reason) {
+        demoted.count(reason);
+        send_best_effort();
+    }
+
+    action schedule() {
+        ig_tm_md.qid = PRIORITY_SCHEDULED;
+    }
+
+    action refuse(bit<8> reason) {
+        meta.drop = reason;
+    }
+
+    action pass_again(bit<8> pass) {
+        meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    action look_again() {
+        meta.pass = meta.again; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    action answer() {
+        hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
+        hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
+        grant();
+        ig_tm_md.qid = PRIORITY_CONTROL;
+    }
+
+    // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
+    // then the buffer that all share.
+    action answer_not_now() {
+        hdr.pl2_control.sendWait = PL2_NOT_NOW;
+        hdr.pl2_control.recvWait = PL2_NOT_NOW;
+        grant();
+        send_best_effort();
+    }
+
+    action answer_release() {
+        hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
+        hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
+        grant();
+        send_best_effort();
+    }
+
+    action tell_rights() {
+        hdr.pl2_management.value = 16w0 ++ meta.left;
+        reply_to_controller();
+    }
+
+    action tell_in() {
+        hdr.pl2_management.value = 16w0 ++ meta.send_wait;
+        reply_to_controller();
+    }
+
+    action tell_out() {
+        hdr.pl2_management.value = 16w0 ++ meta.recv_wait;
+        reply_to_controller();
+    }
+
+    // What becomes of a frame that is not refused. It has its slots if its burst did not go unsolicited: then what is below 0
+    // stands in its rights_unsolicited.
+    table verdicts {
+        key = {
+            meta.op                : ternary;
+            meta.cover             : ternary;
+            meta.unsolicited       : ternary;
+            meta.slack_out[15:15] : ternary @name("over_threshold");
+            meta.window            : ternary;
+        }
+        actions = {
+            send_best_effort;
+            demote;
+            schedule;
+            refuse;
+            pass_again;
+            look_again;
+            answer;
+            answer_not_now;
+            answer_release;
+            tell_rights;
+            tell_in;
+            tell_out;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (OP_NONE, _, _, _, _) : send_best_effort();
+
+            (OP_RESERVE, _, _, _, _) : answer();
+            (OP_RELEASE, _, _, _, _) : answer_release();
+            // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
+            (OP_OCCUPIED, _, _, _, IN_TIME)     : look_again();
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : answer_not_now();
+            (OP_OCCUPIED, _, _, _, _)           : look_again();
+            (OP_ENDED, _, _, _, _)              : pass_again(PASS_AGAIN);
+
+            (OP_CLAIM, COVER_NONE, _, _, _)                        : demote(DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME) : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME)                           : demote(DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _)       : demote(DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _)                                 : demote(DEMOTED_UNCOVERED);
+            (OP_EARLY, _, _, _, _)                                 : demote(DEMOTED_EARLY);
+
+            (OP_UNSOLICITED, _, HAS_SLOTS, _, _) : refuse(DROP_UNSOLICITED_HAS_SLOTS);
+            (OP_UNSOLICITED, _, 0, _, _)         : demote(DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, NOT_ASKED, _, _) : demote(DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, _, 1, _)         : refuse(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (OP_UNSOLICITED, _, _, _, _)         : schedule();
+
+            (OP_FORGET, _, _, _, _)    : tell_rights();
+            (OP_READ_IN, _, _, _, _)   : tell_in();
+            (OP_WRITE_IN, _, _, _, _)  : tell_in();
+            (OP_READ_OUT, _, _, _, _)  : tell_out();
+            (OP_WRITE_OUT, _, _, _, _) : tell_out();
+        }
+        size = 32;
+    }
 
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop(bit<8> reason) {
@@ -917,44 +1148,58 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-        // The cell that it names; VLANs begin with the pair's cell 0. And what will stand in its rights_unsolicited, unless its
-        // burst goes unsolicited.
+        // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
-            meta.cell = hdr.pl2_control.cell;
-            if (hdr.pl2_control.unsolicited == 1) {
-                meta.standing = HAS_SLOTS;
+            meta.cell      = hdr.pl2_control.cell;
+            meta.right     = (bit<16>) hdr.pl2_control.demand;
+            if (meta.op == OP_RELEASE && meta.pass == 0) {
+                // Takes no lane, and frees none: no lock says so.
+                meta.half      = 1;
+                meta.hard_half = 1;
             } else {
-                meta.standing = NOT_ASKED;
+                meta.half      = hdr.pl2_control.cell | HELD;
+                meta.hard_half = hdr.pl2_control.cell | HARD;
             }
         } else if (hdr.pl2_management.isValid()) {
-            meta.cell     = hdr.pl2_management.cell[7:0];
-            meta.standing = NOT_ASKED;
+            meta.cell      = hdr.pl2_management.cell[7:0];
+            meta.half      = hdr.pl2_management.cell[7:0] | HELD;
+            meta.hard_half = hdr.pl2_management.cell[7:0] | HARD;
+            meta.right     = 0;
         } else {
-            meta.cell = hdr.vlan.vid[7:0] - PL2_VID[7:0];
+            meta.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
+            meta.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
         }
 
-        // Broadcast or multicast.
-        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
-        if (!to_group) {
-            if (l2_forward.apply().hit) {
-                meta.known = 1;
-            }
+        if (hdr.ethernet.dstAddr[40:40] == 0) {
+            l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
-                meta.accepted = 1;
+                // Once a frame, whatever passes it makes.
+                if (hdr.pl2_control.isValid() && meta.pass == 0) {
+                    color = control_meter.execute(ig_intr_md.ingress_port);
+                }
             }
-        } else if (hdr.packet_out.egress_port == 0) {
-            meta.accepted = 1;
+        } else {
+            if (hdr.packet_out.egress_port == 0) {
+                meta.accepted = 1;
+                // Once a frame, whatever passes it makes.
+                if (hdr.pl2_control.isValid() && meta.pass == 0) {
+                    color = control_meter.execute(ig_intr_md.ingress_port);
+                }
+                // The controller's reservations are those of its port.
+                if (hdr.pl2_control.isValid()) {
+                    meta.link_in = (link_t) CPU_PORT;
+                }
+            }
         }
-        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
             meta.op   = OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.known = 0;
             meta.op   = OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
@@ -966,97 +1211,30 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            // Once a frame, whatever passes it makes.
-            if (hdr.pl2_control.isValid() && meta.pass == 0) {
-                color = control_meter.execute(ig_intr_md.ingress_port);
-            }
-            if (hdr.pl2_management.isValid() && !hdr.packet_out.isValid()) {
-                meta.drop = DROP_MANAGEMENT_FROM_HOST;
-                meta.op = OP_NONE;
+            if (color == MeterColor_t.RED) {
+                meta.drop = DROP_CONTROL_METER;
+                meta.op   = OP_NONE;
             } else if (meta.bad != 0) {
                 meta.drop = meta.bad;
-            } else if (hdr.pl2_management.isValid()) {
-                // The controller's. What is not of this operation does no harm.
-                meta.steered     = 1;
-                // Not the link of whoever has the frame's address.
-                meta.link_out    = hdr.pl2_management.index;
-                if (meta.op == OP_FORGET) {
-                    meta.link_out = hdr.pl2_management.destination;
-                }
-                meta.source      = hdr.pl2_management.cell[23:16];
-                meta.destination = hdr.pl2_management.cell[15:8];
-                meta.half        = meta.cell | HELD;
-                meta.hard_half   = meta.cell | HARD;
-                meta.right       = 0;
-            } else if ((meta.op == OP_RESERVE || meta.op == OP_RELEASE) && to_group) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.op = OP_NONE;
             } else
-            if (to_group) {
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                meta.drop = DROP_SAME_PORT;
+                meta.op   = OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
-            } else if (meta.known == 0) {
+            } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
                 meta.op   = OP_NONE;
-            } else if (meta.pass == PASS_ENDED && meta.op == OP_RESERVE) {
-                // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
-                meta.op       = OP_ENDED;
-                meta.cell     = meta.cell ^ 1;
-                meta.right    = 0;
-                meta.standing = NOT_ASKED;
-            } else if (meta.op == OP_RELEASE) {
-                meta.right = 0;
-                if (meta.pass == 0) {
-                    // Takes no lane, and frees none: no lock says so.
-                    meta.half      = 1;
-                    meta.hard_half = 1;
-                } else {
-                    meta.half      = meta.cell | HELD;
-                    meta.hard_half = meta.cell | HARD;
-                }
-            } else if (meta.op == OP_RESERVE) {
-                meta.half  = meta.cell | HELD;
-                meta.right = (bit<16>) hdr.pl2_control.demand;
-            } else if (meta.claims == 1) {
-                if (meta.pass != 0) {
-                    meta.op        = OP_EARLY;
-                    meta.half      = meta.cell | HELD;
-                    meta.hard_half = meta.cell | HARD;
-                } else if (hdr.vlan.dei == 1) {
-                    // Sent before its grant, welcome only while little is reserved.
-                    meta.op = OP_UNSOLICITED;
-                } else {
-                    meta.op        = OP_CLAIM;
-                    meta.half      = meta.cell | HELD;
-                    meta.hard_half = meta.cell | HELD;
-                }
+            } else {
+                requests.apply();
             }
         }
 
-        if (color == MeterColor_t.RED) {
-            meta.drop = DROP_CONTROL_METER;
-            meta.op   = OP_NONE;
-        } else
-        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
-            meta.drop = DROP_SAME_PORT;
-            meta.op   = OP_NONE;
-        } else {
-            // lane_lock
-            if (meta.op == OP_RESERVE) {
-                if (meta.pass == 0) {
-                    meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
-                } else {
-                    seize_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
-                }
-            } else if (meta.op == OP_CLAIM || meta.op == OP_FORGET || meta.op == OP_RELEASE) {
-                meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
-            } else if (meta.op == OP_EARLY) {
-                lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
-            }
+        graces.apply();
+        if ((meta.op == OP_RESERVE || meta.op == OP_RELEASE) && hdr.pl2_control.unsolicited == 1) {
+            meta.standing = HAS_SLOTS;
         }
-        // The controller's reservations are those of its port.
-        if (hdr.packet_out.isValid() && hdr.pl2_control.isValid()) {
-            meta.link_in = (link_t) CPU_PORT;
-        }
+
         // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
         if (meta.op == OP_RESERVE && meta.holder != 0) {
             meta.op   = OP_OCCUPIED;
@@ -1115,8 +1293,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.again = PASS_AGAIN;
         }
 
-        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t. starts: once both ports
-        // are free.
+        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
         if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
             if (hdr.pl2_control.unsolicited == 1 &&
                 meta.slack_in[15:15] == 0 && meta.slack_out[15:15] == 0) {
@@ -1124,89 +1301,26 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
             }
-            set_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_FORGET || meta.op == OP_ENDED) {
             stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_UNSOLICITED) {
             meta.unsolicited = use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM) {
             meta.unsolicited = look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            meta.ahead       = look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_OCCUPIED) {
-            meta.ahead       = look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-        }
-        if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            graces.apply();
-        }
-        if (meta.op == OP_CLAIM && meta.cover == COVER_SLOTS && meta.unsolicited[15:15] == 0) {
-            meta.cover = COVER_LANE; // its burst went unsolicited
         }
 
-        // What follows for frames other than those that look at a start.
+        // starts: once both ports are free.
         if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
-            hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
-            grant();
-            if (meta.op == OP_RESERVE) {
-                ig_tm_md.qid = PRIORITY_CONTROL;
-            }
-        } else if (meta.op == OP_EARLY) {
-            meta.demoted = DEMOTED_EARLY;
-        } else if (meta.op == OP_UNSOLICITED) {
-            if (meta.unsolicited == HAS_SLOTS) {
-                meta.drop = DROP_UNSOLICITED_HAS_SLOTS;
-            } else if (meta.unsolicited == 0 || meta.unsolicited == NOT_ASKED) {
-                meta.demoted = DEMOTED_UNCOVERED_UNSOLICITED;
-            } else if (meta.slack_out[15:15] == 1) {
-                meta.drop = DROP_UNSOLICITED_OVER_THRESHOLD;
-            } else {
-                ig_tm_md.qid = PRIORITY_SCHEDULED;
-            }
-        } else if (meta.op == OP_ENDED) {
-            meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.steered = 1;
-        } else if (meta.op == OP_FORGET) {
-            hdr.pl2_management.value = 16w0 ++ meta.left;
-            reply_to_controller();
-        } else if (meta.op == OP_READ_IN || meta.op == OP_WRITE_IN) {
-            hdr.pl2_management.value = 16w0 ++ meta.send_wait;
-            reply_to_controller();
-        } else if (meta.op == OP_READ_OUT || meta.op == OP_WRITE_OUT) {
-            hdr.pl2_management.value = 16w0 ++ meta.recv_wait;
-            reply_to_controller();
+            set_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
+            meta.window = look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         }
 
-        // What follows for those. A reservation is ahead if it has not begun; further ahead than HORIZON it is past.
-        if (meta.op == OP_OCCUPIED && meta.until_early[31:31] == 1 && meta.ahead[31:23] == 0) {
-            // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way
-            // to itself, and then the buffer that all share.
+        if (meta.op != OP_NONE || (meta.drop == DROP_NONE && meta.steered == 0)) {
+            verdicts.apply();
+        }
+        if (meta.op == OP_OCCUPIED && meta.window != 0 && meta.window[31:23] == 0) {
             refused.count(REFUSED_LANE);
-            hdr.pl2_control.sendWait = PL2_NOT_NOW;
-            hdr.pl2_control.recvWait = PL2_NOT_NOW;
-            grant();
-        }
-
-        if (meta.cover == COVER_SLOTS && meta.until_early[31:31] == 0 && meta.until_late[31:31] == 0) {
-            ig_tm_md.qid = PRIORITY_SCHEDULED;
-        } else if (meta.cover != COVER_NONE && meta.until_early[31:31] == 1 &&
-            meta.ahead[31:23] == 0) {
-            meta.pass = PASS_AGAIN; ig_dprsr_md.resubmit_type = RESUBMIT;
-        } else if (meta.op == OP_OCCUPIED &&
-            (meta.until_early[31:31] == 0 || meta.ahead[31:23] != 0)) {
-            // The lane's reservation has begun unseen: nothing was sent in its slots.
-            meta.pass = meta.again; ig_dprsr_md.resubmit_type = RESUBMIT;
-        } else {
-            if (meta.cover == COVER_SLOTS) {
-                meta.demoted = DEMOTED_LATE;
-            } else if (meta.op == OP_CLAIM) {
-                meta.demoted = DEMOTED_UNCOVERED;
-            }
-            if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-                best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
-            }
-        }
-        if (meta.demoted != DEMOTED_NONE) {
-            demoted.count(meta.demoted);
         }
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
