@@ -22,7 +22,7 @@ const SLOTS: [(&str, &str, &str); 2] = [
 const WAITS: &str = "RackIngress.waits";
 const TAKE_WAIT: &str = "RackIngress.take_wait";
 const LIMITS: &str = "RackIngress.limits";
-const WEIGH_WAITS: &str = "RackIngress.weigh_waits";
+const TAKE_LIMITS: &str = "RackIngress.take_limits";
 const THRESHOLDS: &str = "RackIngress.thresholds";
 const WEIGH_THRESHOLD: &str = "RackIngress.weigh_threshold";
 const GRACES: &str = "RackIngress.graces";
@@ -101,7 +101,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
             };
             if pl2.mode == Mode::Clock {
                 let limits =
-                    pair(LIMITS, WEIGH_WAITS).param("t_in", t * slot_in).param("t_out", t * slot_out);
+                    pair(LIMITS, TAKE_LIMITS).param("t_in", t * slot_in).param("t_out", t * slot_out);
                 add(format!("t from rate {from} to rate {to}"), limits)?;
             }
             // Counters know the source's slot alone.

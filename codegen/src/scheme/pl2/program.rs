@@ -165,11 +165,22 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let counter = pl2.mode == Mode::Counter;
     let chain = !counter && pl2.clocks == Clocks::Chain;
     let side = |side: &str| {
+        let from = if chain && side == "out" { "earliest" } else { "now" };
+        let past = format!("(int<32>) meta.{from}");
+        // Of a chain, each register's time is where the next one begins.
+        let (told, told_doc, at_once, later) = match chain {
+            true => ("begin", "when it begins", past.clone(), "free".to_owned()),
+            false => ("wait", "how far ahead it begins", "0".to_owned(), format!("free - {past}")),
+        };
         json!({
             "side": side,
             "register": format!("{side}_reservation"),
             "reserves": counter || side == "out" || pl2.clocks != Clocks::Dst,
-            "from": if chain && side == "out" { "earliest" } else { "now" },
+            "from": from,
+            "told": told,
+            "told_doc": told_doc,
+            "at_once": at_once,
+            "later": later,
         })
     };
     context["sides"] = json!(["in", "out"].map(side));
@@ -210,10 +221,10 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     );
     context["lane_index"] = lane(pair, "meta.cell");
     context["managed_lane"] = lane(managed, "hdr.pl2_management.cell");
-    context["longer_wait"] = json!(match (counter, chain) {
-        (true, _) => "meta.wait_time",
-        (_, true) => "meta.recv_wait",
-        _ => "meta.wait",
+    context["start"] = json!(match (counter, chain) {
+        (true, _) => "(int<32>) meta.now + (int<32>) meta.wait_time",
+        (_, true) => "(int<32>) meta.begin",
+        _ => "(int<32>) meta.now + (int<32>) meta.wait",
     });
     context["wait_sign"] = json!(if counter { 15 } else { 31 });
     context["wait_zeros"] = json!(if counter { "16w0 ++ " } else { "" });

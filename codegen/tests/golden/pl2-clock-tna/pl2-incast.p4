@@ -234,6 +234,8 @@ struct metadata_t {
     bit<8> pass; // what the pass before left for this one; 0 in the first
     time_t  time_in;     // what a reservation takes at the source; or what the controller writes, from now
     time_t  time_out;    // the same at the destination
+    wait_t  limit_in;    // the source's longest wait with which a burst goes unsolicited (t)
+    wait_t  limit_out;   // the destination's
 }
 
 // Precedes a frame that makes another pass.
@@ -739,6 +741,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<int<32>, link_t>(PORT_COUNT) in_reservation;
     Register<int<32>, link_t>(PORT_COUNT) out_reservation;
 
+    // Tells how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
         void apply(inout int<32> free, out int<32> wait) {
             if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
@@ -791,6 +794,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
+    // Tells how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
         void apply(inout int<32> free, out int<32> wait) {
             if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
@@ -843,10 +847,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action weigh_waits(wait_t t_in, wait_t t_out) {
+    action take_limits(wait_t t_in, wait_t t_out) {
+        meta.limit_in  = t_in;
+        meta.limit_out = t_out;
+    }
+
+    action weigh_waits() {
         meta.wait      = max(meta.send_wait, meta.recv_wait);
-        meta.slack_in  = t_in - meta.send_wait;
-        meta.slack_out = t_out - meta.recv_wait;
+        meta.slack_in  = meta.limit_in - meta.send_wait;
+        meta.slack_out = meta.limit_out - meta.recv_wait;
     }
 
     action weigh_threshold(wait_t threshold) {
@@ -860,7 +869,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.rate_out : exact;
         }
         actions = {
-            weigh_waits;
+            take_limits;
             @defaultonly NoAction;
         }
         const default_action = NoAction();
@@ -1217,6 +1226,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         slots_in.apply();
         slots_out.apply();
+        limits.apply();
         graces.apply();
         if (meta.op == OP_RESERVE && hdr.pl2_control.unsolicited == 1) {
             meta.standing = HAS_SLOTS;
@@ -1246,7 +1256,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // Both waits are known: how they compare with t, and with T.
         if (meta.op == OP_RESERVE) {
-            limits.apply();
+            weigh_waits();
         } else if (meta.op == OP_UNSOLICITED) {
             thresholds.apply();
         }
