@@ -66,14 +66,14 @@ fn edm_for_32_64_and_144_ports_fits_into_both_generations() {
 #[test]
 fn edm_with_demands_that_wait_fits_where_its_documents_say_so() {
     for (hosts, more, expected) in [
-        (32, "", [Some(12), Some(12)]),
+        (32, "", [Some(11), Some(11)]),
         (64, "", [None, None]),
-        (64, "demands = 1", [Some(12), Some(12)]),
-        (64, "classes = 1", [Some(12), Some(12)]),
-        (64, "demands = 2", [None, Some(13)]),
-        (64, "classes = 3", [None, Some(13)]),
+        (64, "demands = 1", [Some(11), Some(11)]),
+        (64, "classes = 1", [Some(11), Some(11)]),
+        (64, "demands = 2", [Some(12), Some(12)]),
+        (64, "classes = 3", [Some(12), Some(12)]),
         (144, "classes = 1", [None, None]),
-        (144, "classes = 1\ndemands = 1", [None, Some(13)]),
+        (144, "classes = 1\ndemands = 1", [Some(12), Some(12)]),
     ] {
         let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
         let rack =

@@ -690,6 +690,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
     Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
 
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+    }
+
     action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<16> edm_host, bit<16> edm_rings) {
         meta.edm_source_link   = edm_link;
@@ -699,6 +705,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_source_rate   = edm_rate;
         meta.edm_source_host   = edm_host;
         meta.edm_source_rings  = edm_rings;
+        meta.accepted = 1;
     }
 
     // A port speaks for its own host only; the controller's packets don't pass here.
@@ -718,6 +725,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<16> edm_host, bit<16> edm_rings) {
         ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
         meta.edm_destination_link   = edm_link;
         meta.edm_destination_asks   = edm_asks;
         meta.edm_destination_asked  = edm_asked;
@@ -1219,8 +1227,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_to     = hdr.edm_management.index;
     }
 
-    bit<8> best_effort_color = MeterColor_t.GREEN;
-
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop(bit<8> reason) {
         drops.count(reason);
@@ -1279,28 +1285,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // Broadcast or multicast.
-        bool to_group = hdr.ethernet.dstAddr[40:40] == 1;
-        if (!to_group) {
-            if (l2_forward.apply().hit) {
-                meta.known = 1;
-            }
+        if (hdr.ethernet.dstAddr[40:40] == 0) {
+            l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
-            if (source_guard.apply().hit) {
+            source_guard.apply();
+        } else {
+            if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
             }
-        } else if (hdr.packet_out.egress_port == 0) {
-            meta.accepted = 1;
         }
-        port_t same = ig_tm_md.ucast_egress_port ^ ig_intr_md.ingress_port;
 
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
             meta.edm_op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
-            meta.known = 0;
             meta.edm_op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
@@ -1312,13 +1312,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) && !to_group && meta.pass == 0) {
+            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
                 color = edm_control_meter.execute(ig_intr_md.ingress_port);
             }
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm_op = EDM_OP_NONE;
-            } else if (meta.edm_kind != EDM_OP_NONE && to_group) {
+            } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
                 meta.edm_op = EDM_OP_NONE;
             } else if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
@@ -1331,9 +1332,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
-            if (to_group) {
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                meta.drop = DROP_SAME_PORT;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
-            } else if (meta.known == 0) {
+            } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
                 meta.edm_op = EDM_OP_NONE;
             }
@@ -1362,10 +1366,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         if (color == MeterColor_t.RED) {
             meta.drop = DROP_EDM_CONTROL_METER;
-            meta.edm_op = EDM_OP_NONE;
-        } else
-        if (meta.drop == DROP_NONE && meta.known == 1 && same == 0) {
-            meta.drop = DROP_SAME_PORT;
             meta.edm_op = EDM_OP_NONE;
         } else {
             // edm_touched
@@ -1561,7 +1561,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-            best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+            send_best_effort();
         }
         // What becomes of a frame that needs no other pass. A demand that waits is no loss; a request goes on without a grant.
         if (meta.edm_ends == 1 && meta.edm_granted != 0) {

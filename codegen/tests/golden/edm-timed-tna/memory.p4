@@ -983,7 +983,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) && hdr.ethernet.dstAddr[40:40] == 0) {
+            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                hdr.ethernet.dstAddr[40:40] == 0) {
                 color = edm_control_meter.execute(ig_intr_md.ingress_port);
             }
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
