@@ -1225,12 +1225,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
                 meta.op   = OP_NONE;
-            } else {
+            } else if (meta.op != OP_NONE || meta.claims == 1) {
                 requests.apply();
             }
         }
 
-        graces.apply();
+        // What the rates of its links say of a frame of PL2.
+        if (hdr.pl2_control.isValid() || meta.claims == 1) {
+            graces.apply();
+        }
         if ((meta.op == OP_RESERVE || meta.op == OP_RELEASE) && hdr.pl2_control.unsolicited == 1) {
             meta.standing = HAS_SLOTS;
         }
