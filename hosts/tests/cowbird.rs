@@ -219,7 +219,18 @@ fn calls_that_make_no_sense_are_refused_by_their_fields() {
                     Code::InvalidArgument,
                     "the engine's own",
                 );
+                says(
+                    &|request| request.sets.iter_mut().for_each(|set| set.refusal = Corruption::Tail as u64),
+                    Code::FailedPrecondition,
+                    "all sets were refused before",
+                );
                 assert_eq!(refused(&|_| ()), None);
+                // What was refused before is left out, so it shares bytes with nothing.
+                let one_left = |request: &mut ServeRequest| {
+                    request.sets[1].address = 8;
+                    request.sets[1].refusal = Corruption::Tail as u64;
+                };
+                assert_eq!(refused(&one_left), None);
                 until("what was right is gone with its call", || instances(spot) == 0);
             })
             .unwrap();

@@ -221,6 +221,7 @@ impl ThreadSet {
                 response_data_tail: red.response_data_tail,
                 write_progress: red.write_progress,
                 read_progress: red.read_progress,
+                refusal: red.refusal,
                 ..set
             },
             None => set,
@@ -320,5 +321,31 @@ impl Keeper {
             }
         };
         self.told.send_replace(NodeState::Lost(lost));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_handed_on_with_all_that_its_red_block_says() {
+        let layout = Layout { entries: 64, request_bytes: 4_096, response_bytes: 4_096 };
+        let words: Arc<[AtomicU64]> = (0..layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
+        let red = Red {
+            request_head: 9,
+            request_data_head: 64,
+            response_data_tail: 128,
+            write_progress: 4,
+            read_progress: 5,
+            refusal: 3,
+        };
+        let mut block = [0; Red::BYTES];
+        red.emit(&mut block);
+        words::write(&words, RED_AT as usize, &block).unwrap();
+        let message = ThreadSet { key: 7, address: 4_096, layout, words }.message();
+        let said = (message.request_head, message.request_data_head, message.response_data_tail);
+        assert_eq!(said, (9, 64, 128));
+        assert_eq!((message.write_progress, message.read_progress, message.refusal), (4, 5, 3));
     }
 }

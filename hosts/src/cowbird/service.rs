@@ -71,7 +71,7 @@ fn red(set: &v1::Set) -> Red {
         response_data_tail: set.response_data_tail,
         write_progress: set.write_progress,
         read_progress: set.read_progress,
-        refusal: 0,
+        refusal: set.refusal,
     }
 }
 
@@ -90,12 +90,18 @@ impl<E: Engine> Inner<E> {
                 request.sets.len()
             )));
         }
-        let sets: Vec<_> = request.sets.iter().map(set).collect();
         // Before anything is computed from the sizes.
-        for (nth, (.., layout)) in sets.iter().enumerate() {
+        for (nth, (.., layout)) in request.sets.iter().map(set).enumerate() {
             layout.check().map_err(|why| Status::invalid_argument(format!("set {nth}: {why}")))?;
         }
-        let reds = request.sets.iter().map(red).collect();
+        // What its rings hold is still wrong, and its thread was told that they are served no more.
+        let (sets, reds): (Vec<_>, Vec<_>) =
+            request.sets.iter().filter(|set| set.refusal == 0).map(|one| (set(one), red(one))).unzip();
+        if sets.is_empty() {
+            return Err(Status::failed_precondition(
+                "all sets were refused before (refusal): their threads need fresh memory",
+            ));
+        }
         let pairs_max = pairs_of("pairs_max", request.pairs_max).map_err(Status::invalid_argument)?;
         Ok(Asked { peer, token, sets, reds, pairs_max })
     }

@@ -25,6 +25,9 @@ pub struct Set {
     pub write_progress: u64,
     #[prost(uint64, tag = "10")]
     pub read_progress: u64,
+    /// why an engine ended it, 0 if none did: such a set is not served again
+    #[prost(uint64, tag = "11")]
+    pub refusal: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServeRequest {
