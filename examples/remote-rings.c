@@ -1,9 +1,10 @@
 /*
  * Writes records to remote memory through Cowbird's rings, reads them back, many at a time, and checks them.
  *
- *     remote-rings INTERFACE IP POOL ENGINE
+ *     remote-rings INTERFACE IP POOL ENGINE [CA CERT KEY]
  *
- * INTERFACE and IP are the adapter's, POOL and ENGINE the addresses of the set-up services. docs/cowbird.md says how to compile it.
+ * INTERFACE and IP are the adapter's, POOL and ENGINE the addresses of the set-up services, which are encrypted if the files of an
+ * authority, a certificate and its key are given. docs/cowbird.md says how to compile it.
  */
 #include <inttypes.h>
 #include <p4rack_cowbird.h>
@@ -39,8 +40,8 @@ static size_t wait_for_some(p4rack_cowbird_thread *thread, uint32_t poll)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: %s INTERFACE IP POOL ENGINE\n", argv[0]);
+    if (argc != 5 && argc != 8) {
+        fprintf(stderr, "usage: %s INTERFACE IP POOL ENGINE [CA CERT KEY]\n", argv[0]);
         return 2;
     }
     const char *engines[] = {argv[4]};
@@ -55,6 +56,11 @@ int main(int argc, char **argv)
         .region_count = 1,
         .threads = 1,
     };
+    if (argc == 8) {
+        config.ca_cert = argv[5];
+        config.cert = argv[6];
+        config.private_key = argv[7];
+    }
     char text[512];
     p4rack_cowbird *node = p4rack_cowbird_open(&config, text, sizeof text);
     if (node == NULL) {

@@ -36,6 +36,11 @@ typedef struct p4rack_cowbird_config {
     uint32_t region_count;
     uint32_t threads;
     uint32_t mtu_bytes;           /* of all adapters alike: 256, 512, 1024, 2048 or 4096; 0 is 1024 */
+    uint32_t ignore_icrc;         /* 1: frames with a wrong iCRC are accepted, as the engine in a switch needs it */
+    const char *ca_cert;          /* authority of the servers' certificates, a PEM file; NULL is plain text */
+    const char *cert;             /* our certificate, a PEM file, if servers ask for one, or NULL */
+    const char *private_key;      /* its key, a PEM file; NULL without a certificate */
+    const char *server_name;      /* name in the servers' certificates, if it differs from the address, or NULL */
 } p4rack_cowbird_config;
 
 /* Whether a request, or waiting for some, was accepted. */

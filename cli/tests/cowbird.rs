@@ -162,17 +162,9 @@ fn what_makes_no_sense_is_refused_by_its_name() {
     assert!(!open.status.success() && stderr(&open).contains("--insecure"), "{}", stderr(&open));
 }
 
-#[test]
-fn a_program_in_c_uses_rings() {
-    let _alone = one_at_a_time();
-    if !can_make_namespaces() || !have("cc", "gcc") {
-        return;
-    }
-    let star = Star::create(3).unwrap();
-    let _pool = pool(&star, "1 MiB");
-    let (_engine, addr) = engine(&star, 1, &[]);
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("remote-rings");
+/// The example in C, compiled into `folder`, at the third host.
+fn remote_rings(star: &Star, folder: &Path, engine: &str) -> Command {
+    let program = folder.join("remote-rings");
     // The test's own folder has the library that was built with it.
     let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let compiled = Command::new("cc")
@@ -187,8 +179,22 @@ fn a_program_in_c_uses_rings() {
         .unwrap();
     assert!(compiled.status.success(), "{}", stderr(&compiled));
     let mut command = Command::new(&program);
-    command.args(["roce0", &Star::ip(2).to_string(), POOL, &addr]).env("LD_LIBRARY_PATH", &libraries);
+    command.args(["roce0", &Star::ip(2).to_string(), POOL, engine]).env("LD_LIBRARY_PATH", &libraries);
     star.host(2).command(&mut command, true).unwrap();
+    command
+}
+
+#[test]
+fn a_program_in_c_uses_rings() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() || !have("cc", "gcc") {
+        return;
+    }
+    let star = Star::create(3).unwrap();
+    let _pool = pool(&star, "1 MiB");
+    let (_engine, addr) = engine(&star, 1, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = remote_rings(&star, folder.path(), &addr);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let said = format!(
@@ -308,6 +314,9 @@ fn both_set_ups_are_encrypted_if_asked_for_and_ask_for_certificates() {
         verify(&star, 2, &[&addr], &[&["--operations", "500"], tls].concat()).output().unwrap()
     };
     let output = run(&ours);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let mut from_c = remote_rings(&star, folder.path(), &addr);
+    let output = from_c.args([&ca, &cert, &key]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     for tls in [
         &[][..],

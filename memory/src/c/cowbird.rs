@@ -1,12 +1,13 @@
 //! Cowbird's client, as `include/p4rack_cowbird.h` declares and explains it.
 
-use super::{needed, tell};
+use super::{needed, tell, text};
 use p4rack_cowbird::{Layout, PollError, PollId, Refused, RequestId};
 use p4rack_fabric::roce::Config;
 use p4rack_hosts::cowbird::node::ThreadClient;
 use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState};
 use p4rack_hosts::roce::Loss;
 use p4rack_hosts::roce::setup::Server;
+use p4rack_hosts::roce::tls::ClientTls;
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
 use std::ffi::{CStr, c_char, c_void};
@@ -46,6 +47,16 @@ pub struct CallerConfig {
     pub threads: u32,
     /// Bytes of a packet's payload; 0 is the default.
     pub mtu_bytes: u32,
+    /// Whether frames with a wrong iCRC are accepted: 0 or 1.
+    pub ignore_icrc: u32,
+    /// Authority of the servers' certificates; null is plain text.
+    pub ca_cert: *const c_char,
+    /// Our certificate, or null.
+    pub cert: *const c_char,
+    /// Its key; null without a certificate.
+    pub private_key: *const c_char,
+    /// Name in the servers' certificates, or null.
+    pub server_name: *const c_char,
 }
 
 /// A compute node, and the rings that no thread has taken.
@@ -155,22 +166,48 @@ fn or(given: u64, default: u64) -> u64 {
     if given == 0 { default } else { given }
 }
 
+/// How set-ups are encrypted; `None` is plain text.
+///
+/// # Safety
+/// As [`p4rack_cowbird_open`].
+unsafe fn encryption(config: &CallerConfig) -> Result<Option<ClientTls>, String> {
+    // SAFETY: the caller promises it of all texts.
+    let given = |pointer| unsafe { text(pointer) }.transpose();
+    let (ca, server_name) = (given(config.ca_cert)?, given(config.server_name)?);
+    let identity = match (given(config.cert)?, given(config.private_key)?) {
+        (Some(cert), Some(key)) => Some((cert.into(), key.into())),
+        (None, None) => None,
+        (None, _) => return Err("private_key is given without cert".to_owned()),
+        (_, None) => return Err("cert is given without private_key".to_owned()),
+    };
+    match ca {
+        Some(ca) => {
+            Ok(Some(ClientTls { ca: ca.into(), identity, server_name: server_name.map(str::to_owned) }))
+        }
+        None if identity.is_some() => Err("cert is given without ca_cert: it would be plain text".to_owned()),
+        None if server_name.is_some() => Err("server_name is given without ca_cert: it would be plain text".to_owned()),
+        None => Ok(None),
+    }
+}
+
 /// Starts a compute node.
 ///
 /// # Safety
 /// As [`p4rack_cowbird_open`].
 unsafe fn open(config: &CallerConfig) -> Result<ComputeNode, String> {
     // SAFETY: the caller promises it of all texts.
-    let text = |pointer, name| unsafe { needed(pointer, name) };
-    let server = |addr: &str| Server { addr: addr.to_owned(), tls: None };
+    let words = |pointer, name| unsafe { needed(pointer, name) };
+    // SAFETY: the caller promises it.
+    let tls = unsafe { encryption(config) }?;
+    let server = |addr: &str| Server { addr: addr.to_owned(), tls: tls.clone() };
     // SAFETY: the caller promises both.
     let (engines, regions) = unsafe {
         let engines = slice(config.engines, config.engine_count, "engines")?;
         (engines, slice(config.region_bytes, config.region_count, "region_bytes")?)
     };
     let engines: Result<Vec<Server>, String> =
-        engines.iter().map(|engine| text(*engine, "an engine").map(server)).collect();
-    let ip = text(config.ip, "ip")?;
+        engines.iter().map(|engine| words(*engine, "an engine").map(server)).collect();
+    let ip = words(config.ip, "ip")?;
     let ip: Ipv4Addr = ip.parse().map_err(|_| format!("ip is `{ip}`, which is no IPv4 address"))?;
     let (entries, ring) = (or(config.entries, ENTRIES), or(config.ring_bytes, RING_BYTES));
     let mtu_bytes = or(config.mtu_bytes.into(), MTU_BYTES.into());
@@ -180,12 +217,17 @@ unsafe fn open(config: &CallerConfig) -> Result<ComputeNode, String> {
     if config.threads == 0 {
         return Err("threads is 0: there has to be one".to_owned());
     }
+    let icrc_verified = match config.ignore_icrc {
+        0 => true,
+        1 => false,
+        other => return Err(format!("ignore_icrc is {other}: 0 or 1 is possible")),
+    };
     let config = NodeConfig {
-        interface: text(config.interface, "interface")?.to_owned(),
+        interface: words(config.interface, "interface")?.to_owned(),
         ip,
-        adapter: Config { mtu, timeout: TIMEOUT, ..Config::default() },
+        adapter: Config { mtu, timeout: TIMEOUT, icrc_verified, ..Config::default() },
         loss: Loss::default(),
-        pool: server(text(config.pool, "pool")?),
+        pool: server(words(config.pool, "pool")?),
         engines: engines?,
         layout: Layout { entries, request_bytes: ring, response_bytes: ring },
         threads: config.threads as usize,
