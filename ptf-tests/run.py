@@ -22,9 +22,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 PLATFORMS = HERE / "platforms"
 #: Exit code where the target or the rights for it are missing: neither passed nor failed.
 NOTHING_TESTED = 77
-SCHEMES = ("l2", "pl2-counter", "pl2-clock")
+SCHEMES = ("l2", "pl2-counter", "pl2-clock", "edm-timed-dst", "edm-timed", "edm-calendar", "edm-matched")
 ARCHITECTURES = ("v1model", "tna", "t2na")
-#: Tofino's times have 32 bits, so the slots of its racks must not be as long as those of the rack here: 1 ms.
+#: Tofino's times have 32 bits, so PL2's slots on its racks must not be as long as those of the rack here: 1 ms.
 TOFINO_RATE = "12 Mb/s"
 #: Tests that then pass on a quiet machine only, by scheme; and one that writes what is beyond its horizon.
 SHORT = "slots of 32-bit times last 1 ms, shorter than a test's exchange of frames"
@@ -39,9 +39,21 @@ TOFINO_CANNOT = {
         "management.EveryRegisterIsWrittenReadAndResetInTime": "slots of 32-bit times end before the second that it writes",
     },
 }
+#: Schemes that differ from another one in these parts alone: the rest is tested there.
+OWN_PARTS = {scheme: ("edm", "edm_matched", "drops") for scheme in ("edm-timed", "edm-calendar", "edm-matched")}
+#: Schemes that have no program for Tofino.
+NOT_FOR_TOFINO = {"edm-calendar", "edm-matched"}
 #: What is tested besides on v1model where no description is given: a scheme, a line of the rack's [pl2], and which tests.
 VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
-GROUPS = {"l2": {"l2_only"}, "pl2-counter": {"pl2", "counter_mode"}, "pl2-clock": {"pl2", "clock_mode"}}
+GROUPS = {
+    "l2": {"l2_only"},
+    "pl2-counter": {"pl2", "counter_mode"},
+    "pl2-clock": {"pl2", "clock_mode"},
+    "edm-timed-dst": {"edm"},
+    "edm-timed": {"edm"},
+    "edm-calendar": {"edm"},
+    "edm-matched": {"edm", "edm_matched"},
+}
 sys.path[:0] = [str(HERE), str(PLATFORMS)]
 
 from google.protobuf import text_format  # noqa: E402
@@ -87,14 +99,17 @@ def main():
         return NOTHING_TESTED
     total = {"passed": 0, "failed": 0, "skipped": 0}
     started = time.monotonic()
-    schemes = args.scheme or SCHEMES
+    schemes = args.scheme
     if args.artefacts:
         from p4rack_ptf.names import Artefacts
 
         schemes = [Artefacts(args.artefacts).constants["scheme"]]
-    runs = [(scheme, None, ("all",)) for scheme in schemes]
-    if not (args.rack or args.artefacts):
+    own = not (args.rack or args.artefacts)
+    if own:
         run.rack = HERE / "rack.toml"
+    schemes = schemes or schemes_of(run.rack, args.arch)
+    runs = [(scheme, None, OWN_PARTS.get(scheme, ("all",))) for scheme in schemes]
+    if own:
         if args.arch in (None, "v1model"):
             runs += [variant for variant in VARIANTS if variant[0] in schemes]
     for scheme, run.line, run.specs in runs:
@@ -107,6 +122,17 @@ def main():
     what = " ".join(filter(None, (args.platform, args.arch)))
     print(f"==== {what}: {counts} in {time.monotonic() - started:.1f} s ====")
     return 1 if total["failed"] or not total["passed"] else 0
+
+
+def schemes_of(rack, arch):
+    """What a description's switch can run, each protocol by itself."""
+    try:
+        text = rack.read_text()
+    except OSError as error:
+        sys.exit(f"{rack}: {error.strerror}; give a rack description")
+    has = {"l2", *(protocol for protocol in ("pl2", "edm") if re.search(rf"(?m)^\s*\[{protocol}\]", text))}
+    schemes = [scheme for scheme in SCHEMES if scheme.partition("-")[0] in has]
+    return [scheme for scheme in schemes if arch not in ("tna", "t2na") or scheme not in NOT_FOR_TOFINO]
 
 
 def port_at_interface(text):
@@ -150,7 +176,7 @@ def generate(run, platform, scheme):
     """Generates the program for the platform's target. The folder."""
     target = getattr(platform, "TARGET", None)
     rack, folder = run.rack, run.folder / "generated"
-    faster = run.arch in ("tna", "t2na") and rack == HERE / "rack.toml"
+    faster = run.arch in ("tna", "t2na") and rack == HERE / "rack.toml" and not scheme.startswith("edm")
     if target or run.line or faster:
         text = run.rack.read_text()
         if faster:

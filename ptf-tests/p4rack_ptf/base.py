@@ -38,7 +38,7 @@ class RackTest(BaseTest):
             self.skipTest(reason)
         self.artefacts = Artefacts(params["artefacts"])
         self.constants, self.hosts = self.artefacts.constants, self.artefacts.hosts
-        self.pl2, self.layers = self.artefacts.pl2, self.artefacts.layers
+        self.pl2, self.edm, self.layers = self.artefacts.pl2, self.artefacts.edm, self.artefacts.layers
         self.dataplane = ptf.dataplane_instance
         self.dataplane.flush()
         self.undo = []

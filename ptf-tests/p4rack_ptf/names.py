@@ -23,7 +23,8 @@ class Artefacts:
         )
         self.hosts = self.constants["hosts"]
         self.pl2 = self.constants.get("pl2")
-        self.layers = load(only(folder, "*_layers.py")) if self.pl2 else None
+        self.edm = self.constants.get("edm")
+        self.layers = load(only(folder, "*_layers.py")) if self.pl2 or self.edm else None
 
     def id(self, kind, name):
         """Id of a table, counter, meter … by its full name."""
