@@ -185,7 +185,9 @@ unsafe fn encryption(config: &CallerConfig) -> Result<Option<ClientTls>, String>
             Ok(Some(ClientTls { ca: ca.into(), identity, server_name: server_name.map(str::to_owned) }))
         }
         None if identity.is_some() => Err("cert is given without ca_cert: it would be plain text".to_owned()),
-        None if server_name.is_some() => Err("server_name is given without ca_cert: it would be plain text".to_owned()),
+        None if server_name.is_some() => {
+            Err("server_name is given without ca_cert: it would be plain text".to_owned())
+        }
         None => Ok(None),
     }
 }
