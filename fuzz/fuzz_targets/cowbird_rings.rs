@@ -8,13 +8,14 @@ use p4rack_cowbird::{Client, Layout, PollId, words};
 use p4rack_fabric::cowbird::{Config, Engine, Pool, Set};
 use p4rack_fabric::roce::{Outcome, Request};
 use p4rack_wire::Nanos;
-use p4rack_wire::cowbird::{ENTRIES_AT, Entry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const LAYOUT: Layout = Layout { entries: 8, request_bytes: 256, response_bytes: 256 };
 /// Bytes of each set's region.
 const SPAN: usize = 256;
+/// Bytes that the first set's thread takes each of its regions to have. It believes in two.
+const FAR: u64 = 320;
 /// First key of the regions; those of sets count from 0, as addresses of both do.
 const POOL_KEY: u32 = 2;
 const TO_COMPUTE: u32 = 0x10;
@@ -23,11 +24,25 @@ const TO_POOL: u32 = 0x11;
 #[derive(Arbitrary, Debug)]
 enum Step {
     /// A word of the first set, small or any.
-    Ruin { at: u8, value: u64, small: bool },
-    /// An entry of the first set that may make sense, and a tail that shows it.
-    Offer { slot: u8, write: bool, region: u8, length: u8, at: u16, place: u8, number: u8 },
+    Ruin {
+        at: u8,
+        value: u64,
+        small: bool,
+    },
+    /// The first set's thread asks for something, which its region need not have.
+    Err {
+        write: bool,
+        region: bool,
+        at: u16,
+        length: u8,
+    },
     /// The second set's thread asks for something, if nothing is under way.
-    Ask { write: bool, at: u8, length: u8, byte: u8 },
+    Ask {
+        write: bool,
+        at: u8,
+        length: u8,
+        byte: u8,
+    },
     /// The engine's requests are done, so many at most.
     Exchange(u8),
     Wait(u16),
@@ -116,31 +131,26 @@ fuzz_target!(|steps: Vec<Step>| {
     let sets = [rings(), rings()];
     let mut client = Client::new(sets[1].clone(), LAYOUT, vec![SPAN as u64]).expect("right");
     let poll = client.poll_create();
+    let mut first = Client::new(sets[0].clone(), LAYOUT, vec![FAR; 2]).expect("right");
+    let all = first.poll_create();
     let mut world = World { engine: engine(), sets, pool: [vec![0; SPAN], vec![0; SPAN]], now: Nanos::ZERO };
     let (mut waits, mut model): (Option<Waits>, _) = (None, vec![0; SPAN]);
     for step in steps {
         match step {
             Step::Ruin { at, value, small } => world.ruin(at.into(), if small { value % 40 } else { value }),
-            Step::Offer { slot, write, region, length, at, place, number } => {
-                let slot = u64::from(slot) % LAYOUT.entries;
-                let data_at = if write { 0 } else { LAYOUT.response_data_at() } + u64::from(place);
-                let (req_addr, resp_addr) =
-                    if write { (data_at, at.into()) } else { (u64::from(at), data_at) };
-                let entry = Entry {
-                    rw_type: if write { 2 } else { 1 },
-                    region_id: u16::from(region % 2),
-                    length: length.into(),
-                    req_addr,
-                    resp_addr,
-                    request_id: u64::from(write) << 63 | u64::from(number),
+            Step::Err { write, region, at, length } => {
+                let (region, bytes) = (region.into(), vec![1; length.into()]);
+                let at = u64::from(at) % FAR;
+                let asked = if write {
+                    first.async_write(region, &bytes, at)
+                } else {
+                    first.async_read(region, at, length.into())
                 };
-                let mut bytes = [0; Entry::BYTES];
-                entry.emit(&mut bytes);
-                for (nth, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
-                    let at = ENTRIES_AT as usize / 8 + slot as usize * Entry::BYTES / 8 + nth;
-                    world.ruin(at, u64::from_be_bytes(*word));
+                // Whether there is room, and what came of it, may be anything: so may the rings.
+                if let Ok(id) = asked {
+                    let _ = first.poll_add(all, id);
                 }
-                world.ruin(0, slot + 1);
+                let _ = first.poll(all, usize::MAX, |_| {});
             }
             Step::Ask { write, at, length, byte } if waits.is_none() => {
                 let (at, length) = (usize::from(at), 1 + usize::from(length % 64));
