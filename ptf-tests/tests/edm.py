@@ -148,10 +148,10 @@ class WhatIsLongerThanItSaysHasNoRight(Message, EdmTest):
         self.granted(ASKS, MEMORY, 100)
         frame = self.message("EDM_WREQ", ASKS, MEMORY, 100, size=100) + bytes(200)
         self.send(ASKS, frame)
-        if self.constants.get("arch", "v1model") != "v1model":
+        if counter := self.edm.get("too_long_counter"):
             # Tofino knows a frame's length in egress only: it is dropped there.
             self.expect_nothing()
-            assert sum(packets for packets, _ in self.counter("RackEgress.edm_too_long").values()) == 1
+            assert sum(packets for packets, _ in self.counter(counter).values()) == 1
             return
         self.expect(frame, MEMORY)
         self.expect_edm_demoted(too_long=1)
@@ -194,4 +194,6 @@ class DemandsWaitAndTheShortestIsGrantedFirst(EdmTest):
         grants = {host: self.edm_header(Ether(self.receive(host))) for host in (ASKS, ALSO_ASKS, OTHER_MEMORY)}
         assert grants[ASKS].bytes == self.edm["window_bytes"] and grants[ALSO_ASKS].bytes == 64
         assert grants[ALSO_ASKS].wait < grants[OTHER_MEMORY].wait < grants[ASKS].wait, f"{grants}"
-        self.expect_drops(edm_waits=1, edm_looked=1)
+        # On v1model copies look for demands, and the last one finds none; on Tofino the frames themselves do.
+        looked = {"edm_looked": 1} if self.constants.get("arch", "v1model") == "v1model" else {}
+        self.expect_drops(edm_waits=1, **looked)

@@ -2,7 +2,7 @@
 
 use super::{
     CLASS_CONTROL, CLASS_DATA, CONTROL_METER, DATA_COUNTER, DEMANDS_COUNTER, DEMOTED, DEMOTED_COUNTER,
-    DESTINATION_CELLS, DESTINATION_FREE, Edm, Mode, RIGHTS, SOURCE_CELLS, SOURCE_FREE,
+    DESTINATION_CELLS, DESTINATION_FREE, Edm, Mode, RIGHTS, SOURCE_CELLS, SOURCE_FREE, TOO_LONG_COUNTER,
 };
 use crate::rack::Rack;
 use p4rack_wire::edm::{Kind, Target, VERSION};
@@ -47,6 +47,10 @@ pub(super) fn add(edm: &Edm, rack: &Rack, constants: &mut Value) {
         "demands_counter": DEMANDS_COUNTER,
         "data_counter": DATA_COUNTER,
     });
+    if rack.switch.arch.is_tofino() {
+        // Egress drops what v1model's program demotes: ingress does not know how long a frame is.
+        constants["edm"]["too_long_counter"] = json!(TOO_LONG_COUNTER);
+    }
 }
 
 pub(super) fn add_host(edm: &Edm, rack: &Rack, position: usize, constants: &mut Value) {
