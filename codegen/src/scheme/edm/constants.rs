@@ -48,7 +48,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, constants: &mut Value) {
         "data_counter": DATA_COUNTER,
     });
     if rack.switch.arch.is_tofino() {
-        // Egress drops what v1model's program demotes: ingress does not know how long a frame is.
+        // Egress drops what another architecture's program demotes: ingress does not know how long a frame is.
         constants["edm"]["too_long_counter"] = json!(TOO_LONG_COUNTER);
     }
 }
