@@ -133,6 +133,25 @@ fn a_request_whose_answer_has_to_wait_goes_on_without_a_grant() {
     }
 }
 
+/// The controller has no link, so Tofino's rings, which are numbered by links of hosts, are not its.
+#[test]
+fn what_the_controller_asks_for_waits_in_no_hosts_ring() {
+    for mut net in matched().into_iter().filter(|net| net.rig.built.rack.switch.arch.is_tofino()) {
+        let waits: Vec<u32> = (0..DEMANDS)
+            .map(|id| {
+                let asked = net.frame(1, 3, edm::PCP_CONTROL, &message(Kind::Rreq, id, FULL, 0, 0));
+                let packet_out = [&[0, 0], &asked[..]].concat();
+                net.send(net.rig.built.rack.switch.cpu_port, &packet_out).arrived[0].1
+            })
+            .collect();
+        assert_eq!(waits, [0, net.time(FULL.into()) as u32, GRANTED_LATER]);
+        for ring in 0..24 {
+            assert_eq!(net.rig.register("RackIngress.edm_ring_count", ring), 0);
+        }
+        assert!(!anybody_waits(&net, 1));
+    }
+}
+
 #[test]
 fn what_no_ring_has_room_for_is_refused_and_counted() {
     for built in built(Scheme::EDM_MATCHED, "classes = 1") {

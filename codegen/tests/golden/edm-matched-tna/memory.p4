@@ -1428,7 +1428,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // What the frame does next.
+        // What the frame does next. The controller has no link and no rings: what it asks for itself waits nowhere.
         edm_first.apply();
         if (meta.edm_waits == 0) {
             if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
@@ -1436,7 +1436,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) {
             meta.edm_does = EDM_SERVES;
-        } else if (meta.pass == EDM_PASS_JOIN || meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
+        } else if (meta.edm_to != 0 &&
+            (meta.pass == EDM_PASS_JOIN || meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1)) {
             meta.edm_does = EDM_ENTERS;
         } else if (meta.pass == 0) {
             meta.edm_does = EDM_LOOKS;
