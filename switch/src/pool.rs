@@ -7,6 +7,9 @@ use p4rack_wire::Nanos;
 /// Index of a packet in the pool.
 pub(crate) type PacketId = u32;
 
+/// Bytes kept free in front of a frame, for headers of the device.
+pub(crate) const ROOM: usize = 64;
+
 /// End of a list of packets.
 pub(crate) const NONE: PacketId = u32::MAX;
 
@@ -74,8 +77,10 @@ impl Default for Meta {
 /// A packet in a reusable buffer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet {
-    /// The frame, its padding, and remains of longer frames.
+    /// Room in front, the frame, its padding, and remains of longer frames.
     bytes: Vec<u8>,
+    /// Where the frame begins.
+    start: usize,
     len: usize,
     /// Saved variables that egress needs.
     pub saved: Vec<u64>,
@@ -94,30 +99,31 @@ impl Packet {
     /// The frame with its padding.
     #[inline]
     pub fn padded(&self) -> &[u8] {
-        &self.bytes[..self.len + PADDING]
+        &self.bytes[self.start..self.start + self.len + PADDING]
     }
 
     /// The frame from the payload on.
     #[inline]
     pub fn payload(&self) -> &[u8] {
-        self.bytes.get(self.meta.cursor..self.len()).unwrap_or(&[])
+        self.frame().get(self.meta.cursor..).unwrap_or(&[])
     }
 
     /// The frame without padding.
+    #[inline]
     pub fn frame(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[self.start..self.start + self.len]
     }
 
     /// Replaces the frame by one whose ownership is passed. The caller gets another buffer in exchange.
     #[inline(always)]
     pub fn take_frame(&mut self, frame: &mut Vec<u8>) {
         std::mem::swap(&mut self.bytes, frame);
-        self.len = self.bytes.len();
+        (self.start, self.len) = (0, self.bytes.len());
         self.bytes.resize(self.len + PADDING, 0);
     }
 
-    /// Puts `headers` in front of the payload to form the final frame. With `given`, the frame's own buffer
-    /// may be overwritten, so nothing is moved if the headers have the length of the original ones.
+    /// Puts `headers` in front of the payload to form the final frame. With `given`, the frame was taken with its buffer,
+    /// which may be overwritten, so nothing is moved if the headers have the length of the original ones.
     #[inline(always)]
     pub fn complete(&mut self, headers: &mut Vec<u8>, given: bool) {
         match self.bytes.get_mut(..self.meta.cursor) {
@@ -132,46 +138,60 @@ impl Packet {
 
     /// Puts `count` bytes in front of the frame in place of its first `instead` bytes. Their content is
     /// arbitrary.
-    #[inline]
+    #[inline(always)]
     pub fn prepend(&mut self, count: usize, instead: usize) {
-        let kept = self.len.saturating_sub(instead);
-        let needed = count + kept + PADDING;
+        let instead = instead.min(self.len);
+        let (kept, payload) = (self.len - instead, self.start + instead);
+        if payload < count {
+            return self.move_back(count, instead);
+        }
+        (self.start, self.len) = (payload - count, count + kept);
+    }
+
+    /// Likewise for a frame without room in front, which has some afterwards.
+    #[cold]
+    #[inline(never)]
+    fn move_back(&mut self, count: usize, instead: usize) {
+        let (kept, from, to) = (self.len - instead, self.start + instead, ROOM + count);
+        let needed = to + kept + PADDING;
         if self.bytes.len() < needed {
             self.bytes.resize(needed, 0);
         }
-        self.bytes.copy_within(self.len - kept..self.len + PADDING, count);
-        self.len = count + kept;
+        self.bytes.copy_within(from..from + kept + PADDING, to);
+        (self.start, self.len) = (ROOM, count + kept);
     }
 
     /// The first bytes of the frame.
     #[inline]
     pub fn head_mut(&mut self, count: usize) -> &mut [u8] {
         let count = count.min(self.len);
-        &mut self.bytes[..count]
+        &mut self.bytes[self.start..self.start + count]
     }
 
     /// Shortens the frame to a length.
     pub fn cut(&mut self, len: usize) {
         if len < self.len {
             self.len = len;
-            self.bytes[len..len + PADDING].fill(0);
+            self.bytes[self.start + len..][..PADDING].fill(0);
         }
     }
 
     /// Exchanges the frames of two packets.
     pub fn exchange(&mut self, other: &mut Packet) {
         std::mem::swap(&mut self.bytes, &mut other.bytes);
+        std::mem::swap(&mut self.start, &mut other.start);
         std::mem::swap(&mut self.len, &mut other.len);
     }
 
     /// Replaces the frame.
     #[inline(always)]
     pub fn set_frame(&mut self, frame: &[u8]) {
-        self.len = frame.len();
-        if self.bytes.len() < self.len + PADDING {
-            self.bytes.resize(self.len + PADDING, 0);
+        (self.start, self.len) = (ROOM, frame.len());
+        let needed = ROOM + frame.len() + PADDING;
+        if self.bytes.len() < needed {
+            self.bytes.resize(needed, 0);
         }
-        let (to, rest) = self.bytes.split_at_mut(self.len);
+        let (to, rest) = self.bytes[ROOM..].split_at_mut(frame.len());
         to.copy_from_slice(frame);
         rest[..PADDING].copy_from_slice(&[0; PADDING]);
     }
@@ -201,7 +221,7 @@ impl Pool {
         let id = self.take();
         let packet = &mut self.packets[id as usize];
         std::mem::swap(&mut packet.bytes, &mut frame.bytes);
-        packet.len = frame.len;
+        (packet.start, packet.len) = (frame.start, frame.len);
         packet.meta = meta;
         packet.next = NONE;
         id
@@ -213,7 +233,7 @@ impl Pool {
     pub fn adopt_sent(&mut self, frame: &mut Vec<u8>, meta: Meta) -> PacketId {
         let id = self.take();
         let packet = &mut self.packets[id as usize];
-        packet.len = frame.len();
+        (packet.start, packet.len) = (0, frame.len());
         std::mem::swap(&mut packet.bytes, frame);
         packet.meta = meta;
         packet.next = NONE;
@@ -233,6 +253,7 @@ impl Pool {
     /// Takes the frame of such a packet back out.
     #[inline]
     pub fn hand_out(&mut self, id: PacketId, frame: &mut Vec<u8>) {
+        debug_assert_eq!(self.packets[id as usize].start, 0, "it was adopted");
         std::mem::swap(&mut self.packets[id as usize].bytes, frame);
     }
 

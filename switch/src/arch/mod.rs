@@ -47,8 +47,11 @@ trait Architecture {
 
 /// Intrinsic fields by how the switch uses them.
 pub(crate) struct Fields {
-    /// Fields that the switch reads, whatever the program does.
-    pub read: &'static [Intrinsic],
+    /// Fields that code writes without a statement of the program: cleared for each packet, like those that the program
+    /// mentions. Others stay 0.
+    pub implied: &'static [Intrinsic],
+    /// Fields that the switch reads behind ingress, and behind egress.
+    pub read: [&'static [Intrinsic]; 2],
     /// Fields that the switch writes before a packet's first block.
     pub written: &'static [Intrinsic],
     /// Fields that describe the queue that a packet has passed.

@@ -9,13 +9,11 @@ use std::collections::BTreeSet;
 pub(super) struct Tna<const SECOND: bool>;
 
 /// Entries of each pipeline.
-pub(crate) const ENTRIES: usize = 4;
-/// Parser and control before the queue.
+pub(crate) const ENTRIES: usize = 2;
+/// Parser, control and deparser before the queue.
 pub(crate) const INGRESS: usize = 0;
-pub(crate) const INGRESS_DEPARSER: usize = 1;
-/// Parser and control behind it.
-pub(crate) const EGRESS: usize = 2;
-pub(crate) const EGRESS_DEPARSER: usize = 3;
+/// Parser, control and deparser behind it.
+pub(crate) const EGRESS: usize = 1;
 
 /// Pipes of the largest device.
 const MAX_PIPES: usize = 4;
@@ -52,22 +50,23 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
     const PREFIX_BYTES: usize = if SECOND { 32 } else { 16 };
     const ERRORS: Option<ErrorNumbers> = Some(ERROR_NUMBERS);
     const FIELDS: Fields = Fields {
-        read: &[
-            Intrinsic::Destination,
-            Intrinsic::BypassEgress,
-            Intrinsic::DropControl,
-            Intrinsic::MulticastGroup,
-            Intrinsic::SecondGroup,
-            Intrinsic::CopyId,
-            Intrinsic::MemberExclusion,
-            Intrinsic::PortExclusion,
-            Intrinsic::MemberHash,
-            Intrinsic::PortHash,
-            Intrinsic::CopyToController,
-            Intrinsic::Priority,
-            Intrinsic::ParserError,
-            Intrinsic::EgressParserError,
-            Intrinsic::EgressDropControl,
+        implied: &[Intrinsic::ParserError, Intrinsic::EgressParserError],
+        read: [
+            &[
+                Intrinsic::Destination,
+                Intrinsic::BypassEgress,
+                Intrinsic::DropControl,
+                Intrinsic::MulticastGroup,
+                Intrinsic::SecondGroup,
+                Intrinsic::CopyId,
+                Intrinsic::MemberExclusion,
+                Intrinsic::PortExclusion,
+                Intrinsic::MemberHash,
+                Intrinsic::PortHash,
+                Intrinsic::CopyToController,
+                Intrinsic::Priority,
+            ],
+            &[Intrinsic::EgressDropControl],
         ],
         written: &[Intrinsic::ParserTime, Intrinsic::EgressTime],
         queue: &[],

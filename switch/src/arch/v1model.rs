@@ -25,11 +25,15 @@ pub(crate) mod origin {
 impl Architecture for V1model {
     const NAME: &'static str = "v1model";
     const FIELDS: Fields = Fields {
-        read: &[
+        implied: &[
             Intrinsic::Destination,
             Intrinsic::MulticastGroup,
             Intrinsic::Priority,
             Intrinsic::ParserError,
+        ],
+        read: [
+            &[Intrinsic::Destination, Intrinsic::MulticastGroup, Intrinsic::Priority],
+            &[Intrinsic::Destination],
         ],
         written: &[
             Intrinsic::IngressPort,

@@ -291,6 +291,10 @@ pub(crate) struct Code {
     pub to_clear: Vec<Slot>,
     /// The same as single words, without those that the switch writes for each packet.
     pub words_to_clear: Vec<Slot>,
+    /// Whether a packet may begin with variables that another pass has set; otherwise with zeros alone.
+    pub carries: bool,
+    /// Fields that the switch reads behind each half.
+    pub results: [Vec<Slot>; 2],
     /// Constants with their slots.
     pub constants: Vec<(Slot, u64)>,
     /// Words that ingress sets and egress needs; saved with a packet in a queue.

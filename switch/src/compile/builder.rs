@@ -451,13 +451,15 @@ impl<'p> Builder<'p> {
             pipelines.iter().flat_map(|intrinsics| roles.iter().map(|role| intrinsics[*role])).collect()
         };
         let mut read = vec![false; self.code.variables as usize];
-        for slot in slots(fields.read) {
+        for slot in slots(fields.implied) {
             read[slot as usize] = true;
         }
         for (index, _) in self.touched.iter().enumerate().filter(|(_, touched)| **touched & MENTIONED != 0) {
             let slot = self.slots[index] as usize;
             read[slot..slot + kind(self.program.vars[index].ty).words()].fill(true);
         }
+        self.code.results = fields.read.map(slots);
+        self.code.carries = fields.travel;
         let written = slots(fields.written);
         for (slot, _) in read.iter().enumerate().filter(|(_, read)| **read) {
             if !written.contains(&(slot as Slot)) {

@@ -8,6 +8,7 @@ mod pipeline;
 mod stmt;
 mod tables;
 
+pub(crate) use builder::EGRESS;
 pub(crate) use pipeline::InstanceShape;
 pub use pipeline::Pipeline;
 
@@ -17,7 +18,7 @@ use crate::code::plans::{ActionPlan, ErrorNumbers, Late};
 use crate::error::CompileError;
 #[cfg(feature = "native")]
 use crate::native::{Native, Source};
-use builder::{Builder, EGRESS, kind};
+use builder::{Builder, kind};
 use p4rack_p4::ir::{InstanceKind, Program};
 use pipeline::ValueSetShape;
 #[cfg(feature = "native")]

@@ -444,10 +444,18 @@ impl Builder<'_> {
                 self.jump_if_equal(dst, kind, &(value & mask), false, other)?;
             }
             Matcher::Range { lo, hi } => {
+                let least = *lo == BigUint::ZERO;
                 let lo = self.constant(limbs_of(lo, kind.limbs()))?;
                 let hi = self.constant(limbs_of(hi, kind.limbs()))?;
-                test(self, BinOp::Le, lo, a)?;
-                test(self, BinOp::Le, a, hi)?;
+                if kind.narrow() && !kind.signed {
+                    if !least {
+                        self.emit(Op::JumpLt { a, b: lo, to: other.0 });
+                    }
+                    self.emit(Op::JumpLt { a: hi, b: a, to: other.0 });
+                } else {
+                    test(self, BinOp::Le, lo, a)?;
+                    test(self, BinOp::Le, a, hi)?;
+                }
             }
         }
         Ok(())

@@ -17,6 +17,7 @@
 mod apply;
 mod call;
 mod graph;
+mod known;
 mod packet;
 mod read;
 mod translate;
@@ -34,6 +35,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Linkage, Module};
 use graph::Graph;
+use known::Ways;
 use read::ReadWords;
 
 /// Maximum operations of a program that is translated. Each takes some 10 µs.
@@ -114,25 +116,33 @@ impl Native {
         let mut scratch = FunctionBuilderContext::new();
         let entries = (0..).zip(&code.entries);
         let graphs: Vec<Graph> = entries.map(|(part, entry)| Graph::new(code, part, *entry)).collect();
-        // The first translation only finds out which words are ever read; the second one does not write the
-        // others.
-        let mut read = ReadWords::new(code);
-        let mut translate =
-            |graph: &Graph, read: &mut ReadWords, func: &mut ir::Function, config: TargetFrontendConfig| {
-                let pointer = AbiParam::new(config.pointer_type());
-                func.signature.params.extend([pointer; 3]);
-                func.signature.returns.push(AbiParam::new(types::I32));
-                translate::translate(func, &mut scratch, source, graph, read, config);
-            };
+        // The first translation only finds out which block leads to which, so that later ones know what holds where ways
+        // meet; the second one, which words are ever read; the last one does not write the others.
+        let (mut ways, mut read) = (ReadWords::new(code), ReadWords::new(code));
+        let mut translate = |graph: &Graph,
+                             ways: Option<&Ways>,
+                             read: &mut ReadWords,
+                             func: &mut ir::Function,
+                             config: TargetFrontendConfig| {
+            let pointer = AbiParam::new(config.pointer_type());
+            func.signature.params.extend([pointer; 3]);
+            func.signature.returns.push(AbiParam::new(types::I32));
+            translate::translate(func, &mut scratch, source, (graph, ways), read, config);
+        };
         let config = module.target_config();
         for graph in &graphs {
-            translate(graph, &mut read, &mut context.func, config);
+            translate(graph, None, &mut ways, &mut context.func, config);
+            module.clear_context(&mut context);
+        }
+        let ways: Vec<Ways> = graphs.iter().map(|graph| ways.ways(graph.part)).collect();
+        for (graph, ways) in graphs.iter().zip(&ways) {
+            translate(graph, Some(ways), &mut read, &mut context.func, config);
             module.clear_context(&mut context);
         }
         read.complete();
         let mut ids = Vec::with_capacity(graphs.len());
-        for (number, graph) in graphs.iter().enumerate() {
-            translate(graph, &mut read, &mut context.func, config);
+        for (number, (graph, ways)) in graphs.iter().zip(&ways).enumerate() {
+            translate(graph, Some(ways), &mut read, &mut context.func, config);
             let id = module
                 .declare_function(&format!("entry {number}"), Linkage::Local, &context.func.signature)
                 .ok()?;

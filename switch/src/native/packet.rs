@@ -1,6 +1,7 @@
 //! Generates code that reads packet fields and writes headers.
 
 use super::call::Runtime;
+use super::known::Fact;
 use super::translate::{Translator, anywhere, plain};
 use crate::code::ops::Slot;
 use crate::code::plans::{FieldPlan, HeaderPlan};
@@ -11,11 +12,20 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use std::mem::offset_of;
 
+/// Positions in the packet below this are part of an instruction.
+const FAR: u64 = 1 << 20;
+
 impl Translator<'_, '_> {
-    /// Address of the first byte that is not parsed.
-    fn here(&mut self) -> Value {
-        let (bytes, cursor) = (self.load_runtime(offset_of!(Runtime, bytes)), self.cursor());
-        self.b.ins().iadd(bytes, cursor)
+    /// Address of the first byte that is not parsed, as a base and bits behind it.
+    fn here(&mut self) -> (Value, u32) {
+        let bytes = self.load_runtime(offset_of!(Runtime, bytes));
+        match self.known.cursor {
+            Some(Fact::Number(cursor)) if cursor < FAR => (bytes, cursor as u32 * 8),
+            _ => {
+                let cursor = self.cursor();
+                (self.b.ins().iadd(bytes, cursor), 0)
+            }
+        }
     }
 
     /// Loads `w` bits (1 to 64) from bit `bit` after an address. Reads up to 8 bytes.
@@ -63,37 +73,95 @@ impl Translator<'_, '_> {
     pub fn extract(&mut self, header: u16) {
         let header: &HeaderPlan = &self.code.headers[header as usize];
         let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
-        let cursor = self.cursor();
-        let end = self.b.ins().iadd_imm_u(cursor, i64::from(header.fixed_bits / 8));
+        let end = self.ahead(u64::from(header.fixed_bits / 8));
         let short = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, len);
         let error = self.number(self.code.errors.packet_too_short);
         self.raise_if(short, error);
-        let here = self.here();
+        let (here, behind) = self.here();
         let (one, zero) = (self.number(1), self.number(0));
         self.set(header.valid, one);
         for &sibling in &header.siblings {
             self.set(sibling, zero);
         }
         for field in &header.fields {
-            let value = self.load_bits(here, field.offset, field.kind.width);
+            let value = self.load_bits(here, behind + field.offset, field.kind.width);
             self.set(field.slot, value);
         }
-        self.b.ins().store(plain(), end, self.cx, offset_of!(Cx<'static>, cursor) as i32);
-        self.known.cursor = Some(end);
+        self.move_to(end);
+    }
+
+    /// Skips bits. A number of them is checked here.
+    pub fn advance(&mut self, bits: Slot) {
+        let errors = self.code.errors;
+        let bits = self.get(bits);
+        let number = match self.fact(bits) {
+            Fact::Number(number) => Some(number),
+            Fact::Value(_) => None,
+        };
+        if number.is_none_or(|number| number % 8 != 0) {
+            let part = self.b.ins().band_imm_u(bits, 7);
+            let invalid = self.number(errors.parser_invalid_argument);
+            self.raise_if(part, invalid);
+        }
+        let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
+        let error = self.number(errors.packet_too_short);
+        let cursor = self.cursor();
+        let left = self.b.ins().isub(len, cursor);
+        let bytes = self.b.ins().ushr_imm_u(bits, 3);
+        let short = self.b.ins().icmp(IntCC::UnsignedGreaterThan, bytes, left);
+        self.raise_if(short, error);
+        let end = match number {
+            Some(number) => self.ahead(number / 8),
+            None => self.b.ins().iadd(cursor, bytes),
+        };
+        self.move_to(end);
+    }
+
+    /// Makes a header valid. One that was not begins with zeros.
+    pub fn set_valid(&mut self, header: u16) {
+        let header: &HeaderPlan = &self.code.headers[header as usize];
+        let (valid, one, zero) = (self.get(header.valid), self.number(1), self.number(0));
+        for slot in header.valid + 1..header.valid + header.words {
+            let word = match self.fact(valid) {
+                Fact::Number(0) => zero,
+                Fact::Number(_) => break,
+                Fact::Value(_) => {
+                    let word = self.get(slot);
+                    self.b.ins().select(valid, word, zero)
+                }
+            };
+            self.set(slot, word);
+        }
+        self.set(header.valid, one);
+        for &sibling in &header.siblings {
+            self.set(sibling, zero);
+        }
+    }
+
+    /// Copies a header. Of a union's headers, the others are no longer valid then.
+    pub fn copy_header(&mut self, dst: u16, src: u16) {
+        let (dst, src): (&HeaderPlan, &HeaderPlan) =
+            (&self.code.headers[dst as usize], &self.code.headers[src as usize]);
+        let words: Vec<Value> = (0..src.words).map(|word| self.get(src.valid + word)).collect();
+        (dst.valid..).zip(&words).for_each(|(slot, word)| self.set(slot, *word));
+        for &sibling in &dst.siblings {
+            let (zero, before) = (self.number(0), self.get(sibling));
+            let after = self.b.ins().select(words[0], zero, before);
+            self.set(sibling, after);
+        }
     }
 
     /// Reads a word ahead of the cursor.
     pub fn look_ahead(&mut self, dst: Slot, plan: u32) {
         let plan = self.code.lookaheads[plan as usize];
         let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
-        let cursor = self.cursor();
         // Whole bytes, because the packet and the cursor are.
-        let end = self.b.ins().iadd_imm_u(cursor, i64::from(plan.total.div_ceil(8)));
+        let end = self.ahead(u64::from(plan.total.div_ceil(8)));
         let short = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, len);
         let error = self.get(plan.error);
         self.raise_if(short, error);
-        let here = self.here();
-        let value = self.load_bits(here, plan.offset, plan.kind.width);
+        let (here, behind) = self.here();
+        let value = self.load_bits(here, behind + plan.offset, plan.kind.width);
         self.set(dst, value);
     }
 

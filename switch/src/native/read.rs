@@ -5,8 +5,10 @@
 //! reads in between, needs no memory: it is neither stored nor cleared. A first, discarded translation
 //! records who loads what; a backward liveness analysis over the blocks then decides.
 
+use super::known::Ways;
 use crate::code::ops::{Op, Slot};
 use crate::code::plans::{Code, DataList, HeaderAt, NO_STACK, ValueType, WidePlan};
+use crate::compile::EGRESS;
 use std::collections::BTreeMap;
 
 /// A set of words, one bit each.
@@ -68,9 +70,11 @@ pub(super) struct ReadWords {
     blocks: BTreeMap<(usize, u32), Block>,
     /// The block being translated.
     at: (usize, u32),
-    /// Words that have to be in memory when an entry ends: those that the switch itself and other entries
+    /// Words that have to be in memory when an entry ends, by its half: those that the switch itself and other entries
     /// read.
-    outside: Words,
+    outside: [Words; 2],
+    /// The half of each entry.
+    halves: Vec<usize>,
     /// Where constants begin. They lie behind all other words and are never written, so nobody asks for them: sets stay
     /// a hundredth as long.
     constants_from: Slot,
@@ -81,13 +85,24 @@ pub(super) struct ReadWords {
 impl ReadWords {
     /// Starts with what the switch itself reads: intrinsic fields, saved variables and field lists.
     pub fn new(code: &Code) -> ReadWords {
-        let spans = code.saved.iter().chain(code.lists.iter().flatten());
-        let mut outside = Words::default();
-        spans.flat_map(|(slot, count)| *slot..slot + count).for_each(|slot| outside.insert(slot));
-        let intrinsics = code.pipelines.iter().flat_map(|pipeline| pipeline.0);
-        intrinsics.for_each(|slot| outside.insert(slot));
+        let outside = [0, 1].map(|half| {
+            let spans = code.saved.iter().chain(code.lists.iter().flatten());
+            let mut outside = Words::default();
+            spans.flat_map(|(slot, count)| *slot..slot + count).for_each(|slot| outside.insert(slot));
+            code.results[half].iter().for_each(|slot| outside.insert(*slot));
+            outside
+        });
+        let halves = code.entries.iter().map(|entry| usize::from(entry.half == EGRESS)).collect();
         let constants_from = code.constants.iter().map(|(slot, _)| *slot).min().unwrap_or(Slot::MAX);
-        ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, constants_from, complete: false }
+        ReadWords { blocks: BTreeMap::new(), at: (0, 0), outside, halves, constants_from, complete: false }
+    }
+
+    /// Which block of an entry leads to which.
+    pub fn ways(&self, part: usize) -> Ways {
+        let blocks = self.blocks.range((part, 0)..=(part, BEFORE));
+        Ways::new(
+            blocks.map(|((_, start), block)| (*start, block.next.iter().map(|(next, _)| *next).collect())),
+        )
     }
 
     /// Starts recording a block.
@@ -107,7 +122,7 @@ impl ReadWords {
             for block in self.blocks.iter().filter(|((_, start), _)| *start == BEFORE).map(|(_, block)| block)
             {
                 if block.inherits {
-                    self.outside.add(&block.live, |_, word| word);
+                    self.outside.iter_mut().for_each(|outside| outside.add(&block.live, |_, word| word));
                 }
             }
             if self.outside == before {
@@ -129,7 +144,8 @@ impl ReadWords {
                     wanted.add(words, |_, word| word);
                     live.add(words, |at, word| word & !written.0.get(at).copied().unwrap_or(0));
                 };
-                block.ends.iter().for_each(|written| behind(&self.outside, written));
+                let outside = &self.outside[self.halves[at.0]];
+                block.ends.iter().for_each(|written| behind(outside, written));
                 for (next, written) in &block.next {
                     if let Some(next) = self.blocks.get(&(at.0, *next)) {
                         behind(&next.live, written);

@@ -3,6 +3,7 @@
 use super::Source;
 use super::call::{self, Runtime};
 use super::graph::Graph;
+use super::known::{Fact, Known, Pending, Ways};
 use super::read::{BEFORE, ReadWords};
 use crate::code::ops::{Op, Slot};
 use crate::code::plans::Code;
@@ -12,22 +13,16 @@ use crate::table::TableState;
 use crate::words::ones;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    self, AbiParam, Function, InstBuilder, MemFlagsData, SigRef, Signature, Type, Value, types,
+    self, AbiParam, Function, InstBuilder, InstructionData, MemFlagsData, Opcode, SigRef, Signature, Type,
+    Value, types,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::mem::offset_of;
 
 /// Maximum words that are copied or cleared without a call.
 const SHORT: u16 = 16;
-
-/// Words of the variables, and the cursor, that are held in processor registers.
-#[derive(Clone, Default)]
-pub(super) struct Known {
-    words: HashMap<Slot, Value>,
-    pub cursor: Option<Value>,
-}
 
 pub(super) struct Translator<'a, 'b> {
     pub b: FunctionBuilder<'b>,
@@ -51,9 +46,7 @@ pub(super) struct Translator<'a, 'b> {
     /// The site that applied the table whose action runs.
     pub site: Variable,
     fuel: Variable,
-    /// Blocks still to be translated, with the values known at their start.
-    pending: Vec<(u32, Known)>,
-    visited: BTreeSet<u32>,
+    pending: Pending<'a>,
     /// Position of the current operation.
     pub at: u32,
 }
@@ -63,7 +56,7 @@ pub(super) fn translate(
     func: &mut Function,
     scratch: &mut FunctionBuilderContext,
     Source { code, tables, registers }: Source<'_>,
-    graph: &Graph,
+    (graph, ways): (&Graph, Option<&Ways>),
     read: &mut ReadWords,
     config: TargetFrontendConfig,
 ) {
@@ -108,17 +101,20 @@ pub(super) fn translate(
         metering,
         site,
         fuel,
-        pending: Vec::new(),
-        visited: BTreeSet::new(),
+        pending: Pending::new(ways),
         at: graph.entry.start,
     };
     translator.read.begin(graph.part, BEFORE);
     if !graph.entry.begins {
         translator.read.note_inherits();
-    } else if super::clears(code) {
-        translator.clear();
+    } else {
+        translator.known.cursor = Some(Fact::Number(0));
+        if super::clears(code) {
+            translator.clear();
+        }
     }
     translator.jump(graph.entry.start);
+    translator.pending.end(BEFORE);
     translator.run();
     translator.b.seal_all_blocks();
     translator.b.finalize(config);
@@ -134,12 +130,39 @@ pub(super) fn plain() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
+/// Whether a comparison holds.
+fn holds(how: IntCC, a: u64, b: u64) -> bool {
+    match how {
+        IntCC::Equal => a == b,
+        IntCC::NotEqual => a != b,
+        IntCC::UnsignedLessThan => a < b,
+        _ => a <= b,
+    }
+}
+
+/// What an operation gives if its operands are numbers, and where.
+fn fold(op: Op, number: impl Fn(Slot) -> Option<u64>) -> Option<(Slot, u64)> {
+    Some(match op {
+        Op::Add { dst, a, b, w } => (dst, number(a)?.wrapping_add(number(b)?) & ones(w.into())),
+        Op::Sub { dst, a, b, w } => (dst, number(a)?.wrapping_sub(number(b)?) & ones(w.into())),
+        Op::And { dst, a, b } => (dst, number(a)? & number(b)?),
+        Op::Or { dst, a, b } => (dst, number(a)? | number(b)?),
+        Op::Xor { dst, a, b } => (dst, number(a)? ^ number(b)?),
+        Op::Eq { dst, a, b } => (dst, (number(a)? == number(b)?).into()),
+        Op::Ne { dst, a, b } => (dst, (number(a)? != number(b)?).into()),
+        Op::Lt { dst, a, b } => (dst, (number(a)? < number(b)?).into()),
+        Op::Le { dst, a, b } => (dst, (number(a)? <= number(b)?).into()),
+        Op::Not { dst, a } => (dst, number(a)? ^ 1),
+        Op::Cut { dst, a, w } => (dst, number(a)? & ones(w.into())),
+        Op::Slice { dst, a, lo, w } => (dst, number(a)? >> lo & ones(w.into())),
+        Op::Concat { dst, a, b, lo } => (dst, number(a)? << lo | number(b)?),
+        _ => return None,
+    })
+}
+
 impl Translator<'_, '_> {
     fn run(&mut self) {
-        while let Some((start, known)) = self.pending.pop() {
-            if !self.visited.insert(start) {
-                continue;
-            }
+        while let Some((start, known)) = self.pending.next() {
             self.b.switch_to_block(self.blocks[&start]);
             self.known = known;
             self.at = start;
@@ -151,15 +174,19 @@ impl Translator<'_, '_> {
                     break;
                 }
             }
+            self.pending.end(start);
         }
     }
 
     /// Clears what may be read before it is written, unless that is already done.
     fn clear(&mut self) {
-        let cleared = self.load_cx(types::I8, offset_of!(Cx<'static>, cleared));
-        let (clear, next) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(cleared, next, &[], clear, &[]);
-        self.b.switch_to_block(clear);
+        let next = self.code.carries.then(|| {
+            let cleared = self.load_cx(types::I8, offset_of!(Cx<'static>, cleared));
+            let (clear, next) = (self.b.create_block(), self.b.create_block());
+            self.b.ins().brif(cleared, next, &[], clear, &[]);
+            self.b.switch_to_block(clear);
+            next
+        });
         let zero = self.number(0);
         let zeros = self.b.ins().splat(types::I64X2, zero);
         let wanted = self.code.words_to_clear.iter().copied().filter(|slot| self.read.wants(*slot));
@@ -178,19 +205,32 @@ impl Translator<'_, '_> {
                 }
             };
         }
-        self.b.ins().jump(next, &[]);
-        self.b.switch_to_block(next);
+        if let Some(next) = next {
+            self.b.ins().jump(next, &[]);
+            self.b.switch_to_block(next);
+        } else {
+            let zeros = self.code.words_to_clear.iter().map(|slot| (*slot, Fact::Number(0)));
+            self.known.words.extend(zeros);
+        }
     }
 
-    /// The block of a position, to be translated later. If this is the only edge to it, known values carry
-    /// over.
+    /// The block of a position, to be translated later, to which what is known here carries over.
     pub fn block(&mut self, to: u32) -> ir::Block {
         self.read.note_next(to);
-        let known = if self.graph.starts[&to] == 1 { self.known.clone() } else { Known::default() };
-        if !self.visited.contains(&to) {
-            self.pending.push((to, known));
-        }
+        self.pending.lead(to, &self.known);
         self.blocks[&to]
+    }
+
+    /// The same on a way on which a word certainly has a value.
+    fn block_where(&mut self, slot: Slot, is: Option<u64>, to: u32) -> ir::Block {
+        let Some(number) = is else { return self.block(to) };
+        let before = self.known.words.insert(slot, Fact::Number(number));
+        let block = self.block(to);
+        match before {
+            Some(fact) => self.known.words.insert(slot, fact),
+            None => self.known.words.remove(&slot),
+        };
+        block
     }
 
     pub fn jump(&mut self, to: u32) {
@@ -198,27 +238,44 @@ impl Translator<'_, '_> {
         self.b.ins().jump(block, &[]);
     }
 
-    /// Jumps to `to` if the condition is not zero, else continues with the next operation.
-    fn jump_if(&mut self, condition: Value, to: u32) {
-        let (then, next) = (self.block(to), self.block(self.at + 1));
-        self.b.ins().brif(condition, then, &[], next, &[]);
+    /// Jumps to `to` if the word is not zero, or is zero with `when` false; else continues with the next operation.
+    fn jump_if(&mut self, a: Slot, when: bool, to: u32) {
+        if let Some(number) = self.constant(a) {
+            return self.jump(if (number != 0) == when { to } else { self.at + 1 });
+        }
+        let condition = self.get(a);
+        let (yes, no) = if when { (to, self.at + 1) } else { (self.at + 1, to) };
+        let (yes, no) = (self.block(yes), self.block_where(a, Some(0), no));
+        self.b.ins().brif(condition, yes, &[], no, &[]);
     }
 
     pub fn number(&mut self, value: u64) -> Value {
         self.b.ins().iconst(types::I64, value as i64)
     }
 
+    /// The number that a word of the variables certainly is.
+    fn constant(&self, slot: Slot) -> Option<u64> {
+        match self.known.words.get(&slot) {
+            _ if !self.pending.knows_ways() => None,
+            Some(Fact::Number(number)) => Some(*number),
+            Some(Fact::Value(_)) => None,
+            None => self.constants.get(&slot).copied(),
+        }
+    }
+
     /// Value of a word of the variables.
     pub fn get(&mut self, slot: Slot) -> Value {
-        if let Some(&value) = self.constants.get(&slot) {
-            return self.number(value);
+        if let Some(&number) = self.constants.get(&slot) {
+            return self.number(number);
         }
-        if let Some(&value) = self.known.words.get(&slot) {
-            return value;
+        match self.known.words.get(&slot) {
+            Some(Fact::Number(number)) => return self.number(*number),
+            Some(Fact::Value(value)) => return *value,
+            None => {}
         }
         self.read.note(slot, 1);
         let value = self.b.ins().load(types::I64, plain(), self.vars, i32::from(slot) * 8);
-        self.known.words.insert(slot, value);
+        self.known.words.insert(slot, Fact::Value(value));
         value
     }
 
@@ -237,7 +294,19 @@ impl Translator<'_, '_> {
         if self.read.wants(slot) {
             self.b.ins().store(plain(), value, self.vars, i32::from(slot) * 8);
         }
-        self.known.words.insert(slot, value);
+        let fact = self.fact(value);
+        self.known.words.insert(slot, fact);
+    }
+
+    /// What a value is.
+    pub fn fact(&self, value: Value) -> Fact {
+        let made = self.b.func.dfg.value_def(value).inst().map(|made| self.b.func.dfg.insts[made]);
+        match made {
+            Some(InstructionData::UnaryImm { opcode: Opcode::Iconst, imm }) => {
+                Fact::Number(imm.bits() as u64)
+            }
+            _ => Fact::Value(value),
+        }
     }
 
     /// Forgets the known values of words that may have changed.
@@ -277,12 +346,32 @@ impl Translator<'_, '_> {
 
     /// The position of the first byte that is not parsed.
     pub fn cursor(&mut self) -> Value {
-        if let Some(cursor) = self.known.cursor {
-            return cursor;
+        match self.known.cursor {
+            Some(Fact::Number(cursor)) => self.number(cursor),
+            Some(Fact::Value(cursor)) => cursor,
+            None => {
+                let cursor = self.load_cx(types::I64, offset_of!(Cx<'static>, cursor));
+                self.known.cursor = Some(Fact::Value(cursor));
+                cursor
+            }
         }
-        let cursor = self.load_cx(types::I64, offset_of!(Cx<'static>, cursor));
-        self.known.cursor = Some(cursor);
-        cursor
+    }
+
+    /// Moves the cursor to `end`, which is within the packet.
+    pub fn move_to(&mut self, end: Value) {
+        self.b.ins().store(plain(), end, self.cx, offset_of!(Cx<'static>, cursor) as i32);
+        self.known.cursor = Some(self.fact(end));
+    }
+
+    /// The position of the cursor plus some bytes.
+    pub fn ahead(&mut self, bytes: u64) -> Value {
+        match self.known.cursor {
+            Some(Fact::Number(cursor)) => self.number(cursor + bytes),
+            _ => {
+                let cursor = self.cursor();
+                self.b.ins().iadd_imm_u(cursor, bytes as i64)
+            }
+        }
     }
 
     /// Calls a function of [`call`] about the current operation or one of its plans.
@@ -360,14 +449,11 @@ impl Translator<'_, '_> {
                 return false;
             }
             Op::JumpIf { a, to } => {
-                let a = self.get(a);
-                self.jump_if(a, to);
+                self.jump_if(a, true, to);
                 return false;
             }
             Op::JumpIfNot { a, to } => {
-                let a = self.get(a);
-                let (then, next) = (self.block(to), self.block(self.at + 1));
-                self.b.ins().brif(a, next, &[], then, &[]);
+                self.jump_if(a, false, to);
                 return false;
             }
             Op::JumpEq { a, b, to } => return self.jump_compared(IntCC::Equal, a, b, to),
@@ -411,6 +497,13 @@ impl Translator<'_, '_> {
                 let zero = self.b.ins().icmp_imm_u(IntCC::Equal, a, 0);
                 self.raise_if(zero, error);
             }
+            Op::Advance { bits } => self.advance(bits),
+            Op::SetValid { header } if self.code.headers[header as usize].words <= SHORT => {
+                self.set_valid(header)
+            }
+            Op::CopyHeader { dst, src } if self.code.headers[src as usize].words <= SHORT => {
+                self.copy_header(dst, src);
+            }
             Op::Extract { header } if self.code.headers[header as usize].narrow => self.extract(header),
             Op::Lookahead { dst, plan } if self.code.lookaheads[plan as usize].kind.narrow() => {
                 self.look_ahead(dst, plan);
@@ -420,8 +513,7 @@ impl Translator<'_, '_> {
             | Op::ExtractNext { .. }
             | Op::ExtractVarbit { .. }
             | Op::ExtractNextVarbit { .. }
-            | Op::ExtractAt { .. }
-            | Op::Advance { .. } => self.rare_parse(),
+            | Op::ExtractAt { .. } => self.rare_parse(),
             Op::PacketLength { dst } => {
                 let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
                 self.set(dst, len);
@@ -495,6 +587,10 @@ impl Translator<'_, '_> {
     }
 
     fn arithmetic(&mut self, op: Op) {
+        if let Some((dst, number)) = fold(op, |slot| self.constant(slot)) {
+            let number = self.number(number);
+            return self.set(dst, number);
+        }
         use IntCC::{Equal, NotEqual, SignedLessThan, SignedLessThanOrEqual};
         use IntCC::{UnsignedLessThan, UnsignedLessThanOrEqual};
         let (dst, value) = match op {
@@ -604,9 +700,20 @@ impl Translator<'_, '_> {
     }
 
     fn jump_compared(&mut self, how: IntCC, a: Slot, b: Slot, to: u32) -> bool {
-        let (a, b) = (self.get(a), self.get(b));
-        let condition = self.b.ins().icmp(how, a, b);
-        self.jump_if(condition, to);
+        let next = self.at + 1;
+        let (left, right) = (self.constant(a), self.constant(b));
+        if let (Some(left), Some(right)) = (left, right) {
+            self.jump(if holds(how, left, right) { to } else { next });
+            return false;
+        }
+        let (x, y) = (self.get(a), self.get(b));
+        let condition = self.b.ins().icmp(how, x, y);
+        // On the way on which they are equal, one is the number that the other is.
+        let (slot, number) = if right.is_some() { (a, right) } else { (b, left) };
+        let on = |equal: IntCC| number.filter(|_| how == equal);
+        let then = self.block_where(slot, on(IntCC::Equal), to);
+        let next = self.block_where(slot, on(IntCC::NotEqual), next);
+        self.b.ins().brif(condition, then, &[], next, &[]);
         false
     }
 

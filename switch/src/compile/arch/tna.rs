@@ -1,4 +1,5 @@
-//! TNA: each pipeline has four entries, two for each half: parser and control, deparser.
+//! TNA: each pipeline has two entries, one for each half. Nothing comes between a control and its deparser, which changes no
+//! field that the switch reads.
 
 use super::super::builder::{self as half, Builder};
 use crate::code::ops::Op;
@@ -48,15 +49,13 @@ fn pipeline_of(builder: &mut Builder<'_>, pipeline: u32) -> Result<(), CompileEr
     builder.bind(parsed);
     builder.block(stmts(Role::ingress(Task::Process)))?;
     builder.mark(Mark::Fields);
+    builder.block(stmts(Role::ingress(Task::Deparse)))?;
     builder.end();
     builder.bind(checked);
     builder.error_checks.push((builder.code.ops.len(), pipeline));
     builder.emit(Op::JumpIfNot { a: error, to: parsed.0 });
     builder.bind(rejected);
     builder.emit(Op::Reject);
-    builder.begin(half::INGRESS, false);
-    builder.block(stmts(Role::ingress(Task::Deparse)))?;
-    builder.end();
     builder.begin(half::EGRESS, true);
     builder.mark(Mark::Egress);
     let (rejected, parsed) = (builder.label(), builder.label());
@@ -68,8 +67,6 @@ fn pipeline_of(builder: &mut Builder<'_>, pipeline: u32) -> Result<(), CompileEr
     builder.bind(parsed);
     builder.block(stmts(Role::egress(Task::Process)))?;
     builder.mark(Mark::Fields);
-    builder.end();
-    builder.begin(half::EGRESS, false);
     builder.block(stmts(Role::egress(Task::Deparse)))?;
     builder.end();
     Ok(())

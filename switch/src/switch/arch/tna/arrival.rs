@@ -3,7 +3,6 @@
 use super::pass::{Pass, Verdict, reason as reason_of};
 use super::{copies, prefix};
 use crate::arch::tna::origin;
-use crate::exec::bits::PADDING;
 use crate::exec::{Cx, Exit, Requests};
 use crate::pool::{Meta, PacketId, Stage};
 use crate::stats::DropReason;
@@ -90,52 +89,52 @@ fn process<const SECOND: bool, const THROUGH: bool>(
         pipeline = form(pipeline, tracer.as_deref(), meta);
         state.trace.packet = meta.trace;
     }
-    let (len, drop_port, unit_ns) = (arrival.len(), config.drop_port, config.time_unit_ns);
-    middle.clear();
+    let (drop_port, unit_ns) = (config.drop_port, config.time_unit_ns);
+    let egress_bytes = prefix::egress_bytes(SECOND);
+    // Headers stand behind room for the device's, whose bytes are written later.
+    middle.resize(egress_bytes, 0);
     let mut pass = Pass::new(pipeline, state, vars, unit_ns, meta.ingress_port);
-    let mut cx = Cx::new((arrival.padded(), len, 0), middle, requests, drop_port, now);
+    let mut cx = Cx::new((arrival.padded(), arrival.len(), 0), middle, requests, drop_port, now);
     let verdict = pass.ingress(&mut cx, prefix_bytes);
+    let cursor = cx.cursor;
     if verdict.exit != Exit::Done {
         return Some(Reached::Ingress(verdict));
     }
-    let egress_bytes = prefix::egress_bytes(SECOND);
-    if !verdict.bypass {
-        cx.out.resize(egress_bytes, 0);
-    }
-    let exit = pass.ingress_deparser(&mut cx);
-    let cursor = cx.cursor;
-    if exit != Exit::Done {
-        return Some(Reached::Ingress(Verdict { exit, ..verdict }));
-    }
-    middle.extend_from_slice(arrival.frame().get(cursor..).unwrap_or(&[]));
-    if !THROUGH || requests.any || !verdict.is_plain() || verdict.destination == u64::from(drop_port) {
+    let payload = arrival.frame().get(cursor..).unwrap_or(&[]);
+    let len = middle.len() - egress_bytes + payload.len();
+    let is_straight =
+        THROUGH && !requests.any && verdict.is_plain() && verdict.destination != u64::from(drop_port);
+    let at = if is_straight { manager.find(verdict.destination) } else { None };
+    let Some(at) = at.filter(|at| manager.pass(*at, verdict.priority, len, now)) else {
+        middle.extend_from_slice(payload);
+        if verdict.bypass {
+            middle.drain(..egress_bytes);
+        }
         return Some(Reached::Ingress(verdict));
-    }
-    let Some(at) = manager.find(verdict.destination) else { return Some(Reached::Ingress(verdict)) };
-    let room = middle.len() - if verdict.bypass { 0 } else { egress_bytes };
-    if !manager.pass(at, verdict.priority, room, now) {
-        return Some(Reached::Ingress(verdict));
-    }
+    };
+    out.clear();
     if verdict.bypass {
-        std::mem::swap(middle, out);
+        out.extend_from_slice(&middle[egress_bytes..]);
+        out.extend_from_slice(payload);
         return Some(Reached::Wire(at));
     }
     let Pass { pipeline, state, vars, .. } = pass;
     let port = manager.number(at);
     let meta = Meta { egress_port: port, enqueued: now, priority: verdict.priority, ..*meta };
-    prefix::egress::<SECOND>(middle, &meta, 0, room, now, unit_ns);
-    let len = middle.len();
-    middle.extend_from_slice(&[0; PADDING]);
-    out.clear();
+    // Egress parses the frame where it is. Nobody needs it as it came in any more.
+    arrival.prepend(middle.len(), cursor);
+    let head = arrival.head_mut(middle.len());
+    head[egress_bytes..].copy_from_slice(&middle[egress_bytes..]);
+    prefix::egress::<SECOND>(head, &meta, 0, len, now, unit_ns);
     let mut pass = Pass::new(pipeline, state, vars, unit_ns, port);
-    let mut cx = Cx::new((middle, len, 0), out, requests, drop_port, now);
+    let mut cx = Cx::new((arrival.padded(), arrival.len(), 0), out, requests, drop_port, now);
     let ended = pass.egress(&mut cx, egress_bytes);
     let cursor = cx.cursor;
     let (dropped, no_clones) = match ended {
         Ok(done) => done,
         Err(exit) => return Some(Reached::Ended(at, reason_of(exit))),
     };
-    out.extend_from_slice(middle.get(cursor..len).unwrap_or(&[]));
+    out.extend_from_slice(arrival.frame().get(cursor..).unwrap_or(&[]));
     Some(match (requests.any, dropped) {
         (true, _) => Reached::Cloned(at, dropped, no_clones),
         (false, true) => Reached::Ended(at, DropReason::EgressDrop),

@@ -1,6 +1,6 @@
 //! A packet's passes through the two halves.
 
-use crate::arch::tna::{EGRESS, EGRESS_DEPARSER, ENTRIES, INGRESS, INGRESS_DEPARSER, LOCAL_BITS};
+use crate::arch::tna::{EGRESS, ENTRIES, INGRESS, LOCAL_BITS};
 use crate::code::ops::Vars;
 use crate::code::plans::{Code, Intrinsics};
 use crate::compile::Pipeline;
@@ -118,7 +118,7 @@ impl<'a> Pass<'a> {
         self.vars[self.intrinsics()[time] as usize] = now & 0xffff_ffff_ffff;
     }
 
-    /// Runs parser and control of ingress. The packet begins with `prefix` bytes of the device.
+    /// Runs ingress with its parser and deparser. The packet begins with `prefix` bytes of the device.
     #[inline(always)]
     pub fn ingress(&mut self, cx: &mut Cx<'_>, prefix: usize) -> Verdict {
         self.begin(cx, prefix, Intrinsic::ParserTime);
@@ -149,23 +149,15 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Runs the deparser of ingress.
-    #[inline(always)]
-    pub fn ingress_deparser(&mut self, cx: &mut Cx<'_>) -> Exit {
-        self.run(cx, INGRESS_DEPARSER)
-    }
-
     /// Runs egress with its parser and deparser. Returns whether the packet is dropped, and whether clones are.
     #[inline(always)]
     pub fn egress(&mut self, cx: &mut Cx<'_>, prefix: usize) -> Result<(bool, bool), Exit> {
         self.begin(cx, prefix, Intrinsic::EgressTime);
         match self.run(cx, EGRESS) {
-            Exit::Done => {}
-            exit => return Err(exit),
-        }
-        let drops = self.field(Intrinsic::EgressDropControl);
-        match self.run(cx, EGRESS_DEPARSER) {
-            Exit::Done => Ok((drops & 1 != 0, drops & 4 != 0)),
+            Exit::Done => {
+                let drops = self.field(Intrinsic::EgressDropControl);
+                Ok((drops & 1 != 0, drops & 4 != 0))
+            }
             exit => Err(exit),
         }
     }

@@ -46,6 +46,9 @@ pub(super) fn egress<const SECOND: bool>(
     now: Nanos,
     unit_ns: u64,
 ) {
+    if let (true, Some(last)) = (SECOND, head.get_mut(27)) {
+        *last = 0;
+    }
     let Some(head) = head.first_chunk_mut::<27>() else { return };
     let time_mask = if SECOND { u32::MAX } else { 0x3_ffff };
     let depth = |frames: u64| (frames.min(0x7_ffff) as u32).to_be_bytes();
