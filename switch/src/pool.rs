@@ -97,19 +97,19 @@ impl Packet {
     }
 
     /// The frame with its padding.
-    #[inline]
+    #[inline(always)]
     pub fn padded(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len + PADDING]
     }
 
     /// The frame from the payload on.
-    #[inline]
+    #[inline(always)]
     pub fn payload(&self) -> &[u8] {
-        self.frame().get(self.meta.cursor..).unwrap_or(&[])
+        self.bytes.get(self.start + self.meta.cursor..self.start + self.len).unwrap_or(&[])
     }
 
     /// The frame without padding.
-    #[inline]
+    #[inline(always)]
     pub fn frame(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
@@ -162,7 +162,7 @@ impl Packet {
     }
 
     /// The first bytes of the frame.
-    #[inline]
+    #[inline(always)]
     pub fn head_mut(&mut self, count: usize) -> &mut [u8] {
         let count = count.min(self.len);
         &mut self.bytes[self.start..self.start + count]

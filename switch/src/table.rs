@@ -7,6 +7,7 @@
 //! lookup touches few cache lines and allocates nothing. Entries as the control plane sees them are rebuilt
 //! from the rows on demand.
 
+mod direct;
 mod entries;
 mod filter;
 mod index;
@@ -21,6 +22,7 @@ use crate::meter::Meter;
 use crate::objects::{CounterData, Indirect, TableEntry};
 use crate::shape::{KeyShape, PackedKey, Style, TableShape};
 use crate::smooth::Smoother;
+use direct::Direct;
 use entries::Extra;
 use filter::Filter;
 use hashbrown::HashMap;
@@ -115,6 +117,8 @@ pub(crate) struct TableState {
     ranges_at: Vec<RangeSpot>,
     /// Groups, largest rank first.
     groups: Vec<Group>,
+    /// The rows once more, if keys are short.
+    direct: Option<Direct>,
     /// Rows of a ternary table that have no group.
     vectors: Vectors,
     /// Number of rows without a group per mask, ranges aside, by hash of the mask. Masks that collide count
@@ -198,6 +202,7 @@ impl TableState {
             range_words: ranges_at.iter().map(|spot| 2 * spot.limbs).sum(),
             ranges_at,
             groups: Vec::new(),
+            direct: Direct::of(shape),
             vectors: Vectors::new(&shape.keys),
             ungrouped: vec![0; if shape.style == Style::Ternary { COUNTS } else { 0 }],
             keys: Vec::new(),
@@ -537,6 +542,9 @@ impl TableState {
         self.used += 1;
         self.keys[at * self.words..][..self.words].copy_from_slice(value);
         self.args[at * self.arg_words..][..self.arg_words].copy_from_slice(args);
+        if let Some(direct) = &mut self.direct {
+            direct.insert(value, row);
+        }
         self.actions[at] = action;
         self.ages[at] = self.inserted;
         self.inserted += 1;
@@ -735,6 +743,9 @@ impl TableState {
     /// Frees a row that no key leads to any more.
     fn release(&mut self, row: u32) {
         self.ages[row as usize] = NEVER;
+        if let Some(direct) = &mut self.direct {
+            direct.remove(&self.keys[row as usize * self.words..][..self.words]);
+        }
         self.extras.remove(&row);
         self.actions[row as usize] = self.free;
         self.free = row;

@@ -9,6 +9,11 @@ pub(crate) const NO_LIST: u16 = u16::MAX;
 /// `stack` of a [`HeaderAt`] that is a fixed header.
 pub(crate) const NO_STACK: u16 = u16::MAX;
 
+/// The half before the queue. A variable that both halves mention travels through the queue.
+pub(crate) const INGRESS: u8 = 1;
+/// The half behind the queue.
+pub(crate) const EGRESS: u8 = 2;
+
 /// The type of a value in the variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ValueType {
@@ -222,7 +227,7 @@ pub(crate) struct ActionPlan {
 /// A part of the pipeline that runs without a break: consecutive blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
-    /// [`super::builder::INGRESS`] or [`super::builder::EGRESS`].
+    /// [`INGRESS`] or [`EGRESS`].
     pub half: u8,
     /// Position of its first operation.
     pub start: u32,

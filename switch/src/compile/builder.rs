@@ -12,10 +12,6 @@ const MAX_BITS: u32 = 2048;
 /// Maximum length of a varbit, in bits.
 const MAX_VARBIT: u32 = 16 * 1024;
 
-/// The half before the queue mentions the variable. A variable of both halves travels through the queue.
-pub(crate) const INGRESS: u8 = 1;
-/// The half behind the queue mentions the variable.
-pub(crate) const EGRESS: u8 = 2;
 /// The text of the program mentions the variable, in either half.
 const MENTIONED: u8 = 4;
 

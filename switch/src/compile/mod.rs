@@ -8,12 +8,12 @@ mod pipeline;
 mod stmt;
 mod tables;
 
-pub(crate) use builder::EGRESS;
 pub(crate) use pipeline::InstanceShape;
 pub use pipeline::Pipeline;
 
 use crate::arch::Arch;
 use crate::code::ops::{Op, Slot};
+use crate::code::plans::EGRESS;
 use crate::code::plans::{ActionPlan, ErrorNumbers, Late};
 use crate::error::CompileError;
 #[cfg(feature = "native")]

@@ -32,7 +32,7 @@ pub(super) fn register_write(state: &mut State, vars: &Vars, instance: u16, inde
 }
 
 /// Counts a packet; does nothing beyond the end.
-pub(super) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
+pub(crate) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
     if let InstanceState::Counter(cells) = &mut state.pipe.instances[instance as usize]
         && let Some(cell) = usize::try_from(index).ok().and_then(|index| cells.get_mut(index))
     {

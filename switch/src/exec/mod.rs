@@ -10,7 +10,7 @@ mod trace;
 mod wide;
 
 #[cfg(feature = "native")]
-pub(crate) use externs::meter;
+pub(crate) use externs::{count, meter};
 
 use crate::code::ops::*;
 use crate::code::plans::*;

@@ -3,10 +3,10 @@
 use super::call;
 use super::graph::applied;
 use super::translate::{Translator, plain};
-use crate::code::ops::Op;
+use crate::code::ops::{Op, Slot};
 use crate::code::plans::ApplyPlan;
 use crate::exec::Exit;
-use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::ir::{self, InstBuilder, Value, types};
 use cranelift_frontend::Switch;
 
 impl Translator<'_, '_> {
@@ -41,17 +41,26 @@ impl Translator<'_, '_> {
 
     /// Calls a lookup and loads the arguments inline, with one block per action.
     fn apply_direct(&mut self, plan: &ApplyPlan, number: u32) {
-        let exact = match self.tables[plan.table as usize].plain_words() {
+        let table = &self.tables[plan.table as usize];
+        let exact = match table.plain_words() {
             Some(1) => Some(call::look_up_exact::<1> as *const ()),
             Some(2) => Some(call::look_up_exact::<2> as *const ()),
             Some(3) => Some(call::look_up_exact::<3> as *const ()),
             _ => None,
         };
-        let (function, first, about) = match exact {
-            Some(function) => (function as usize, self.address(plan.key), plan.table),
-            None => (call::look_up as *const () as usize, self.cx, number),
+        let (function, first, about) = match (table.direct_widths(), exact) {
+            (Some(widths), _) => {
+                (call::look_up_direct as *const () as usize, self.side_by_side(plan.key, widths), plan.table)
+            }
+            (None, Some(function)) => {
+                self.read.note(plan.key, plan.words);
+                (function as usize, self.address(plan.key), plan.table)
+            }
+            (None, None) => {
+                self.read.note(plan.key, plan.words);
+                (call::look_up as *const () as usize, self.cx, number)
+            }
         };
-        self.read.note(plan.key, plan.words);
         let callee = self.number(function as u64);
         let about = self.b.ins().iconst(types::I32, i64::from(about));
         let call = self.b.ins().call_indirect(self.finder, callee, &[first, self.runtime, about]);
@@ -86,6 +95,16 @@ impl Translator<'_, '_> {
             }
             self.jump(action.pc);
         }
+    }
+
+    /// A key's fields as one number.
+    fn side_by_side(&mut self, key: Slot, widths: &[u32]) -> Value {
+        let mut whole = self.get(key);
+        for (slot, width) in (key..).zip(widths).skip(1) {
+            let (high, field) = (self.b.ins().ishl_imm_u(whole, i64::from(*width)), self.get(slot));
+            whole = self.b.ins().bor(high, field);
+        }
+        whole
     }
 
     /// Returns from an action to where its table was applied, or to the end of the enclosing block.

@@ -87,7 +87,7 @@ impl Found {
     fn new(table: &TableState, row: Option<u32>) -> Found {
         match (row, &table.default) {
             (Some(row), _) => {
-                let (action, args) = table.action(row);
+                let (action, args) = table.call(row);
                 Found { action: HIT | (u64::from(action) + 1), args: args.as_ptr() }
             }
             (None, Some(row)) => Found { action: u64::from(row.call.action) + 1, args: row.args.as_ptr() },
@@ -122,6 +122,33 @@ pub(super) unsafe extern "C" fn look_up_exact<const N: usize>(
     let (state, key) = unsafe { (&*(*runtime).state, &*key) };
     let table = &state.pipe.tables[table as usize];
     Found::new(table, table.lookup_exact(key))
+}
+
+/// Looks a key up by itself in a table with short keys whose look-ups leave no trace, by the table's number.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn look_up_direct(key: u64, runtime: *mut Runtime, table: u32) -> Found {
+    // SAFETY: as in `rare`.
+    let state = unsafe { &*(*runtime).state };
+    let table = &state.pipe.tables[table as usize];
+    Found::new(table, table.lookup_direct(key))
+}
+
+/// Counts the packet; gives nothing of use.
+///
+/// # Safety
+/// As [`rare`].
+pub(super) unsafe extern "C" fn count(
+    cx: *mut Cx<'_>,
+    runtime: *mut Runtime,
+    instance: u32,
+    index: u64,
+) -> u64 {
+    // SAFETY: as in `rare`.
+    let (cx, state) = unsafe { (&*cx, &mut *(*runtime).state) };
+    exec::count(state, instance as u16, index, cx.counted);
+    0
 }
 
 /// Has a meter judge the packet; gives the colour.

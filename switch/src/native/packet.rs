@@ -74,7 +74,7 @@ impl Translator<'_, '_> {
         let header: &HeaderPlan = &self.code.headers[header as usize];
         let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
         let end = self.ahead(u64::from(header.fixed_bits / 8));
-        let short = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, len);
+        let short = self.b.ins().icmp(IntCC::UnsignedLessThan, len, end);
         let error = self.number(self.code.errors.packet_too_short);
         self.raise_if(short, error);
         let (here, behind) = self.here();
@@ -157,7 +157,7 @@ impl Translator<'_, '_> {
         let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
         // Whole bytes, because the packet and the cursor are.
         let end = self.ahead(u64::from(plan.total.div_ceil(8)));
-        let short = self.b.ins().icmp(IntCC::UnsignedGreaterThan, end, len);
+        let short = self.b.ins().icmp(IntCC::UnsignedLessThan, len, end);
         let error = self.get(plan.error);
         self.raise_if(short, error);
         let (here, behind) = self.here();

@@ -7,8 +7,7 @@
 
 use super::known::Ways;
 use crate::code::ops::{Op, Slot};
-use crate::code::plans::{Code, DataList, HeaderAt, NO_STACK, ValueType, WidePlan};
-use crate::compile::EGRESS;
+use crate::code::plans::{Code, DataList, EGRESS, HeaderAt, NO_STACK, ValueType, WidePlan};
 use std::collections::BTreeMap;
 
 /// A set of words, one bit each.

@@ -41,7 +41,7 @@ pub(super) struct Translator<'a, 'b> {
     signature: SigRef,
     /// Signature of lookup functions.
     pub finder: SigRef,
-    /// Signature of the meter function.
+    /// Signature of the functions for meters and counters.
     metering: SigRef,
     /// The site that applied the table whose action runs.
     pub site: Variable,
@@ -221,18 +221,6 @@ impl Translator<'_, '_> {
         self.blocks[&to]
     }
 
-    /// The same on a way on which a word certainly has a value.
-    fn block_where(&mut self, slot: Slot, is: Option<u64>, to: u32) -> ir::Block {
-        let Some(number) = is else { return self.block(to) };
-        let before = self.known.words.insert(slot, Fact::Number(number));
-        let block = self.block(to);
-        match before {
-            Some(fact) => self.known.words.insert(slot, fact),
-            None => self.known.words.remove(&slot),
-        };
-        block
-    }
-
     pub fn jump(&mut self, to: u32) {
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
@@ -245,7 +233,7 @@ impl Translator<'_, '_> {
         }
         let condition = self.get(a);
         let (yes, no) = if when { (to, self.at + 1) } else { (self.at + 1, to) };
-        let (yes, no) = (self.block(yes), self.block_where(a, Some(0), no));
+        let (yes, no) = (self.block(yes), self.block(no));
         self.b.ins().brif(condition, yes, &[], no, &[]);
     }
 
@@ -467,6 +455,8 @@ impl Translator<'_, '_> {
                 return false;
             }
             Op::Fuel => self.burn(),
+            // Other packets are never parsed alone.
+            Op::Parsed if !self.code.carries => {}
             Op::Parsed => {
                 let only = self.load_cx(types::I8, offset_of!(Cx<'static>, parse_only));
                 self.leave_if(only, Exit::Done);
@@ -529,8 +519,8 @@ impl Translator<'_, '_> {
             }
             Op::RegisterRead { instance, index, dst } => self.register_read(instance, index, dst),
             Op::RegisterWrite { instance, index, a } => self.register_write(instance, index, a),
-            Op::Count { .. }
-            | Op::CountLess { .. }
+            Op::Count { instance, index } => self.count(instance, index),
+            Op::CountLess { .. }
             | Op::DirectCount { .. }
             | Op::DirectCountLess { .. }
             | Op::CloneWith { .. }
@@ -708,11 +698,7 @@ impl Translator<'_, '_> {
         }
         let (x, y) = (self.get(a), self.get(b));
         let condition = self.b.ins().icmp(how, x, y);
-        // On the way on which they are equal, one is the number that the other is.
-        let (slot, number) = if right.is_some() { (a, right) } else { (b, left) };
-        let on = |equal: IntCC| number.filter(|_| how == equal);
-        let then = self.block_where(slot, on(IntCC::Equal), to);
-        let next = self.block_where(slot, on(IntCC::NotEqual), next);
+        let (then, next) = (self.block(to), self.block(next));
         self.b.ins().brif(condition, then, &[], next, &[]);
         false
     }
@@ -742,6 +728,12 @@ impl Translator<'_, '_> {
         let call = self.b.ins().call_indirect(self.metering, callee, &args);
         let color = self.b.inst_results(call)[0];
         self.set(dst, color);
+    }
+
+    fn count(&mut self, instance: u16, index: Slot) {
+        let callee = self.number(call::count as *const () as usize as u64);
+        let (instance, index) = (self.b.ins().iconst(types::I32, i64::from(instance)), self.get(index));
+        self.b.ins().call_indirect(self.metering, callee, &[self.cx, self.runtime, instance, index]);
     }
 
     fn register(&self, instance: u16) -> Option<RegisterState> {

@@ -1,9 +1,9 @@
 //! TNA: each pipeline has two entries, one for each half. Nothing comes between a control and its deparser, which changes no
 //! field that the switch reads.
 
-use super::super::builder::{self as half, Builder};
+use super::super::builder::Builder;
 use crate::code::ops::Op;
-use crate::code::plans::Mark;
+use crate::code::plans::{self as half, Mark};
 use crate::error::CompileError;
 use p4rack_p4::ir::{Intrinsic, Role, Task};
 

@@ -1,8 +1,8 @@
 //! v1model: ingress with its parser, egress, and the deparser as three entries.
 
-use super::super::builder::{self as half, Builder};
+use super::super::builder::Builder;
 use crate::code::ops::Op;
-use crate::code::plans::Mark;
+use crate::code::plans::{self as half, Mark};
 use crate::error::CompileError;
 use p4rack_p4::ir::{Intrinsic, Role, Task};
 

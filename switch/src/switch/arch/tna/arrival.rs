@@ -58,7 +58,7 @@ fn enter<const SECOND: bool, const THROUGH: bool>(
     switch.arrival.prepend(count, 0);
     let arrived = units(meta.arrived, switch.config.time_unit_ns);
     let data = switch.port_data.of(meta.ingress_port);
-    prefix::ingress(switch.arrival.head_mut(count), meta.ingress_port, arrived, false, data);
+    prefix::ingress::<SECOND>(switch.arrival.head_mut(count), meta.ingress_port, arrived, false, data);
     match process::<SECOND, THROUGH>(switch, &meta, count, now, out) {
         // Most frames are sent immediately.
         Some(Reached::Wire(at)) => {
@@ -105,7 +105,12 @@ fn process<const SECOND: bool, const THROUGH: bool>(
     let is_straight =
         THROUGH && !requests.any && verdict.is_plain() && verdict.destination != u64::from(drop_port);
     let at = if is_straight { manager.find(verdict.destination) } else { None };
-    let Some(at) = at.filter(|at| manager.pass(*at, verdict.priority, len, now)) else {
+    // Not a closure: a closure would not be inlined.
+    let passes = match at {
+        Some(at) => manager.pass(at, verdict.priority, len, now),
+        None => false,
+    };
+    let Some(at) = at.filter(|_| passes) else {
         middle.extend_from_slice(payload);
         if verdict.bypass {
             middle.drain(..egress_bytes);
@@ -196,7 +201,7 @@ fn go_on<const SECOND: bool>(
                 let arrived = units(meta.arrived, switch.config.time_unit_ns);
                 let data = switch.running.as_ref().map_or(&[][..], |running| &running.state.pass_header);
                 let head = switch.arrival.head_mut(count);
-                prefix::ingress(head, meta.ingress_port, arrived, true, data);
+                prefix::ingress::<SECOND>(head, meta.ingress_port, arrived, true, data);
                 reached = process::<SECOND, false>(switch, &meta, count, now, out);
             }
         }

@@ -23,12 +23,22 @@ pub(super) const fn egress_bytes(second: bool) -> usize {
 
 /// Writes what precedes a packet in ingress. `data` is what follows the header; the rest is zero.
 #[inline(always)]
-pub(super) fn ingress(head: &mut [u8], port: u16, arrived: u64, again: bool, data: &[u8]) {
+pub(super) fn ingress<const SECOND: bool>(
+    head: &mut [u8],
+    port: u16,
+    arrived: u64,
+    again: bool,
+    data: &[u8],
+) {
     // resubmit flag, padding, packet version, padding; 9 bits of the port; 48 bits of time.
     let word = u64::from(again) << 63 | u64::from(port & 0x1ff) << 48 | arrived & 0xffff_ffff_ffff;
     let Some((own, rest)) = head.split_first_chunk_mut::<OWN>() else { return };
     *own = word.to_be_bytes();
-    rest.fill(0);
+    // Of a length that is known, which needs no call.
+    match (SECOND, rest.first_chunk_mut::<8>()) {
+        (false, Some(rest)) => *rest = [0; 8],
+        _ => rest.fill(0),
+    }
     // Few packets have any.
     if !data.is_empty() {
         let count = data.len().min(rest.len());
@@ -52,7 +62,8 @@ pub(super) fn egress<const SECOND: bool>(
     let Some(head) = head.first_chunk_mut::<27>() else { return };
     let time_mask = if SECOND { u32::MAX } else { 0x3_ffff };
     let depth = |frames: u64| (frames.min(0x7_ffff) as u32).to_be_bytes();
-    let time = |ns: u64| ((ns / unit_ns.max(1)) as u32 & time_mask).to_be_bytes();
+    let units = |ns: u64| if unit_ns <= 1 { ns } else { ns / unit_ns };
+    let time = |ns: u64| (units(ns) as u32 & time_mask).to_be_bytes();
     *head = [0; 27];
     head[0..2].copy_from_slice(&meta.egress_port.to_be_bytes());
     head[2..5].copy_from_slice(&depth(meta.enqueued_depth.into())[1..]);
