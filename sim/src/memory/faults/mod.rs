@@ -9,10 +9,12 @@
 //! A seed determines everything: how many switches there are, which faults happen and when, what the clients ask for.
 
 mod account;
+mod breaks;
 mod client;
 mod faulty;
 mod history;
 mod plant;
+mod probe;
 mod rack;
 mod world;
 

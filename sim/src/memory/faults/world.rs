@@ -1,6 +1,5 @@
 //! A run: what happens, one event after the other.
 
-use super::account::account;
 use super::client::{Client, Ends, Why};
 use super::faulty::{Break, Fate, Faults};
 use super::history::History;
@@ -38,7 +37,7 @@ pub struct FaultsOutcome {
     pub problems: Vec<String>,
 }
 
-enum Event {
+pub(super) enum Event {
     /// A client may ask for something.
     Issue(u16),
     /// A node may have something to send, or something that has waited too long.
@@ -55,7 +54,7 @@ enum Event {
 
 /// How far everybody is in trying all memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probe {
+pub(super) enum Probe {
     /// What was asked for before has to end first.
     Ends,
     /// Now they try.
@@ -66,29 +65,29 @@ enum Probe {
     Written,
 }
 
-struct Node {
-    compute: compute::Node,
-    start: u16,
-    memory: memory::Node,
-    free_ns: u64,
-    poll_ns: u64,
-    is_silent: bool,
-    is_dead: bool,
+pub(super) struct Node {
+    pub compute: compute::Node,
+    pub start: u16,
+    pub memory: memory::Node,
+    pub free_ns: u64,
+    pub poll_ns: u64,
+    pub is_silent: bool,
+    pub is_dead: bool,
 }
 
-struct World<'a> {
-    rack: &'a FaultsRack,
-    planted: Planted,
-    faults: Faults,
-    agenda: Agenda<Event>,
-    nodes: Vec<Node>,
-    clients: Vec<Client>,
+pub(super) struct World<'a> {
+    pub rack: &'a FaultsRack,
+    pub planted: Planted,
+    pub faults: Faults,
+    pub agenda: Agenda<Event>,
+    pub nodes: Vec<Node>,
+    pub clients: Vec<Client>,
     /// `None`: it is dead.
-    switches: Vec<Option<P4>>,
-    switch_ns: Vec<u64>,
-    history: History,
-    ends: Ends,
-    outcome: FaultsOutcome,
+    pub switches: Vec<Option<P4>>,
+    pub switch_ns: Vec<u64>,
+    pub history: History,
+    pub ends: Ends,
+    pub outcome: FaultsOutcome,
 }
 
 impl FaultsRack {
@@ -130,7 +129,7 @@ impl<'a> World<'a> {
         })
     }
 
-    fn count(&mut self, name: &'static str, more: u64) {
+    pub(super) fn count(&mut self, name: &'static str, more: u64) {
         *self.outcome.counters.entry(name).or_default() += more;
     }
 
@@ -192,14 +191,6 @@ impl<'a> World<'a> {
         self.outcome
     }
 
-    fn account(&mut self, switch: usize, now_ns: u64) {
-        let Some(model) = &self.switches[switch] else { return };
-        let account = account(model, now_ns);
-        self.outcome.problems.extend(account.problems.iter().map(|what| format!("switch {switch}: {what}")));
-        self.count("switch_drops", account.drops);
-        self.count("switch_frames", account.came);
-    }
-
     fn handle(&mut self, event: Event, now_ns: u64) {
         match event {
             Event::Issue(own) => self.issue(own, now_ns),
@@ -243,7 +234,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn ask(&mut self, own: u16, asked: (u16, u64, compute::Request), why: Why, now_ns: u64) {
+    pub(super) fn ask(&mut self, own: u16, asked: (u16, u64, compute::Request), why: Why, now_ns: u64) {
         let (node, address, request) = asked.clone();
         let machine = &mut self.nodes[usize::from(own)].compute;
         match machine.handle_request(node, KEY, address, request, Nanos(now_ns)) {
@@ -257,53 +248,8 @@ impl<'a> World<'a> {
         self.plan(own, now_ns);
     }
 
-    /// Once all is quiet, everybody reads, writes and changes all memory that is left. What they write is there a timeout later:
-    /// nothing else says so, since writes have no answer.
-    fn probe(&mut self, stage: Probe, now_ns: u64) {
-        let timeout_ns = self.rack.timeout.0;
-        let is_busy = self.clients.iter().any(|client| client.left > 0 || client.open() > 0);
-        match stage {
-            Probe::Ends | Probe::Tried if is_busy => {
-                self.agenda.add(now_ns + timeout_ns, Event::Probe(stage));
-            }
-            // Lanes that nobody uses any more are given up.
-            Probe::Ends => self.agenda.add(now_ns + 3 * timeout_ns, Event::Probe(Probe::Begins)),
-            Probe::Tried => self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Written)),
-            Probe::Begins => {
-                self.try_all(now_ns);
-                self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Tried));
-            }
-            Probe::Written => {
-                for own in 0..COMPUTES {
-                    for (node, address, value) in self.clients[usize::from(own)].probed() {
-                        let read = (node, address, compute::Request::Read(edm::WORD_BYTES));
-                        self.ask(own, read, Why::Check(value), now_ns);
-                    }
-                }
-            }
-        }
-    }
-
-    fn try_all(&mut self, now_ns: u64) {
-        let alive: Vec<u16> = MEMORIES.filter(|node| !self.nodes[usize::from(*node)].is_dead).collect();
-        for own in (0..COMPUTES).filter(|own| !self.nodes[usize::from(*own)].is_dead).collect::<Vec<_>>() {
-            for node in alive.iter().copied().filter(|node| *node != own) {
-                let word = 2_048 + 16 * u64::from(own);
-                let value = self.clients[usize::from(own)].value();
-                for (address, request) in [
-                    (word, compute::Request::Modify(edm::Opcode::FetchAdd, [1, 0])),
-                    (word, compute::Request::Read(edm::WORD_BYTES)),
-                    (word + 8, compute::Request::Write(value.to_be_bytes().to_vec())),
-                    (1_024, compute::Request::Read(4 * CHUNK_BYTES)),
-                ] {
-                    self.ask(own, (node, address, request), Why::Probe, now_ns);
-                }
-            }
-        }
-    }
-
     /// Asks a node when it has something to send or to give up.
-    fn plan(&mut self, nth: u16, now_ns: u64) {
+    pub(super) fn plan(&mut self, nth: u16, now_ns: u64) {
         let node = &mut self.nodes[usize::from(nth)];
         let messages = [node.compute.next_message(), node.memory.next_message()];
         let message = messages.into_iter().flatten().min().map(|at| at.0.max(node.free_ns));
@@ -430,42 +376,11 @@ impl<'a> World<'a> {
         self.plan(nth, now_ns);
     }
 
-    fn completed(&mut self, nth: u16, now_ns: u64) {
+    pub(super) fn completed(&mut self, nth: u16, now_ns: u64) {
         while let Some((token, outcome)) = self.nodes[usize::from(nth)].compute.poll_completion() {
             let client = &mut self.clients[usize::from(nth)];
             if let Err(problem) = client.ended(token, outcome, now_ns, &mut self.history, &mut self.ends) {
                 self.outcome.problems.push(problem);
-            }
-        }
-    }
-
-    fn break_down(&mut self, what: Break, now_ns: u64) {
-        match what {
-            Break::Silent { node, for_ever } => {
-                let node = &mut self.nodes[usize::from(node)];
-                (node.is_silent, node.is_dead) = (true, node.is_dead || for_ever);
-                self.count("nodes_silent", 1);
-            }
-            Break::SwitchRestarts(switch) | Break::SwitchDies(switch) => {
-                if self.switches[switch].is_none() {
-                    return;
-                }
-                self.account(switch, now_ns);
-                let restarts = matches!(what, Break::SwitchRestarts(_));
-                let fresh = if restarts { self.rack.switch().map(Some) } else { Ok(None) };
-                self.switches[switch] = fresh.unwrap_or_else(|problem| {
-                    self.outcome.problems.push(problem);
-                    None
-                });
-                self.count(if restarts { "switch_restarts" } else { "switches_dead" }, 1);
-            }
-            Break::ComputeRestarts(nth) => {
-                self.completed(nth, now_ns);
-                self.clients[usize::from(nth)].forget(&mut self.history, &mut self.ends);
-                let node = &mut self.nodes[usize::from(nth)];
-                node.start = node.start.wrapping_add(1);
-                node.compute = self.rack.compute(node.start);
-                self.count("compute_restarts", 1);
             }
         }
     }

@@ -1,0 +1,46 @@
+//! What breaks down, and what switches have counted until then.
+
+use super::account::account;
+use super::faulty::Break;
+use super::world::World;
+
+impl World<'_> {
+    pub(super) fn account(&mut self, switch: usize, now_ns: u64) {
+        let Some(model) = &self.switches[switch] else { return };
+        let account = account(model, now_ns);
+        self.outcome.problems.extend(account.problems.iter().map(|what| format!("switch {switch}: {what}")));
+        self.count("switch_drops", account.drops);
+        self.count("switch_frames", account.came);
+    }
+
+    pub(super) fn break_down(&mut self, what: Break, now_ns: u64) {
+        match what {
+            Break::Silent { node, for_ever } => {
+                let node = &mut self.nodes[usize::from(node)];
+                (node.is_silent, node.is_dead) = (true, node.is_dead || for_ever);
+                self.count("nodes_silent", 1);
+            }
+            Break::SwitchRestarts(switch) | Break::SwitchDies(switch) => {
+                if self.switches[switch].is_none() {
+                    return;
+                }
+                self.account(switch, now_ns);
+                let restarts = matches!(what, Break::SwitchRestarts(_));
+                let fresh = if restarts { self.rack.switch().map(Some) } else { Ok(None) };
+                self.switches[switch] = fresh.unwrap_or_else(|problem| {
+                    self.outcome.problems.push(problem);
+                    None
+                });
+                self.count(if restarts { "switch_restarts" } else { "switches_dead" }, 1);
+            }
+            Break::ComputeRestarts(nth) => {
+                self.completed(nth, now_ns);
+                self.clients[usize::from(nth)].forget(&mut self.history, &mut self.ends);
+                let node = &mut self.nodes[usize::from(nth)];
+                node.start = node.start.wrapping_add(1);
+                node.compute = self.rack.compute(node.start);
+                self.count("compute_restarts", 1);
+            }
+        }
+    }
+}
