@@ -134,19 +134,12 @@ impl MemoryRack {
             if let Some(ended) = self.ended.pop_front() {
                 return Some(ended);
             }
-            match self.agenda.next() {
-                Some((at_ns, event)) if at_ns <= until.0 => {
-                    self.now = Nanos(at_ns);
-                    self.handle(event);
-                }
-                later => {
-                    if let Some((at_ns, event)) = later {
-                        self.agenda.add(at_ns, event);
-                    }
-                    self.now = self.now.max(until);
-                    return None;
-                }
-            }
+            let Some((at_ns, event)) = self.agenda.next_until(until.0) else {
+                self.now = self.now.max(until);
+                return None;
+            };
+            self.now = Nanos(at_ns);
+            self.handle(event);
         }
     }
 
