@@ -56,8 +56,8 @@ pub use hostile::OthersOutcome;
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
-    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, KIND as MEMORY_KIND, Latencies, Mean, MemoryExperiment,
-    MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec, MemorySweep, MemoryTask,
+    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, KIND as MEMORY_KIND, KindSpec, Latencies, Mean,
+    MemoryExperiment, MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec, MixSpec,
     OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Row, TimesNs, WorkloadSpec,
     run_memory,
 };

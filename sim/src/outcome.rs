@@ -15,7 +15,7 @@ use p4rack_codegen::rack::Rack;
 use p4rack_fabric::HostMachine as _;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The results of one run.
@@ -158,7 +158,7 @@ impl ControlOutcome {
 }
 
 /// A figure of a paper and the simulated one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Compared {
     /// Path of the simulated figure in the results.
     pub figure: String,

@@ -4,7 +4,7 @@
 use crate::experiment::{Experiment, ExperimentError, parse_toml};
 use crate::outcome::Outcome;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 /// Maximum tasks of a sweep.
@@ -164,6 +164,20 @@ impl<E: Varied> Sweep<E> {
             }
         }
         Ok(Sweep { name: spec.name, tasks, ratios: spec.ratio })
+    }
+
+    /// What tells a task from others: its case, and beside it what varies within that.
+    pub fn label(&self, task: &Task<E>) -> String {
+        // What a case sets is told by its name.
+        let alike = self.tasks.iter().filter(|other| other.settings.get("case") == task.settings.get("case"));
+        let values: BTreeSet<(&String, &String)> = alike.flat_map(|other| &other.settings).collect();
+        let varies = |key: &str| values.iter().filter(|(other, _)| *other == key).count() > 1;
+        let words = task.settings.iter().filter_map(|(key, value)| match key.as_str() {
+            "case" => Some(value.clone()),
+            key if varies(key) => Some(format!("{} {value}", key.rsplit('.').next().unwrap_or(key))),
+            _ => None,
+        });
+        words.collect::<Vec<_>>().join(", ")
     }
 
     /// A paper's ratios of `task`'s case to another.

@@ -1,13 +1,14 @@
 //! Experiments on memory racks, checked.
 
 use super::exact::Params;
-use super::latency::Modules;
+use super::latency::{Modules, STACKS};
 use super::message::{Message, Operation};
-use super::packets::{Packets, Scheme};
+use super::packets::{Headers, Packets, Scheme};
 use super::pipeline;
 use super::spec::{FramingSpec, Latencies, MemoryScheme, MemorySpec, PolicySpec};
-use super::workload::{BYTES_MAX, Generator, parse_trace};
+use super::workload::{AFTER, BYTES_MAX, Generator, generator, parse_trace};
 use crate::experiment::{Check, ExperimentError, is_kind, parse_toml};
+use crate::sweep::Varied;
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_fabric::edm::blocks::Framing;
 use p4rack_fabric::edm::scheduler::{Config, Policy};
@@ -15,18 +16,11 @@ use std::collections::BTreeMap;
 
 /// What `kind` says in such a file.
 pub const KIND: &str = "memory";
-/// Messages of a run at most.
-const MESSAGES_MAX: usize = 10_000_000;
 /// Links' rate: a block takes whole picoseconds, and far less than a run.
 const RATE_MIN_BPS: u64 = 1_000_000;
 const RATE_MAX_BPS: u64 = 10_000_000_000_000;
 /// Longest of the times that a file can set: a second.
 const TIME_MAX_PS: u64 = 1_000_000_000_000;
-/// When the last message of a run comes at the latest.
-const SPAN_MAX_S: f64 = 100_000.0;
-
-/// Messages that follow those that are measured, as a share of them, so that the last ones have company.
-const AFTER: f64 = 0.1;
 
 /// An experiment that was checked.
 #[derive(Clone, Debug)]
@@ -103,6 +97,24 @@ impl MemoryExperiment {
             let what = "testbed: its switch knows blocks, and no frames; write \"pipeline\" or \"cable\"";
             check.problem("", 0, "latency", what);
         }
+        let is_edm = spec.scheme.of_packets().is_none();
+        if is_edm && spec.latency.is_some_and(Latencies::is_other_stack) {
+            let what =
+                "that stack knows no grants; write \"testbed\", \"cable\" or \"pipeline\", or another scheme";
+            check.problem("", 0, "latency", what);
+        }
+        if is_edm && spec.edm.framing == FramingSpec::Rocev2 {
+            let what =
+                "rocev2: has no grants; write \"payload\", \"blocks\" or \"ethernet\", or another scheme";
+            check.problem("edm", 0, "framing", what);
+        }
+        if spec.memory_ns > TIME_MAX_PS / 1_000 {
+            let what = format!("{} is out of range; write {} at most", spec.memory_ns, TIME_MAX_PS / 1_000);
+            check.problem("", 0, "memory_ns", what);
+        }
+        if spec.memory_ns > 0 && spec.scheme == MemoryScheme::EdmPublished {
+            check.problem("", 0, "memory_ns", "edm-published has memory that takes no time; leave it out");
+        }
         let packets = &spec.packets;
         let buffer = packets.buffer.unwrap_or(u64::MAX);
         let endless = [MemoryScheme::PfcDcqcn, MemoryScheme::Ird, MemoryScheme::Fastpass];
@@ -133,7 +145,7 @@ impl MemoryExperiment {
                 "window must not be 0, and pause has to be two packets or more",
             );
         }
-        let generator = workload(&spec, rate_bps, &mut check);
+        let generator = generator(&spec.workload, spec.nodes, rate_bps, &mut check);
         match check.problems.is_empty() {
             true => Ok(MemoryExperiment { spec, rate_bps, generator, trace: None }),
             false => Err(ExperimentError(check.problems)),
@@ -173,7 +185,7 @@ impl MemoryExperiment {
     /// Parameters of a scheme of packets with so many nodes, if it is one.
     pub(super) fn packets(&self, nodes: u16) -> Option<Packets> {
         let (spec, scheme) = (&self.spec.packets, self.spec.scheme.of_packets()?);
-        let Params { modules, scheduler, .. } = self.params(nodes);
+        let Params { modules, memory_ps, .. } = self.params(nodes);
         let buffer = match scheme {
             Scheme::Pfabric => 36_000,
             Scheme::Cxl => 16_384,
@@ -184,7 +196,12 @@ impl MemoryExperiment {
             nodes,
             rate_bps: self.rate_bps,
             modules,
-            framing: scheduler.framing,
+            headers: match self.spec.edm.framing {
+                FramingSpec::Payload => Headers::None,
+                FramingSpec::Blocks | FramingSpec::Ethernet => Headers::Transport,
+                FramingSpec::Rocev2 => Headers::Rocev2,
+            },
+            memory_ps,
             packet: spec.packet,
             window: spec.window,
             mark: spec.mark,
@@ -206,6 +223,7 @@ impl MemoryExperiment {
             } else {
                 Modules::PIPELINE
             },
+            memory_ps: self.params(nodes).memory_ps,
             chunk_bytes: edm.chunk,
             window: edm.window,
             demands: edm.x.into(),
@@ -234,7 +252,7 @@ fn params(spec: &MemorySpec, rate_bps: u64) -> Params {
         framing: match edm.framing {
             FramingSpec::Payload => Framing::Payload,
             FramingSpec::Blocks => Framing::Blocks,
-            FramingSpec::Ethernet => Framing::Ethernet,
+            FramingSpec::Ethernet | FramingSpec::Rocev2 => Framing::Ethernet,
         },
         ..Config::new(spec.nodes, rate_bps)
     };
@@ -243,83 +261,39 @@ fn params(spec: &MemorySpec, rate_bps: u64) -> Params {
             Latencies::Testbed => Modules::testbed(edm.cycle_ps),
             Latencies::Cable => Modules::CABLE_ONLY,
             Latencies::Pipeline => Modules::PIPELINE,
+            Latencies::Tcp => Modules::of_stack(STACKS[0]),
+            Latencies::Rocev2 => Modules::of_stack(STACKS[1]),
+            Latencies::Ethernet => Modules::of_stack(STACKS[2]),
+            Latencies::Cxl => Modules::CXL,
         },
         scheduler,
         rate_bps,
+        memory_ps: spec.memory_ns.saturating_mul(1_000),
         mega_bytes: edm.mega_bytes,
         pending_max: edm.pending_max,
     }
 }
 
-fn workload(spec: &MemorySpec, rate_bps: u64, check: &mut Check) -> Option<Generator> {
-    let workload = &spec.workload;
-    let mut problem = |key: &str, what: String| check.problem("workload", 0, key, what);
-    if workload.trace.is_some() {
-        for (key, given) in [
-            ("size", workload.size.is_some()),
-            ("load", workload.load.is_some()),
-            ("messages", workload.messages.is_some()),
-        ] {
-            if given {
-                problem(key, "the trace says that; leave it out, or leave out trace".into());
-            }
-        }
-        return None;
+impl Varied for MemoryExperiment {
+    const FIELDS: &'static str = "docs/edm.md";
+
+    fn parse(text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
+        MemoryExperiment::parse(text, file)
     }
-    let missing = "is missing; write it, or name a trace";
-    let sizes = match &workload.size {
-        None => Err(missing.to_owned()),
-        Some(size) => size.quantiles(),
-    };
-    let sizes = match sizes {
-        Ok(sizes) if sizes.least() >= 1 && sizes.at(1.0) <= BYTES_MAX as f64 => Some(sizes),
-        Ok(_) => {
-            problem("size", format!("a message has 1 to {BYTES_MAX} bytes"));
-            None
-        }
-        Err(error) => {
-            problem("size", error);
-            None
-        }
-    };
-    let load = workload.load.filter(|load| *load > 0.0 && *load <= 1.0);
-    if load.is_none() {
-        let out = |load| format!("{load} is out of range; write more than 0, up to 1");
-        let what = workload.load.map_or(missing.to_owned(), out);
-        problem("load", what);
-    }
-    match workload.messages {
-        Some(count) if (100..=MESSAGES_MAX).contains(&count) => {}
-        Some(count) => problem("messages", format!("{count} is out of range; write 100 to {MESSAGES_MAX}")),
-        None => problem("messages", missing.to_owned()),
-    }
-    if !(0.0..=100.0).contains(&workload.read_percent) {
-        problem("read_percent", format!("{} is out of range; write 0 to 100", workload.read_percent));
-    }
-    if !(0.0..=10.0).contains(&workload.warmup) {
-        problem("warmup", format!("{} is out of range; write 0 to 10", workload.warmup));
-    }
-    if let (Some(sizes), Some(load), Some(count)) = (&sizes, load, workload.messages) {
-        let count = count as f64 * (1.0 + AFTER + workload.warmup);
-        let span_s = count * sizes.mean() * 8.0 / (rate_bps as f64 * load * f64::from(spec.nodes));
-        if span_s > SPAN_MAX_S {
-            let what =
-                format!("{load} puts the last message at {span_s:.0} s; write more, or fewer messages");
-            problem("load", what);
-        }
-    }
-    let reads = workload.read_percent / 100.0;
-    Some(Generator { nodes: spec.nodes, rate_bps, load: load?, reads, sizes: sizes? })
 }
 
-/// What a run of one operation without any other takes, by operation and bytes.
+/// What a run of one operation without any other takes, by operation, bytes, and whether it is local.
 #[derive(Debug, Default)]
-pub struct Isolated(BTreeMap<(Operation, u32), u64>);
+pub struct Isolated(BTreeMap<(Operation, u32, bool), u64>);
+
+/// What tells messages apart that take different times when alone.
+pub(super) fn kind_of(message: &Message) -> (Operation, u32, bool) {
+    (message.operation, message.bytes, message.is_local())
+}
 
 impl FromIterator<(Message, Option<u64>)> for Isolated {
     fn from_iter<I: IntoIterator<Item = (Message, Option<u64>)>>(times: I) -> Isolated {
-        let known =
-            |(message, time): (Message, Option<u64>)| Some(((message.operation, message.bytes), time?));
+        let known = |(message, time): (Message, Option<u64>)| Some((kind_of(&message), time?));
         Isolated(times.into_iter().filter_map(known).collect())
     }
 }
@@ -327,11 +301,12 @@ impl FromIterator<(Message, Option<u64>)> for Isolated {
 impl Isolated {
     /// Time of a message like this one when it is alone; `measure` finds it out once for each size, from node 0 to 1.
     pub fn of(&mut self, message: &Message, measure: impl FnOnce(&[Message]) -> Option<u64>) -> Option<u64> {
-        let key = (message.operation, message.bytes);
+        let key = kind_of(message);
         if let Some(known) = self.0.get(&key) {
             return Some(*known);
         }
-        let time = measure(&[Message { at_ps: 0, compute: 0, memory: 1, ..*message }])?;
+        let time =
+            measure(&[Message { at_ps: 0, compute: 0, memory: u16::from(!message.is_local()), ..*message }])?;
         self.0.insert(key, time);
         Some(time)
     }

@@ -42,6 +42,9 @@ pub struct Modules {
 /// other counts of §3.2 leave no other number for Table 1's eleven cycles at the switch.
 const SCHEDULE_CYCLES: u64 = 4;
 
+/// Cycles of a way through a CXL switch, as the authors count them.
+const CXL_CYCLES: u64 = 44;
+
 impl Modules {
     /// The testbed's. A faster scheduler, of `scheduler_cycle_ps`, keeps the testbed's latency without load, as the
     /// paper's simulations do (§4.3).
@@ -77,6 +80,22 @@ impl Modules {
         forward_ps: STACKS[2].forward_ps,
         link_ps: 2 * 2 * MAC_PS + 2 * PMA_PS + PROPAGATION_PS,
     };
+
+    /// Hosts with another of Table 1's stacks: the protocol takes its time before a message is sent and after it has come.
+    pub const fn of_stack(stack: Stack) -> Modules {
+        Modules {
+            request_ps: stack.protocol_ps,
+            data_out_ps: stack.protocol_ps,
+            data_in_ps: stack.protocol_ps,
+            forward_ps: stack.forward_ps,
+            link_ps: Modules::PIPELINE.link_ps,
+            ..Modules::CABLE_ONLY
+        }
+    }
+
+    /// The authors' benchmark of latency (Figure 7): 44 of the testbed's cycles from host to host through a switch, and
+    /// nothing else.
+    pub const CXL: Modules = Modules { forward_ps: CXL_CYCLES * CYCLE_PS, link_ps: 0, ..Modules::CABLE_ONLY };
 
     /// The published simulator's: hops of 10 ns, and nothing else takes time.
     pub const CABLE_ONLY: Modules = Modules {

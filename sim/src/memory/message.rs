@@ -18,15 +18,24 @@ pub struct Message {
     pub operation: Operation,
     /// The node that reads or writes.
     pub compute: u16,
-    /// The node that has the memory.
+    /// The node that has the memory: another one, or the same, whose memory is local.
     pub memory: u16,
     /// Bytes read or written.
     pub bytes: u32,
 }
 
+impl Message {
+    /// Whether it is for the node's own memory, and uses no network.
+    pub fn is_local(&self) -> bool {
+        self.compute == self.memory
+    }
+}
+
 /// Times of a message, in picoseconds from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
+    /// Its node began with it.
+    pub begun_ps: Option<u64>,
     /// The first block of a read's request left its node.
     pub asked_ps: Option<u64>,
     /// A read's request arrived at the memory node.
@@ -57,6 +66,8 @@ pub struct Shown {
     pub again: u64,
     /// Maximum bytes of data that waited for one port of the switch.
     pub queue_max_bytes: u64,
+    /// By node: how long its link to the switch was busy.
+    pub sent_ps: Vec<u64>,
     /// Violations: data without a grant, demands that an honest host may not make.
     pub strays: u64,
     /// Counters of the scheme's own, by name.

@@ -22,7 +22,6 @@ mod pipeline;
 mod programs;
 mod published;
 mod spec;
-mod sweep;
 mod table1;
 #[cfg(test)]
 mod tests;
@@ -33,8 +32,6 @@ pub use faults::{FaultsOutcome, FaultsRack, Plant};
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
 pub use programs::{MemoryHost, MemoryRack, SwitchCounts};
-pub use spec::{
-    EdmSpec, FramingSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec, WorkloadSpec,
-};
-pub use sweep::{MemorySweep, MemoryTask};
+pub use spec::{EdmSpec, FramingSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec};
 pub use table1::{Table1, Table1Row};
+pub use workload::{KindSpec, MixSpec, WorkloadSpec};

@@ -1,13 +1,14 @@
 //! Runs an experiment on a memory rack and collects its results.
 
 use super::exact::Exact;
-use super::experiment::{Isolated, MemoryExperiment};
+use super::experiment::{Isolated, MemoryExperiment, kind_of};
 use super::measure::{Mean, TimesNs, grows};
-use super::message::{Message, Operation, Shown};
+use super::message::{Message, Operation, Shown, Times};
 use super::packets::Run;
 use super::pipeline::Pipeline;
 use super::published::{Published, slowdown_of};
 use super::spec::MemoryScheme;
+use crate::outcome::{Compared, compared, concerns};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +44,13 @@ pub struct MemoryOutcome {
     /// `None`: no time is between them, or the result is older than the figure.
     #[serde(default)]
     pub carried_load: Option<f64>,
+    /// Operations that ended in that time, in millions per second.
+    #[serde(default)]
+    pub mops: Option<f64>,
+    /// The authors' figure for a key-value store (Figure 6), where some nodes ask and others have the memory: writes over the
+    /// time that links from the former to the switch are busy, in millions per second. Answers to reads are left out.
+    #[serde(default)]
+    pub published_mops: Option<f64>,
     /// Whether latency grows during the run. Then the scheme does not carry this load, and the other figures depend on the
     /// length of the run.
     pub grows: bool,
@@ -64,6 +72,9 @@ pub struct MemoryOutcome {
     pub operations: BTreeMap<String, OperationOutcome>,
     /// Counters of the scheme.
     pub counters: BTreeMap<String, u64>,
+    /// The paper's figures beside these.
+    #[serde(default)]
+    pub paper: Vec<Compared>,
     /// Checks that failed.
     pub problems: Vec<String>,
 }
@@ -83,9 +94,9 @@ pub struct OperationOutcome {
 
 /// Runs an experiment. The same experiment gives the same outcome.
 pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
-    let (messages, range) = experiment.messages();
+    let (mut messages, range) = experiment.messages();
     let spec = &experiment.spec;
-    let ran = simulate(experiment, &messages, spec.nodes)
+    let ran = simulate(experiment, &messages, spec.nodes, spec.workload.in_flight)
         .and_then(|shown| Ok((shown, isolated(experiment, &messages)?)));
     let (shown, mut isolated) = match ran {
         Ok(ran) => ran,
@@ -95,13 +106,17 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
             return MemoryOutcome { name, scheme, seed: spec.seed, problems, ..MemoryOutcome::default() };
         }
     };
+    // In a closed loop, they have their times only now.
+    for (message, times) in messages.iter_mut().zip(&shown.times) {
+        message.at_ps = times.begun_ps.unwrap_or(message.at_ps);
+    }
     let mut alone = |message: &Message| {
         let measure =
-            |one: &[Message]| simulate(experiment, one, 2).ok()?.times.first()?.completion_ps(&one[0]);
+            |one: &[Message]| simulate(experiment, one, 2, None).ok()?.times.first()?.completion_ps(&one[0]);
         isolated.of(message, measure)
     };
     let mut samples = Vec::with_capacity(range.len());
-    let carried_load = carried_load(&messages, &shown, range.clone(), (spec.nodes, experiment.rate_bps));
+    let carried = Carried::of(&messages, &shown, range.clone());
     let (mut lost, mut problems) = (0, Vec::new());
     for (message, times) in messages[range.clone()].iter().zip(&shown.times[range]) {
         match (times.completion_ps(message), alone(message)) {
@@ -134,7 +149,12 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         again: shown.again,
         queue_max_bytes: shown.queue_max_bytes,
         offered_load: offered_load(&messages, spec.nodes, experiment.rate_bps),
-        carried_load,
+        carried_load: carried.as_ref().map(|carried| carried.load(spec.nodes, experiment.rate_bps)),
+        mops: carried.as_ref().map(Carried::mops),
+        published_mops: spec
+            .workload
+            .compute_nodes
+            .and_then(|asking| published_mops(&messages, &shown, asking)),
         grows: !experiment.is_trace() && grows(&slowdowns),
         published_slowdown,
         golden: spec.golden.get(spec.scheme.published_name()).copied(),
@@ -146,6 +166,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         added_ns: whole.added_ns,
         operations: BTreeMap::new(),
         counters: shown.counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        paper: Vec::new(),
         problems,
     };
     for (operation, name) in [(Operation::Read, "read"), (Operation::Write, "write")] {
@@ -157,6 +178,9 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
     }
     let more = self::problems(&outcome, &shown);
     outcome.problems.extend(more);
+    let settings = serde_json::to_value(spec).unwrap_or_default();
+    let papers = spec.paper.iter().filter(|paper| concerns(paper, spec.scheme.name(), &settings));
+    outcome.paper = compared(&outcome, papers);
     outcome
 }
 
@@ -187,16 +211,21 @@ fn p99(mut samples: Vec<f64>) -> f64 {
     samples.get((samples.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-fn simulate(experiment: &MemoryExperiment, messages: &[Message], nodes: u16) -> Result<Shown, String> {
+fn simulate(
+    experiment: &MemoryExperiment,
+    messages: &[Message],
+    nodes: u16,
+    in_flight: Option<u32>,
+) -> Result<Shown, String> {
     if let Some(packets) = experiment.packets(nodes) {
-        return Ok(Run::new(&packets, messages).run());
+        return Ok(Run::new(&packets, messages, in_flight).run());
     }
     if let Some(params) = experiment.pipeline(nodes) {
-        return Ok(Pipeline::new(&params, messages)?.run());
+        return Ok(Pipeline::new(&params, messages, in_flight)?.run());
     }
     match experiment.spec.scheme {
         MemoryScheme::EdmPublished => Ok(Published::new(nodes.into(), messages).run()),
-        _ => Ok(Exact::new(&experiment.params(nodes), messages)?.run()),
+        _ => Ok(Exact::new(&experiment.params(nodes), messages, in_flight)?.run()),
     }
 }
 
@@ -205,15 +234,15 @@ fn isolated(experiment: &MemoryExperiment, messages: &[Message]) -> Result<Isola
     if experiment.pipeline(2).is_none() {
         return Ok(Isolated::default());
     }
-    let kinds: BTreeSet<_> = messages.iter().map(|message| (message.operation, message.bytes)).collect();
+    let kinds: BTreeSet<_> = messages.iter().map(kind_of).collect();
     let mut at_ps = 0;
-    let apart = |(operation, bytes): (Operation, u32)| {
-        let message = Message { at_ps, operation, compute: 0, memory: 1, bytes };
+    let apart = |(operation, bytes, is_local): (Operation, u32, bool)| {
+        let message = Message { at_ps, operation, compute: 0, memory: u16::from(!is_local), bytes };
         at_ps += ALONE_PS + 100 * 8_000_000_000_000 / experiment.rate_bps * u64::from(bytes);
         message
     };
     let one: Vec<Message> = kinds.into_iter().map(apart).collect();
-    let shown = simulate(experiment, &one, 2)?;
+    let shown = simulate(experiment, &one, 2, None)?;
     Ok(one
         .iter()
         .zip(&shown.times)
@@ -234,21 +263,49 @@ fn offered_load(messages: &[Message], nodes: u16, rate_bps: u64) -> f64 {
     if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
 }
 
-/// What arrived while the measured messages came, whichever they were.
-fn carried_load(
-    messages: &[Message],
-    shown: &Shown,
-    measured: std::ops::Range<usize>,
-    (nodes, rate_bps): (u16, u64),
-) -> Option<f64> {
-    let (first, last) = messages.get(measured).and_then(|some| some.first().zip(some.last()))?;
-    let done = messages
-        .iter()
-        .zip(&shown.times)
-        .filter(|(_, times)| times.done_ps.is_some_and(|at_ps| (first.at_ps..last.at_ps).contains(&at_ps)));
-    let bits = done.map(|(message, _)| f64::from(message.bytes) * 8.0).sum::<f64>();
-    let span_s = (last.at_ps - first.at_ps) as f64 / 1e12;
-    (span_s > 0.0).then(|| bits / span_s / f64::from(nodes) / rate_bps as f64)
+/// What ended while the measured messages began, whichever they were.
+struct Carried {
+    operations: u64,
+    bytes: u64,
+    span_s: f64,
+}
+
+impl Carried {
+    /// `None`: no time is between the first and the last one.
+    fn of(messages: &[Message], shown: &Shown, measured: std::ops::Range<usize>) -> Option<Carried> {
+        let begun = messages.get(measured)?.iter().map(|message| message.at_ps);
+        let (first_ps, last_ps) = (begun.clone().min()?, begun.max()?);
+        let is_then =
+            |times: &&Times| times.done_ps.is_some_and(|at_ps| (first_ps..last_ps).contains(&at_ps));
+        let done = messages.iter().zip(&shown.times).filter(|(_, times)| is_then(times));
+        let (operations, bytes) =
+            done.fold((0, 0), |(count, bytes), (one, _)| (count + 1, bytes + u64::from(one.bytes)));
+        (last_ps > first_ps).then(|| Carried {
+            operations,
+            bytes,
+            span_s: (last_ps - first_ps) as f64 / 1e12,
+        })
+    }
+
+    /// Payload as a share of all links' rate.
+    fn load(&self, nodes: u16, rate_bps: u64) -> f64 {
+        self.bytes as f64 * 8.0 / self.span_s / f64::from(nodes) / rate_bps as f64
+    }
+
+    /// Operations in millions per second.
+    fn mops(&self) -> f64 {
+        self.operations as f64 / self.span_s / 1e6
+    }
+}
+
+/// See [`MemoryOutcome::published_mops`]; the first `asking` nodes ask. `None`: they sent nothing.
+fn published_mops(messages: &[Message], shown: &Shown, asking: u16) -> Option<f64> {
+    let busy_ps: u64 = shown.sent_ps.iter().take(asking.into()).sum();
+    let is_write = |(message, times): &(&Message, &Times)| {
+        message.operation == Operation::Write && !message.is_local() && times.done_ps.is_some()
+    };
+    let writes = messages.iter().zip(&shown.times).filter(is_write).count();
+    (busy_ps > 0).then(|| writes as f64 * 1e6 / busy_ps as f64 * f64::from(asking))
 }
 
 fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
@@ -274,10 +331,11 @@ mod tests {
         let message =
             |at_ps| Message { at_ps, operation: Operation::Write, compute: 0, memory: 1, bytes: 100 };
         let carried = |messages: &[Message]| {
-            carried_load(messages, &Shown::default(), 0..messages.len(), (2, 1_000_000))
+            let carried = Carried::of(messages, &Shown::default(), 0..messages.len())?;
+            Some((carried.load(2, 1_000_000), carried.mops()))
         };
         assert_eq!((carried(&[]), carried(&[message(7)])), (None, None));
-        assert_eq!(carried(&[message(7), message(8)]), Some(0.0));
+        assert_eq!(carried(&[message(7), message(8)]), Some((0.0, 0.0)));
         // Results from before there was the figure.
         let mut older = serde_json::to_value(MemoryOutcome::default()).unwrap();
         older.as_object_mut().unwrap().remove("carried_load");

@@ -2,7 +2,8 @@
 
 use super::exact::paper;
 use super::packets::Scheme;
-use crate::experiment::SizeSpec;
+use super::workload::WorkloadSpec;
+use crate::experiment::PaperSpec;
 use p4rack_codegen::scheme::edm::{Edm, Mode};
 use p4rack_fabric::edm::scheduler::Config;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct MemorySpec {
     pub rate: String,
     /// What takes time beside sending; `pipeline` for generated programs, otherwise `testbed`.
     pub latency: Option<Latencies>,
+    /// An access to memory, local or remote, in nanoseconds.
+    #[serde(default)]
+    pub memory_ns: u64,
     /// Parameters of EDM's scheduler and hosts.
     #[serde(default)]
     pub edm: EdmSpec,
@@ -41,6 +45,9 @@ pub struct MemorySpec {
     /// Published figures of schemes under this workload, by scheme: the authors' normalisation.
     #[serde(default)]
     pub golden: BTreeMap<String, f64>,
+    /// The paper's figures.
+    #[serde(default)]
+    pub paper: Vec<PaperSpec>,
 }
 
 /// Schemes of memory racks.
@@ -143,6 +150,21 @@ pub enum Latencies {
     Cable,
     /// EDM's hosts, and the links and the switch of Table 1's raw Ethernet.
     Pipeline,
+    /// Table 1's TCP/IP in hardware.
+    Tcp,
+    /// Table 1's RDMA.
+    Rocev2,
+    /// Table 1's raw Ethernet.
+    Ethernet,
+    /// A CXL switch, as the authors' latency benchmark has it.
+    Cxl,
+}
+
+impl Latencies {
+    /// Whether hosts have another stack than EDM's.
+    pub(super) const fn is_other_stack(self) -> bool {
+        matches!(self, Latencies::Tcp | Latencies::Rocev2 | Latencies::Ethernet | Latencies::Cxl)
+    }
 }
 
 /// `[edm]`
@@ -219,6 +241,8 @@ pub enum FramingSpec {
     Payload,
     /// Frames of Ethernet, as generated programs have them.
     Ethernet,
+    /// Frames of RoCEv2, for schemes other than EDM.
+    Rocev2,
 }
 
 /// `[packets]`: schemes other than EDM. Sizes are bytes.
@@ -246,26 +270,6 @@ impl Default for PacketsSpec {
     }
 }
 
-/// `[workload]`: either a trace, or an operation, a size, a load and a number of messages.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkloadSpec {
-    /// A trace of the EDM authors' generator, relative to the file.
-    pub trace: Option<String>,
-    /// Share of reads, in percent.
-    #[serde(default)]
-    pub read_percent: f64,
-    /// Bytes of a message.
-    pub size: Option<SizeSpec>,
-    /// Payload as a share of the links' rate.
-    pub load: Option<f64>,
-    /// Messages that are measured.
-    pub messages: Option<usize>,
-    /// As many more come before, as a share of those that are measured.
-    #[serde(default = "half")]
-    pub warmup: f64,
-}
-
 fn one() -> u64 {
     1
 }
@@ -274,7 +278,4 @@ fn nodes() -> u16 {
 }
 fn rate() -> String {
     "100 Gb/s".into()
-}
-fn half() -> f64 {
-    0.5
 }

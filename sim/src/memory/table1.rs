@@ -93,7 +93,7 @@ fn simulated_ps(operation: Operation, rate_bps: u64) -> Result<u64, String> {
     params.scheduler.cycle_ps = CYCLE_PS;
     params.modules = Modules::testbed(CYCLE_PS);
     let messages = [Message { at_ps: 0, operation, compute: 0, memory: 1, bytes: BYTES }];
-    let shown = Exact::new(&params, &messages)?.run();
+    let shown = Exact::new(&params, &messages, None)?.run();
     let done_ps = shown.times.first().and_then(|times| times.done_ps);
     done_ps.ok_or_else(|| "an operation alone on its rack is never complete".to_owned())
 }

@@ -5,6 +5,7 @@ use super::message::Operation;
 use super::outcome::{MemoryOutcome, run_memory};
 use super::table1::Table1;
 use super::workload::parse_trace;
+use crate::sweep::Sweep;
 use std::io::Write as _;
 
 fn experiment(more: &str) -> MemoryExperiment {
@@ -150,7 +151,63 @@ fn mistakes_are_named_with_their_lines() {
         ("x = 3", "x = 0", "t.toml:5: [edm] x: with 0 nobody may ask"),
         ("x = 3", "why = 0", "t.toml:5: unknown field `why`"),
         ("load = 0.5", "load = 1.5", "t.toml:8: [workload] load: 1.5 is out of range"),
-        ("load = 0.5\n", "", "t.toml:6: [workload] load: is missing"),
+        ("load = 0.5\n", "", "t.toml:6: [workload] load: is missing; write it or in_flight"),
+        ("load = 0.5", "load = 0.5\nin_flight = 4", "t.toml:9: [workload] in_flight: there is a load"),
+        ("load = 0.5", "in_flight = 0", "t.toml:8: [workload] in_flight: 0 is out of range"),
+        (
+            "load = 0.5",
+            "load = 0.5\nlocal_percent = 10",
+            "t.toml:9: [workload] local_percent: a load is of remote",
+        ),
+        (
+            "load = 0.5",
+            "in_flight = 4\nlocal_percent = 101",
+            "t.toml:9: [workload] local_percent: 101 is out",
+        ),
+        ("load = 0.5", "in_flight = 4\nkeys = 0", "t.toml:9: [workload] keys: 0 is out of range"),
+        ("load = 0.5", "in_flight = 4\nzipf = 1.0", "t.toml:9: [workload] zipf: 1 is out of range"),
+        (
+            "load = 0.5",
+            "load = 0.5\ncompute_nodes = 8",
+            "[workload] compute_nodes: 8 of 8 nodes; write 1 to 7",
+        ),
+        ("size = 64\n", "", "t.toml:6: [workload] size: is missing; write it or mix"),
+        (
+            "size = 64",
+            "size = 64\nmix = [{ kind = \"read\", percent = 100, size = 8 }]",
+            "size: mix says that",
+        ),
+        (
+            "size = 64",
+            "mix = [{ kind = \"read\", percent = 90, size = 8 }]",
+            "t.toml:7: [workload] mix: percent: 90 in all",
+        ),
+        ("size = 64", "mix = [{ kind = \"read\", percent = 100, size = 0 }]", "[workload] mix: 0.size: is 0"),
+        (
+            "size = 64",
+            "mix = [{ kind = \"read\", percent = -1, size = 8 }]",
+            "[workload] mix: 0.percent: -1 is out",
+        ),
+        (
+            "size = 64",
+            "mix = [{ kind = \"modify\", percent = 100, size = 8 }]",
+            "t.toml:7: unknown variant `modify`",
+        ),
+        ("size = 64", "mix = [{ kind = \"read\", size = 8 }]", "t.toml:7: missing field `percent`"),
+        ("nodes = 8", "latency = \"rocev2\"", "t.toml:3: latency: that stack knows no grants"),
+        ("x = 3", "framing = \"rocev2\"", "t.toml:5: [edm] framing: rocev2: has no grants"),
+        ("nodes = 8", "memory_ns = 2000000000", "t.toml:3: memory_ns: 2000000000 is out of range"),
+        (
+            "nodes = 8",
+            "memory_ns = 9000000000000000000",
+            "t.toml:3: memory_ns: 9000000000000000000 is out of range",
+        ),
+        (
+            "nodes = 8",
+            "scheme = \"edm-published\"\nmemory_ns = 82",
+            "t.toml:4: memory_ns: edm-published has memory that takes no time",
+        ),
+        ("size = 64\nload = 0.5", "trace = \"a.csv\"\nin_flight = 4", "in_flight: the trace says that"),
         ("size = 64", "size = 0", "t.toml:7: [workload] size: is 0"),
         ("size = 64", "trace = \"a.csv\"\nsize = 64", "[workload] size: the trace says that"),
         ("nodes = 8", "scheme = \"edm-published\"", "t.toml:3: scheme: edm-published models"),
@@ -170,6 +227,88 @@ fn mistakes_are_named_with_their_lines() {
         assert!(error.contains(named), "{new}: {error}");
     }
     assert_eq!(parse_trace("0,1,1,2,16,64,0", "t", 4).unwrap()[0].operation, Operation::Read);
+}
+
+/// A store of two nodes; `more` comes before its workload.
+fn store(more: &str, workload: &str) -> MemoryOutcome {
+    let text = format!(
+        "nodes = 2\nmemory_ns = 82\n{more}\n[workload]\ncompute_nodes = 1\nmessages = 4000\n{workload}\n\
+         mix = [{{ kind = \"read\", percent = 50, size = 1024 }}, {{ kind = \"write\", percent = 50, size = 100 }}]\n"
+    );
+    let experiment = experiment(&text);
+    let (one, two) = (run_memory(&experiment), run_memory(&experiment));
+    assert_eq!((one.lost, one.problems.as_slice()), (0, &[][..]), "{more}");
+    assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&two).unwrap());
+    one
+}
+
+const RDMA: &str = "scheme = \"pfc-dcqcn\"\nlatency = \"rocev2\"\nedm.framing = \"rocev2\"";
+
+#[test]
+fn one_operation_at_a_time_takes_its_stack_and_its_memory() {
+    let fast = "rate = \"10 Tb/s\"\nedm.chunk = 1024\nedm.cycle_ps = 2560\n";
+    // Table 1; a read fetches and stores, a write of EDM stores, one of the others fetches before.
+    for (scheme, read_ns, write_ns) in [
+        ("", 299.52 + 2.0 * 82.0, 296.96 + 82.0),
+        (RDMA, 2_035.7 + 2.0 * 82.0, 1_017.8 + 2.0 * 82.0),
+        ("scheme = \"cxl\"\nlatency = \"cxl\"", 225.3 + 2.0 * 82.0, 112.6 + 2.0 * 82.0),
+    ] {
+        let outcome = store(&format!("{fast}{scheme}"), "in_flight = 1");
+        for (operation, expected) in [("read", read_ns), ("write", write_ns)] {
+            let mean_ns = outcome.operations[operation].latency_ns.mean.mean;
+            assert!((mean_ns - expected).abs() < 2.0, "{scheme}: {operation} {mean_ns} {expected}");
+        }
+        assert!((outcome.slowdown.mean - 1.0).abs() < 1e-6 && outcome.again == 0, "{scheme}");
+        let local = store(&format!("{fast}{scheme}"), "in_flight = 1\nlocal_percent = 100");
+        assert_eq!((local.latency_ns.mean.mean, local.published_mops), (82.0, None), "{scheme}");
+    }
+}
+
+#[test]
+fn a_closed_loop_fills_the_link_and_keeps_its_mix() {
+    for (scheme, blocks) in [("edm.framing = \"blocks\"", 4 * 33 + 1), (RDMA, 139)] {
+        let outcome = store(&format!("rate = \"25 Gb/s\"\nedm.cycle_ps = 2560\n{scheme}"), "in_flight = 64");
+        // A read's answer, and for EDM a write's grant, are what fills the memory node's link; half are reads.
+        let most = 2.0 / (f64::from(blocks) * 2.56e-3);
+        let mops = outcome.mops.unwrap();
+        assert!((0.97..1.03).contains(&(mops / most)), "{scheme}: {mops} {most}");
+    }
+    // The authors' figures for workload A: 23 and 11.
+    let figure =
+        |scheme| store(&format!("rate = \"25 Gb/s\"\n{scheme}"), "in_flight = 64").published_mops.unwrap();
+    let (edm, rdma) = (figure("edm.framing = \"blocks\""), figure(RDMA));
+    assert!((edm / 23.0 - 1.0).abs() < 0.1 && (rdma / 11.0 - 1.0).abs() < 0.1, "{edm} {rdma}");
+}
+
+#[test]
+fn generated_programs_carry_a_closed_loop() {
+    for scheme in ["edm-timed-dst", "edm-matched"] {
+        let more = format!("scheme = \"{scheme}\"\nrate = \"25 Gb/s\"\n[edm]\nchunk = 1024\nx = 16\n");
+        let outcome = store(&more, "in_flight = 64\nlocal_percent = 20");
+        assert!(outcome.mops.unwrap() > 5.0 && outcome.dropped == 0, "{scheme}: {:?}", outcome.mops);
+    }
+}
+
+#[test]
+fn a_sweep_varies_the_mix_and_names_published_figures() {
+    let base = "name = \"b\"\nkind = \"memory\"\nnodes = 2\n[workload]\nin_flight = 4\nmessages = 100\n\
+                mix = [{ kind = \"read\", percent = 50, size = 64 }, { kind = \"write\", percent = 50, size = 64 }]\n";
+    let text = "name = \"s\"\nbase = \"b.toml\"\nseeds = [1, 2]\n[[case]]\nname = \"a\"\n\
+                set = { golden = { edm = 1.5 } }\n[[case]]\nname = \"b\"\n\
+                set = { \"workload.mix.0.percent\" = 5, \"workload.mix.1.percent\" = 95 }\n";
+    let read = |_: &str| Ok((base.to_owned(), "b.toml".to_owned()));
+    let sweep: Sweep<MemoryExperiment> = Sweep::parse(text, "s.toml", read).unwrap();
+    assert_eq!(sweep.tasks.len(), 4);
+    let golden = |nth: usize| sweep.tasks[nth].experiment.spec.golden.get("edm").copied();
+    assert_eq!((golden(0), golden(2)), (Some(1.5), None));
+    assert_eq!(sweep.tasks[2].experiment.spec.workload.mix[0].percent, 5.0);
+    assert_eq!(
+        (sweep.label(&sweep.tasks[0]), sweep.label(&sweep.tasks[3])),
+        ("a, seed 1".into(), "b, seed 2".into())
+    );
+    let wrong = text.replace("= 95", "= 90");
+    let error = Sweep::<MemoryExperiment>::parse(&wrong, "s.toml", read).unwrap_err().to_string();
+    assert!(error.contains("mix: percent: 95 in all"), "{error}");
 }
 
 /// The generated programs' added time, beside that of the exact scheduler with the same frames, links and latencies.

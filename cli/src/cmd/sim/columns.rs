@@ -44,6 +44,9 @@ pub const OF_MEMORY: &[(&str, &str)] = &[
     ("added_within_ns", "/outcome/added_ns/mean/within"),
     ("added_p99_ns", "/outcome/added_ns/p99"),
     ("queue_max_bytes", "/outcome/queue_max_bytes"),
+    ("carried_load", "/outcome/carried_load"),
+    ("mops", "/outcome/mops"),
+    ("published_mops", "/outcome/published_mops"),
     ("problems", "/outcome/problems"),
 ];
 

@@ -5,9 +5,8 @@ use super::run::RunArgs;
 use super::sweep::{self, Item, SweepArgs, run_all};
 use crate::cmd::entity::Rows;
 use crate::output::OutputFile;
-use p4rack_sim::{CowbirdExperiment, CowbirdOutcome, Sweep, Task, TaskResult, run_cowbird};
+use p4rack_sim::{CowbirdExperiment, CowbirdOutcome, Sweep, TaskResult, run_cowbird};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 
 /// Runs the file if it describes such a rack. Returns whether all checks passed.
 pub fn run(args: &RunArgs) -> Result<Option<bool>, String> {
@@ -95,26 +94,10 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
         if !path.exists() {
             continue;
         }
-        // What a case sets is told by its name.
-        let case = |task: &Task<CowbirdExperiment>| task.settings.get("case").cloned();
-        let alike = sweep.tasks.iter().filter(|other| case(other) == case(task));
-        let values: BTreeSet<(&String, &String)> = alike.flat_map(|other| &other.settings).collect();
-        let varies =
-            |key: &String| key == "case" || values.iter().filter(|(other, _)| *other == key).count() > 1;
-        let settings = task.settings.iter().filter(|(key, _)| varies(key));
-        let settings: Vec<String> = settings.map(|(key, value)| short(key, value)).collect();
-        rows.push(row(settings.join(", "), &read_json(&path)?["outcome"]));
+        rows.push(row(sweep.label(task), &read_json(&path)?["outcome"]));
     }
     println!("\n{}", rows.text());
     Ok(Some(failed == 0))
-}
-
-/// A setting in a few words.
-fn short(key: &str, value: &str) -> String {
-    match key {
-        "case" => value.to_owned(),
-        _ => format!("{} {value}", key.rsplit('.').next().unwrap_or(key)),
-    }
 }
 
 fn row(settings: String, outcome: &Value) -> Vec<String> {

@@ -2,10 +2,10 @@
 
 use super::files::{read_json, result_path, write};
 use super::run::RunArgs;
-use super::sweep::{Item, SweepArgs, base_of, run_all};
+use super::sweep::{self, Item, SweepArgs, run_all};
 use crate::cmd::entity::Rows;
 use crate::output::OutputFile;
-use p4rack_sim::{MemoryExperiment, MemoryOutcome, MemorySweep, Table1, run_memory};
+use p4rack_sim::{MemoryExperiment, MemoryOutcome, Sweep, Table1, TaskResult, run_memory};
 use serde_json::json;
 use std::path::Path;
 
@@ -72,42 +72,31 @@ fn with_trace(experiment: MemoryExperiment, beside: &Path) -> Result<MemoryExper
     })
 }
 
-/// Reads a sweep if its base is such a rack.
-fn load_sweep(path: &Path) -> Result<Option<MemorySweep>, String> {
-    let name = path.display().to_string();
-    let beside = |base: &str| path.parent().unwrap_or(Path::new("")).join(base);
-    if !base_of(path).is_some_and(|base| MemoryExperiment::is_one(&base)) {
-        return Ok(None);
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: can't be read: {error}"))?;
-    let read = |base: &str| {
-        let path = beside(base);
-        let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
-        Ok((text, name))
-    };
-    let mut sweep = MemorySweep::parse(&text, &name, read).map_err(|error| error.to_string())?;
-    for task in &mut sweep.tasks {
-        task.experiment = with_trace(task.experiment.clone(), path)?;
-    }
-    Ok(Some(sweep))
-}
-
 /// Runs tasks without a result, and prints a table of all, if the sweep's base is such a rack. Returns whether all checks
 /// passed.
 pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
-    let Some(sweep) = load_sweep(&args.file)? else { return Ok(None) };
+    if !sweep::base_of(&args.file).is_some_and(|base| MemoryExperiment::is_one(&base)) {
+        return Ok(None);
+    }
+    let mut sweep: Sweep<MemoryExperiment> = sweep::read(&args.file)?;
+    for task in &mut sweep.tasks {
+        task.experiment = with_trace(task.experiment.clone(), &args.file)?;
+    }
     let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| {
         let task = &sweep.tasks[nth];
         let outcome = run_memory(&task.experiment);
-        let result =
-            json!({ "id": task.id, "sweep": sweep.name, "settings": task.settings, "outcome": outcome });
-        write(&result_path(&args.out_dir, &task.id), format!("{result:#}").as_bytes())?;
+        let result = TaskResult {
+            id: &task.id,
+            sweep: &sweep.name,
+            settings: &task.settings,
+            ratios: sweep.ratios_of(task),
+            outcome: &outcome,
+        };
+        write(&result_path(&args.out_dir, &task.id), format!("{:#}", json!(result)).as_bytes())?;
         Ok(outcome.problems.is_empty())
     };
-    let Some(failed) = run_all(args, (&sweep.name, "merge"), &items, work)? else { return Ok(Some(true)) };
+    let Some(failed) = run_all(args, (&sweep.name, "report"), &items, work)? else { return Ok(Some(true)) };
     let mut rows = Rows::new(&[
         "settings",
         "scheme",
@@ -123,6 +112,7 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
         "±",
         "queue B",
         "carried",
+        "Mops",
         "",
     ]);
     for task in &sweep.tasks {
@@ -135,9 +125,7 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
             serde_json::from_value(read_json(&path)?["outcome"].clone()).map_err(|error| {
                 format!("{}: outcome: {error}; delete the file and run it again", path.display())
             })?;
-        let settings = task.settings.iter().filter(|(key, _)| *key != "scheme" && *key != "seed");
-        let settings: Vec<&str> = settings.map(|(_, value)| value.as_str()).collect();
-        rows.push(row(settings.join(" "), &outcome));
+        rows.push(row(sweep.label(task), &outcome));
     }
     println!("\n{}", rows.text());
     Ok(Some(failed == 0))
@@ -161,6 +149,7 @@ fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {
         maybe(outcome.added_ns.mean.within),
         outcome.queue_max_bytes.to_string(),
         or_dash(outcome.carried_load),
+        or_dash(outcome.mops),
         match (outcome.lost, outcome.grows) {
             (0, false) => String::new(),
             (0, true) => "grows".to_owned(),
@@ -235,6 +224,12 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
     text += &format!("\n{}\n", rows.text());
     text += &format!("switch queue   {} B at most\n", outcome.queue_max_bytes);
     text += &format!("carried load   {}\n", or_dash(outcome.carried_load));
+    text += &format!("operations     {} million per second\n", or_dash(outcome.mops));
+    for paper in &outcome.paper {
+        let bound = if paper.at_most { "at most " } else { "" };
+        text +=
+            &format!("{}: the paper {bound}{}, here {}\n", paper.figure, paper.paper, or_dash(paper.ours));
+    }
     for (name, count) in &outcome.counters {
         text += &format!("  {name:<24}{count:>12}\n");
     }

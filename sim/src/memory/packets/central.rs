@@ -50,7 +50,7 @@ impl Run<'_> {
             left -= bytes;
             let [sends, receives] = [source, destination].map(usize::from);
             from_ps = from_ps.max(self.central.free_ps[sends].0).max(self.central.free_ps[receives].1);
-            let until_ps = from_ps + self.blocks(bytes) * self.block_ps;
+            let until_ps = from_ps + self.blocks(&self.flows[nth as usize], bytes) * self.block_ps;
             (self.central.free_ps[sends].0, self.central.free_ps[receives].1) = (until_ps, until_ps);
             let kind = Kind::Credit { from_ps };
             let (from, to, blocks) = (self.params.nodes, source, FRAME_BLOCKS);

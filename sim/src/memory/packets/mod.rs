@@ -11,13 +11,18 @@
 
 mod central;
 mod credits;
+mod headers;
+mod nic;
 mod receiver;
+mod switch;
 mod window;
 
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
+use super::workload::Arrivals;
 use crate::events::Agenda;
-use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
+pub use headers::Headers;
+use p4rack_fabric::edm::blocks::{Content, block_ps};
 use std::collections::VecDeque;
 
 /// Packet schemes.
@@ -48,8 +53,10 @@ pub struct Packets {
     pub rate_bps: u64,
     /// Latencies of hosts, switch and links.
     pub modules: Modules,
-    /// Whether packets have Ethernet's headers and gaps.
-    pub framing: Framing,
+    /// What packets have beside their payload.
+    pub headers: Headers,
+    /// An access to memory: data is fetched before it is sent, and stored when it has come.
+    pub memory_ps: u64,
     /// Maximum payload of a packet.
     pub packet: u32,
     /// DCTCP, pFabric: initial window.
@@ -162,6 +169,7 @@ enum Event {
 pub struct Run<'a> {
     params: &'a Packets,
     messages: &'a [Message],
+    arrivals: Arrivals<'a>,
     block_ps: u64,
     agenda: Agenda<Event>,
     hosts: Vec<Host>,
@@ -172,29 +180,34 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A rack with these messages, sorted by time.
-    pub fn new(params: &'a Packets, messages: &'a [Message]) -> Run<'a> {
+    /// A rack with these messages, sorted by time, or of which each node has `in_flight` under way.
+    pub fn new(params: &'a Packets, messages: &'a [Message], in_flight: Option<u32>) -> Run<'a> {
+        let (arrivals, first) = Arrivals::new(messages, in_flight);
+        let mut agenda = Agenda::default();
+        first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
         // The last one is Fastpass's server.
         let nodes = usize::from(params.nodes) + 1;
         let host = Host { ingress_credit: params.buffer, ..Host::default() };
         Run {
             params,
             messages,
+            arrivals,
             block_ps: block_ps(params.rate_bps),
-            agenda: Agenda::default(),
+            agenda,
             hosts: vec![host; nodes],
             ports: vec![Port::default(); nodes],
             flows: Vec::with_capacity(messages.len()),
             central: central::Central::new(nodes),
-            shown: Shown { times: vec![Times::default(); messages.len()], ..Shown::default() },
+            shown: Shown {
+                times: vec![Times::default(); messages.len()],
+                sent_ps: vec![0; nodes],
+                ..Shown::default()
+            },
         }
     }
 
     /// Runs until nothing is under way.
     pub fn run(mut self) -> Shown {
-        if let Some(first) = self.messages.first() {
-            self.agenda.add(first.at_ps, Event::Message(0));
-        }
         while let Some((now_ps, event)) = self.agenda.next() {
             self.handle(event, now_ps);
         }
@@ -205,10 +218,18 @@ impl<'a> Run<'a> {
         match event {
             Event::Message(nth) => {
                 let message = self.messages[nth as usize];
-                if let Some(next) = self.messages.get(nth as usize + 1) {
-                    self.agenda.add(next.at_ps.max(now_ps), Event::Message(nth + 1));
+                if let Some((at_ps, next)) = self.arrivals.after_start(nth, now_ps) {
+                    self.agenda.add(at_ps, Event::Message(next));
                 }
-                self.begin(nth, &message, now_ps + self.params.modules.request_ps);
+                self.shown.times[nth as usize].begun_ps = Some(now_ps);
+                let fetched_ps = match message.operation {
+                    Operation::Read => now_ps,
+                    Operation::Write => now_ps + self.params.memory_ps,
+                };
+                match message.is_local() {
+                    true => self.stored(nth, now_ps),
+                    false => self.begin(nth, &message, fetched_ps + self.params.modules.request_ps),
+                }
             }
             Event::Nic(host) => self.nic(host, now_ps),
             Event::NicDone(host) => {
@@ -293,21 +314,14 @@ impl<'a> Run<'a> {
         self.agenda.add(now_ps, Event::Nic(source));
     }
 
-    /// Adds a flow to those of which its source may send.
-    fn offer(&mut self, source: u16, nth: u32) {
-        let flows = &mut self.hosts[usize::from(source)].flows;
-        if !flows.contains(&nth) {
-            flows.push_back(nth);
-        }
-    }
-
-    /// Blocks of a packet on a link.
-    fn blocks(&self, bytes: u32) -> u64 {
-        match self.params.framing {
-            Framing::Payload => u64::from(bytes).div_ceil(8),
-            // Headers of Ethernet, IP and a transport, FCS, preamble and gap; at least a frame of 64 bytes.
-            Framing::Blocks | Framing::Ethernet => (u64::from(bytes) + 14 + 40 + 4).max(64).div_ceil(8) + 3,
-        }
+    /// Blocks of a packet of this flow on a link.
+    fn blocks(&self, flow: &Flow, bytes: u32) -> u64 {
+        let content = match self.messages[flow.message as usize].operation {
+            Operation::Read if flow.request => Content::ReadRequest,
+            Operation::Read => Content::Response(bytes),
+            Operation::Write => Content::Write(bytes),
+        };
+        self.params.headers.blocks(content)
     }
 
     fn packet(&self, nth: u32, bytes: u32) -> Packet {
@@ -319,132 +333,8 @@ impl<'a> Run<'a> {
             marked: false,
             from: flow.source,
             to: flow.destination,
-            blocks: self.blocks(bytes),
+            blocks: self.blocks(flow, bytes),
             rank: flow.left().into(),
-        }
-    }
-
-    /// Sends a control packet.
-    fn control(&mut self, packet: Packet, now_ps: u64) {
-        let from = packet.from;
-        self.hosts[usize::from(from)].control.push_back(packet);
-        self.nic(from, now_ps);
-    }
-
-    fn nic(&mut self, nth: u16, now_ps: u64) {
-        let host = &mut self.hosts[usize::from(nth)];
-        if host.busy {
-            return;
-        }
-        let packet = match host.control.pop_front() {
-            Some(control) => Some(control),
-            None if host.paused => None,
-            None => self.next_packet(nth, now_ps),
-        };
-        let Some(packet) = packet else { return };
-        self.hosts[usize::from(nth)].busy = true;
-        if packet.kind == Kind::Data {
-            let flow = &self.flows[packet.flow as usize];
-            let times = &mut self.shown.times[flow.message as usize];
-            let first = if flow.request { &mut times.asked_ps } else { &mut times.sent_ps };
-            first.get_or_insert(now_ps);
-        }
-        let modules = &self.params.modules;
-        let head_ps = now_ps + modules.link_ps + modules.identify_ps + modules.forward_ps;
-        self.agenda.add(now_ps + packet.blocks * self.block_ps, Event::NicDone(nth));
-        self.agenda.add(head_ps, Event::AtSwitch(packet));
-    }
-
-    /// The next packet of a host's flows.
-    fn next_packet(&mut self, host: u16, now_ps: u64) -> Option<Packet> {
-        let (flow, bytes) = match self.params.scheme {
-            Scheme::Ird | Scheme::Fastpass => self.credited(host, now_ps)?,
-            Scheme::Cxl => self.next_with_credit(host)?,
-            Scheme::Dctcp | Scheme::Pfabric | Scheme::PfcDcqcn => self.next_in_window(host, now_ps)?,
-        };
-        let packet = self.packet(flow, bytes);
-        let of = &mut self.flows[flow as usize];
-        of.sent += bytes;
-        of.window.sent(bytes);
-        let (left, flows) = (of.left(), &mut self.hosts[usize::from(host)].flows);
-        // Those with more to send take turns.
-        if let Some(at) = flows.iter().position(|other| *other == flow) {
-            flows.remove(at);
-            if left > 0 {
-                flows.push_back(flow);
-            }
-        }
-        Some(packet)
-    }
-
-    /// The requests of reads, which need no permission.
-    fn next_request(&self, host: u16) -> Option<(u32, u32)> {
-        let flow = *self.hosts[usize::from(host)].flows.front()?;
-        Some((flow, self.flows[flow as usize].left()))
-    }
-
-    fn at_switch(&mut self, packet: Packet, now_ps: u64) {
-        let port = &mut self.ports[usize::from(packet.to)];
-        if packet.kind != Kind::Data {
-            port.control.push_back(packet);
-        } else {
-            match self.params.scheme {
-                Scheme::Cxl => self.ports[usize::from(packet.from)].ingress.push_back(packet),
-                Scheme::Ird | Scheme::Fastpass => self.enqueue(packet),
-                Scheme::Dctcp | Scheme::Pfabric | Scheme::PfcDcqcn => self.admit(packet, now_ps),
-            }
-            if self.params.scheme == Scheme::Cxl {
-                self.cross(packet.from, now_ps);
-            }
-        }
-        self.port(packet.to, now_ps);
-    }
-
-    fn enqueue(&mut self, packet: Packet) {
-        let port = &mut self.ports[usize::from(packet.to)];
-        port.bytes += u64::from(packet.bytes);
-        port.queue.push_back(packet);
-        // What is being sent does not wait.
-        let waiting = port.bytes - if port.busy { 0 } else { u64::from(packet.bytes) };
-        self.shown.queue_max_bytes = self.shown.queue_max_bytes.max(waiting);
-    }
-
-    fn port(&mut self, nth: u16, now_ps: u64) {
-        let port = &mut self.ports[usize::from(nth)];
-        if port.busy {
-            return;
-        }
-        let packet = match port.control.pop_front() {
-            Some(control) => control,
-            None => {
-                // The first of the best rank: all have the same, except pFabric's.
-                let best = match self.params.scheme {
-                    Scheme::Pfabric => (0..port.queue.len()).min_by_key(|at| port.queue[*at].rank),
-                    _ => Some(0),
-                };
-                let Some(packet) = best.and_then(|at| port.queue.remove(at)) else { return };
-                port.bytes -= u64::from(packet.bytes);
-                packet
-            }
-        };
-        port.busy = true;
-        let done_ps = now_ps + packet.blocks * self.block_ps;
-        self.agenda.add(done_ps, Event::PortDone(nth));
-        self.agenda.add(
-            done_ps + self.params.modules.link_ps + self.params.modules.data_in_ps,
-            Event::AtHost(packet),
-        );
-        if packet.kind == Kind::Data {
-            self.left_switch(&packet, now_ps);
-        }
-    }
-
-    /// A packet has left its queue.
-    fn left_switch(&mut self, packet: &Packet, now_ps: u64) {
-        match self.params.scheme {
-            Scheme::Cxl => self.cross_all(packet.to, now_ps),
-            Scheme::PfcDcqcn => self.unpause(packet, now_ps),
-            _ => {}
         }
     }
 
@@ -474,9 +364,18 @@ impl<'a> Run<'a> {
         if whole && request {
             self.shown.times[message].reached_ps = Some(now_ps);
             // The flow of the answer was made just before the request's.
-            self.start(packet.flow - 1, now_ps + self.params.modules.data_out_ps);
+            self.start(packet.flow - 1, now_ps + self.params.memory_ps + self.params.modules.data_out_ps);
         } else if whole {
-            self.shown.times[message].done_ps = Some(now_ps);
+            self.stored(message as u32, now_ps);
+        }
+    }
+
+    /// A message's last byte is there, and goes into memory, which lets another one begin in a closed loop.
+    fn stored(&mut self, nth: u32, now_ps: u64) {
+        let at_ps = now_ps + self.params.memory_ps;
+        self.shown.times[nth as usize].done_ps = Some(at_ps);
+        if let Some(next) = self.arrivals.after_end(nth) {
+            self.agenda.add(at_ps, Event::Message(next));
         }
     }
 }

@@ -44,7 +44,7 @@ impl Run<'_> {
             left => receiver.flows[at].1 = left,
         }
         receiver.under_way += u64::from(bytes);
-        let blocks = self.blocks(bytes);
+        let blocks = self.blocks(&self.flows[flow as usize], bytes);
         let from_ps = now_ps + blocks * self.block_ps;
         self.hosts[usize::from(host)].receiver.from_ps = from_ps;
         self.agenda.add(from_ps, super::Event::Credit(host));

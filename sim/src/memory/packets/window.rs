@@ -100,7 +100,7 @@ impl Run<'_> {
             return None;
         };
         let bytes = self.flows[flow as usize].left().min(self.params.packet);
-        let blocks_ps = self.blocks(bytes) * self.block_ps;
+        let blocks_ps = self.blocks(&self.flows[flow as usize], bytes) * self.block_ps;
         let window = &mut self.flows[flow as usize].window;
         window.next_ps = now_ps + (blocks_ps as f64 / window.share_now) as u64;
         Some((flow, bytes))

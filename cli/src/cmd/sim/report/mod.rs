@@ -17,6 +17,8 @@ const PLACES: [(&str, &[&str]); 2] = [
     ("/*SCRIPT*/", &[include_str!("plot.js"), include_str!("page.js")]),
 ];
 const RESULTS: &str = "/*RESULTS*/[]";
+/// Number of runs, and of those that failed a check.
+const COUNTS: &str = "/*COUNTS*/[0, 0]";
 const PAPERS: &str = "<!--PAPERS-->";
 
 /// Arguments of `p4rack sim report`.
@@ -42,7 +44,10 @@ pub fn report(args: &ReportArgs) -> Result<bool, String> {
     let is_plotted = |result: &&Value| !is_of_memory(result) && !is_of_cowbird(result);
     let plotted: Vec<_> = results.iter().filter(is_plotted).collect();
     let json = serde_json::to_string(&plotted).expect("JSON that was read can be written");
-    output.write(page(&json, &tables).as_bytes())?;
+    let failed =
+        |result: &&Value| result["outcome"]["problems"].as_array().is_some_and(|all| !all.is_empty());
+    let counts = [results.len(), results.iter().filter(failed).count()];
+    output.write(page(&json, counts, &tables).as_bytes())?;
     comparisons.iter().for_each(|comparison| print!("{}", comparison.text()));
     golden.iter().for_each(|figure| print!("{}", figure.text()));
     println!("{}: {} runs", path.display(), results.len());
@@ -50,12 +55,13 @@ pub fn report(args: &ReportArgs) -> Result<bool, String> {
 }
 
 /// The page that shows `results`, a JSON array, and tables of papers' figures.
-fn page(results: &str, papers: &str) -> String {
+fn page(results: &str, counts: [usize; 2], papers: &str) -> String {
     let none = "<p class=\"lead\">These experiments name no figures of a paper.</p>";
     let mut page = PAGE.replace(PAPERS, if papers.is_empty() { none } else { papers });
     for (place, parts) in PLACES {
         page = page.replace(place, &parts.concat());
     }
+    page = page.replace(COUNTS, &format!("{counts:?}"));
     // Within a script, only `</` ends it early.
     page.replace(RESULTS, &results.replace("</", "<\\/"))
 }
@@ -66,14 +72,14 @@ mod tests {
 
     #[test]
     fn the_page_has_a_place_for_everything() {
-        for place in PLACES.map(|(place, _)| place).into_iter().chain([RESULTS, PAPERS]) {
+        for place in PLACES.map(|(place, _)| place).into_iter().chain([RESULTS, COUNTS, PAPERS]) {
             assert_eq!(PAGE.matches(place).count(), 1, "{place}");
         }
     }
 
     #[test]
     fn the_page_needs_nothing_from_outside_and_results_cannot_end_its_script() {
-        let page = page(r#"[{"name":"</script><img src=x>"}]"#, "");
+        let page = page(r#"[{"name":"</script><img src=x>"}]"#, [1, 0], "");
         for outside in ["http:", "https:", "src=\"", "@import", "url(", "<link"] {
             assert!(!page.contains(outside), "{outside} in the page");
         }

@@ -127,8 +127,8 @@ function section(name, map) {
   draw();
   document.getElementById("groups").append(at);
 }
-const failed = RESULTS.filter(r => r.outcome.problems.length).length, verdict = document.getElementById("verdict");
-verdict.textContent = failed ? `${failed} of ${RESULTS.length} runs failed a check` : `${RESULTS.length} runs, all checks passed`;
+const [runs, failed] = COUNTS, verdict = document.getElementById("verdict");
+verdict.textContent = failed ? `${failed} of ${runs} runs failed a check` : `${runs} runs, all checks passed`;
 verdict.classList.add(failed ? "bad" : "good");
 for (const [name, map] of groups) section(name, map);
 document.getElementById("nav").innerHTML = [...groups.keys()].map(n => `<a href="#g-${n.replace(/\W/g, "-")}">${escape(n)}</a>`).join("");

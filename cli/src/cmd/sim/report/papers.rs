@@ -114,7 +114,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
         for paper in run.result["outcome"]["paper"].as_array().into_iter().flatten() {
             let path = paper["figure"].as_str().unwrap_or_default();
             let (scale, title) = titled(path, run.result);
-            let key = (format!("{path} {}", paper["paper"]), paper["source"].to_string());
+            let key = (path.to_owned(), format!("{} {}", paper["source"], paper["paper"]));
             let comparison = all.entry(key).or_insert_with(|| new(paper, &paper["paper"], title));
             if comparison.rows.is_empty() {
                 comparison.rows = rows(runs, columns.len());
@@ -152,6 +152,11 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
                 row.judged.fill(false);
             }
         }
+    }
+    let mut titles: BTreeMap<String, usize> = BTreeMap::new();
+    all.values().for_each(|comparison| *titles.entry(comparison.title.clone()).or_default() += 1);
+    for comparison in all.values_mut().filter(|comparison| titles[&comparison.title] > 1) {
+        comparison.title.extend(comparison.only_judged().map(|place| format!(", {place}")));
     }
     all.into_values().collect()
 }
@@ -245,6 +250,16 @@ impl Comparison {
     /// The figures of which the paper speaks.
     fn judged(&self) -> Vec<f64> {
         self.rows.iter().flat_map(Row::judged).collect()
+    }
+
+    /// Case and settings of the figure that it judges, if it is only one.
+    fn only_judged(&self) -> Option<String> {
+        let places = self.rows.iter().flat_map(|row| {
+            let judged = row.judged.iter().zip(&self.columns).filter(|(judged, _)| **judged);
+            judged.map(|(_, column)| [row.case.as_str(), column.as_str()])
+        });
+        let [place] = places.collect::<Vec<_>>().try_into().ok()?;
+        Some(place.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", "))
     }
 
     fn agrees(&self, value: f64) -> bool {
@@ -410,6 +425,17 @@ mod tests {
             "fig, goodput, Gb/s: a / b: the paper 1, here 1.8: not reproduced: no reason found\n"
         );
         assert_eq!(text[1], "fig, p99 / p50 of bulk: the paper 5, here 5: as the paper says\n");
+    }
+
+    #[test]
+    fn figures_of_one_name_are_told_apart_by_their_cases() {
+        let results = [
+            run("a", "l2", "h2", 97.0, says(80.0)),
+            run("b", "l2", "h2", 50.0, json!([])),
+            run("b", "l2", "h2+h3", 51.0, says(50.0)),
+        ];
+        let titles: Vec<String> = comparisons(&results).into_iter().map(|one| one.title).collect();
+        assert_eq!(titles, ["goodput, Gb/s, b, senders 2 hosts", "goodput, Gb/s, a, senders h2"]);
     }
 
     #[test]

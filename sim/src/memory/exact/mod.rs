@@ -8,12 +8,15 @@
 //! Short messages (/N/, /G/, requests) go between the blocks of a chunk, as §3.2.3's multiplexer allows. A chunk's head is
 //! forwarded when it comes; what waits at the switch is what short messages have held up.
 
+mod hosts;
+
 use super::lane::Lane;
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
+use super::workload::Arrivals;
 use crate::events::Agenda;
 use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
-use p4rack_fabric::edm::scheduler::{Config, Demand, Kind, Refusal, Scheduler};
+use p4rack_fabric::edm::scheduler::{Config, Refusal, Scheduler};
 use std::collections::VecDeque;
 
 /// Parameters.
@@ -23,6 +26,9 @@ pub struct Params {
     pub scheduler: Config,
     /// What the modules take.
     pub modules: Modules,
+    /// An access to memory: what is read is fetched when its grant comes, what is written while its host asks, and what has
+    /// come is stored.
+    pub memory_ps: u64,
     /// A link's rate; 0 leaves out the time that blocks take to send.
     pub rate_bps: u64,
     /// Writes of a pair that share a notification while they wait, up to so many bytes; 0: each has its own.
@@ -50,7 +56,7 @@ enum Event {
     Down(u16),
     /// A chunk's head is at its egress.
     Head(u32),
-    /// A chunk is in memory, or with the application.
+    /// The last chunk of a read is with the application.
     Received(u32),
 }
 
@@ -62,6 +68,8 @@ struct Batch {
     memory: u16,
     id: u8,
     bytes: u32,
+    /// When what it writes is fetched.
+    fetched_ps: u64,
     /// Of its messages, in `Exact::batched`.
     first: u32,
     count: u32,
@@ -94,6 +102,7 @@ struct Peer {
 pub struct Exact<'a> {
     params: &'a Params,
     messages: &'a [Message],
+    arrivals: Arrivals<'a>,
     nodes: usize,
     block_ps: u64,
     agenda: Agenda<Event>,
@@ -110,8 +119,16 @@ pub struct Exact<'a> {
 }
 
 impl<'a> Exact<'a> {
-    /// A rack with these messages, sorted by time. Errors: parameters that a scheduler refuses.
-    pub fn new(params: &'a Params, messages: &'a [Message]) -> Result<Exact<'a>, &'static str> {
+    /// A rack with these messages, sorted by time, or of which each node has `in_flight` under way. Errors: parameters that a
+    /// scheduler refuses.
+    pub fn new(
+        params: &'a Params,
+        messages: &'a [Message],
+        in_flight: Option<u32>,
+    ) -> Result<Exact<'a>, &'static str> {
+        let (arrivals, first) = Arrivals::new(messages, in_flight);
+        let mut agenda = Agenda::default();
+        first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
         let nodes = usize::from(params.scheduler.ports);
         let block_ps = block_ps(params.rate_bps);
         let lane = Lane::new(params.scheduler.framing == Framing::Ethernet);
@@ -119,9 +136,10 @@ impl<'a> Exact<'a> {
             scheduler: Scheduler::new(Config { block_ps, ..params.scheduler.clone() })?,
             params,
             messages,
+            arrivals,
             nodes,
             block_ps,
-            agenda: Agenda::default(),
+            agenda,
             schedule_at_ps: u64::MAX,
             peers: vec![Peer::default(); nodes * nodes],
             up: vec![lane.clone(); nodes],
@@ -136,14 +154,12 @@ impl<'a> Exact<'a> {
 
     /// Runs until nothing is under way.
     pub fn run(mut self) -> Shown {
-        if let Some(first) = self.messages.first() {
-            self.agenda.add(first.at_ps, Event::Message(0));
-        }
         while let Some((now_ps, event)) = self.agenda.next() {
             self.handle(event, now_ps);
         }
         let waiting = self.down.iter().map(|lane| lane.waiting_max).max().unwrap_or(0);
         self.shown.queue_max_bytes = waiting * 8;
+        self.shown.sent_ps = self.up.iter().map(|lane| lane.blocks * self.block_ps).collect();
         let counters = self.scheduler.counters();
         self.shown.counters = vec![
             ("demands", counters.demands),
@@ -161,10 +177,14 @@ impl<'a> Exact<'a> {
         let modules = &self.params.modules;
         match event {
             Event::Message(nth) => {
-                if let Some(next) = self.messages.get(nth as usize + 1) {
-                    self.agenda.add(next.at_ps.max(now_ps), Event::Message(nth + 1));
+                if let Some((at_ps, next)) = self.arrivals.after_start(nth, now_ps) {
+                    self.agenda.add(at_ps, Event::Message(next));
                 }
-                self.message(nth, now_ps);
+                self.shown.times[nth as usize].begun_ps = Some(now_ps);
+                match self.messages[nth as usize].is_local() {
+                    true => self.stored(nth, now_ps),
+                    false => self.message(nth, now_ps),
+                }
             }
             Event::Ask(nth) => {
                 let batch = &self.batches[nth as usize];
@@ -200,6 +220,10 @@ impl<'a> Exact<'a> {
                     self.shown.times[message].reached_ps = Some(left_ps + modules.link_ps);
                 }
                 let at_ps = left_ps + modules.link_ps + in_ps + modules.grant_queue_ps + modules.data_out_ps;
+                let at_ps = match batch.operation {
+                    Operation::Read => at_ps + self.params.memory_ps,
+                    Operation::Write => at_ps.max(batch.fetched_ps),
+                };
                 self.agenda.add(at_ps, Event::Send(nth));
             }
             Event::Send(nth) => self.send(nth, now_ps),
@@ -232,7 +256,13 @@ impl<'a> Exact<'a> {
                 }
                 let done = self.down[usize::from(node)].done(now_ps, self.block_ps);
                 if let Some(chunk) = done.left {
-                    self.agenda.add(now_ps + modules.link_ps + modules.data_in_ps, Event::Received(chunk));
+                    let at_ps = now_ps + modules.link_ps + modules.data_in_ps;
+                    // Only the end of a read lets its node ask for more; the rest can be noted in advance.
+                    let (of, batch) = self.chunk(chunk);
+                    match of.last && batch.operation == Operation::Read {
+                        true => self.agenda.add(at_ps, Event::Received(chunk)),
+                        false => self.received(chunk, at_ps),
+                    }
                 }
                 if let Some(at_ps) = done.again_ps {
                     self.agenda.add(at_ps, Event::Down(node));
@@ -255,65 +285,6 @@ impl<'a> Exact<'a> {
 
     fn peer(&mut self, compute: u16, memory: u16) -> &mut Peer {
         &mut self.peers[usize::from(compute) * self.nodes + usize::from(memory)]
-    }
-
-    fn message(&mut self, nth: u32, now_ps: u64) {
-        let message = self.messages[nth as usize];
-        let most = self.params.pending_max;
-        let pending = &mut self.peer(message.compute, message.memory).pending[message.operation as usize];
-        if pending.len() >= most {
-            self.shown.refused += 1;
-            return;
-        }
-        pending.push_back(nth);
-        self.ask(message.compute, message.memory, message.operation, now_ps);
-    }
-
-    /// Notifies the switch of what waits, while fewer than X of the pair are active.
-    fn ask(&mut self, compute: u16, memory: u16, operation: Operation, now_ps: u64) {
-        let (of, x) = (operation as usize, self.params.scheduler.active_per_pair);
-        loop {
-            let first = self.batched.len() as u32;
-            let mega_bytes = if operation == Operation::Write { self.params.mega_bytes } else { 0 };
-            let peer = &mut self.peers[usize::from(compute) * self.nodes + usize::from(memory)];
-            if peer.active[of] >= x {
-                return;
-            }
-            let Some(message) = peer.pending[of].pop_front() else { return };
-            self.batched.push(message);
-            let mut bytes = self.messages[message as usize].bytes;
-            while let Some(next) = peer.pending[of].front()
-                && bytes.saturating_add(self.messages[*next as usize].bytes) <= mega_bytes
-            {
-                bytes += self.messages[*next as usize].bytes;
-                self.batched.push(*next);
-                peer.pending[of].pop_front();
-            }
-            peer.active[of] += 1;
-            let id = peer.next_id[of];
-            peer.next_id[of] = id.wrapping_add(1);
-            let count = self.batched.len() as u32 - first;
-            self.batches.push(Batch {
-                operation,
-                compute,
-                memory,
-                id,
-                bytes,
-                first,
-                count,
-                received: 0,
-                complete: 0,
-            });
-            let nth = self.batches.len() as u32 - 1;
-            self.agenda.add(now_ps + self.params.modules.request_ps, Event::Ask(nth));
-        }
-    }
-
-    fn demand(&self, nth: u32) -> Demand {
-        let batch = &self.batches[nth as usize];
-        let kind = if batch.operation == Operation::Read { Kind::Read } else { Kind::Write };
-        let (source, destination) = (source(batch), destination(batch));
-        Demand { source, destination, id: batch.id, kind, bytes: batch.bytes, token: nth }
     }
 
     fn schedule(&mut self, now_ps: u64) {
@@ -383,32 +354,6 @@ impl<'a> Exact<'a> {
         let up_tail_ps = chunk.up_tail_ps.or_else(|| lane.current().map(|(_, tail_ps)| tail_ps));
         up_tail_ps.unwrap_or(0) + self.on_ps()
     }
-
-    fn retire(&mut self, batch: &Batch, now_ps: u64) {
-        self.peer(batch.compute, batch.memory).active[batch.operation as usize] -= 1;
-        self.ask(batch.compute, batch.memory, batch.operation, now_ps);
-    }
-
-    fn received(&mut self, nth: u32, now_ps: u64) {
-        let chunk = self.chunks[nth as usize];
-        self.free_chunks.push(nth);
-        let batch = &mut self.batches[chunk.batch as usize];
-        batch.received += chunk.bytes;
-        // Bytes come in order, so the messages of a batch are complete one after another.
-        let mut before: u32 = 0;
-        for at in 0..batch.count {
-            let message = self.batched[(batch.first + at) as usize] as usize;
-            before += self.messages[message].bytes;
-            if at >= batch.complete && before <= batch.received {
-                batch.complete += 1;
-                self.shown.times[message].done_ps = Some(now_ps);
-            }
-        }
-        let batch = *batch;
-        if batch.received == batch.bytes && batch.operation == Operation::Read {
-            self.retire(&batch, now_ps);
-        }
-    }
 }
 
 /// Who sends a batch's data.
@@ -427,6 +372,7 @@ pub fn paper(nodes: u16, rate_bps: u64) -> Params {
     Params {
         modules: Modules::testbed(scheduler.cycle_ps),
         scheduler,
+        memory_ps: 0,
         rate_bps,
         mega_bytes: 0,
         pending_max: 1 << 16,

@@ -1,13 +1,11 @@
-//! Memory operations of the nodes: traces of the EDM authors' generator, or random messages at a given load.
+//! Traces of the EDM authors' generator.
 
-use super::message::{Message, Operation};
-use super::published::SLOT_PS;
-use crate::random::{Quantiles, Random};
+use super::BYTES_MAX;
+use crate::memory::message::{Message, Operation};
+use crate::memory::published::SLOT_PS;
 
 /// Maximum lines of a trace.
 const LINES_MAX: usize = 1_000_000;
-/// Maximum bytes of a message.
-pub const BYTES_MAX: u64 = 1 << 24;
 
 /// Reads a trace: lines of `flow_id,type,src,dst,flow_size,rreq_bytes,timeslot` without a header, sorted by time. Type 1 is
 /// a read of `rreq_bytes`, type 3 a write of `flow_size`; a slot is 0.64 ns. `file` appears in errors.
@@ -60,46 +58,6 @@ pub fn parse_trace(text: &str, file: &str, nodes: u16) -> Result<Vec<Message>, S
     }
 }
 
-/// Random messages: every node creates them at exponential intervals, with uniformly chosen destinations.
-#[derive(Clone, Debug)]
-pub struct Generator {
-    /// Number of nodes; each is both a compute and a memory node.
-    pub nodes: u16,
-    /// Rate of the links.
-    pub rate_bps: u64,
-    /// Payload as a share of the links' rate.
-    pub load: f64,
-    /// Share of reads.
-    pub reads: f64,
-    /// Sizes in bytes.
-    pub sizes: Quantiles,
-}
-
-impl Generator {
-    /// Draws this many messages, sorted by time.
-    pub fn messages(&self, count: usize, seed: u64) -> Vec<Message> {
-        let mut random = Random::stream(seed, 0xed);
-        let message_ps = self.sizes.mean() * 8e12 / self.rate_bps as f64;
-        let mean_ps = message_ps / self.load / f64::from(self.nodes);
-        let mut at_ps = 0.0;
-        let message = |_| {
-            at_ps += random.exponential(mean_ps);
-            let compute = random.below(self.nodes.into()) as u16;
-            let other = random.below(u64::from(self.nodes) - 1) as u16;
-            let operation = if random.chance(self.reads) { Operation::Read } else { Operation::Write };
-            let bytes = self.sizes.sample(&mut random).clamp(1, BYTES_MAX) as u32;
-            Message {
-                at_ps: at_ps as u64,
-                operation,
-                compute,
-                memory: other + u16::from(other >= compute),
-                bytes,
-            }
-        };
-        (0..count).map(message).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,19 +83,5 @@ mod tests {
             let error = parse_trace(text, "t.csv", 144).unwrap_err();
             assert!(error.contains(named), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn random_messages_have_the_load_that_was_asked_for() {
-        let sizes = Quantiles::constant(64);
-        let generator = Generator { nodes: 16, rate_bps: 100_000_000_000, load: 0.7, reads: 0.25, sizes };
-        let messages = generator.messages(50_000, 3);
-        let span_ps = messages[messages.len() - 1].at_ps as f64;
-        let load = 50_000.0 * 64.0 * 8.0 * 10.0 / span_ps / 16.0;
-        assert!((load / 0.7 - 1.0).abs() < 0.02, "{load}");
-        let reads = messages.iter().filter(|message| message.operation == Operation::Read).count();
-        assert!((11_500..13_500).contains(&reads), "{reads}");
-        assert!(messages.iter().all(|message| message.compute != message.memory && message.memory < 16));
-        assert!(messages.windows(2).all(|pair| pair[0].at_ps <= pair[1].at_ps));
     }
 }

@@ -7,26 +7,28 @@
 //!
 //! Links count picoseconds, as for the other schemes. The program's and the hosts' clocks count nanoseconds.
 
+mod node;
+mod rack;
+mod times;
+
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown, Times};
+use super::workload::Arrivals;
 use crate::events::Agenda;
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
-use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use node::Node;
 use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
-use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_fabric::edm::host::compute;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{MacAddr, Nanos};
-use std::net::Ipv4Addr;
-use std::sync::Arc;
+use rack::rack;
 
 /// Addresses at which messages begin. A message's address tells which one it is.
 const ADDRESSES: u32 = 1 << 18;
 /// The key of all memory.
 const KEY: u32 = 1;
-/// The switch's shared buffer: large enough that a queue is seen rather than cut.
-const BUFFER_BYTES: u64 = 64 << 20;
 
 /// Parameters.
 #[derive(Clone, Debug)]
@@ -39,6 +41,9 @@ pub struct Params {
     pub rate_bps: u64,
     /// What hosts, links and the pipeline take.
     pub modules: Modules,
+    /// An access to memory: what is read is fetched when its request has come, and what has come is stored. What is written is
+    /// fetched meanwhile.
+    pub memory_ps: u64,
     /// Bytes of a message in a frame.
     pub chunk_bytes: u32,
     /// Chunks that are granted at once.
@@ -75,22 +80,11 @@ enum Event {
     Timers,
 }
 
-#[derive(Debug)]
-struct Node {
-    compute: compute::Node,
-    memory: memory::Node,
-    /// When its link is free.
-    free_ps: u64,
-    /// When it is asked next; other polls are out of date.
-    poll_ps: u64,
-    /// Messages by the machine's numbers.
-    tokens: Vec<u32>,
-}
-
 /// A run.
 pub struct Pipeline<'a> {
     params: &'a Params,
     messages: &'a [Message],
+    arrivals: Arrivals<'a>,
     edm: Edm,
     switch: P4,
     /// When the switch is asked next.
@@ -101,7 +95,7 @@ pub struct Pipeline<'a> {
     frames: Vec<Vec<u8>>,
     free: Vec<u32>,
     payload: Vec<u8>,
-    /// Messages that were created, and those that ended in one way or another.
+    /// Messages up to the last one that was created, and those that ended in one way or another.
     created: u32,
     ended: u32,
     /// Bytes of each message that arrived.
@@ -112,8 +106,13 @@ pub struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// A rack with these messages, sorted by time. Errors: parameters that no program can have.
-    pub fn new(params: &'a Params, messages: &'a [Message]) -> Result<Pipeline<'a>, String> {
+    /// A rack with these messages, sorted by time, or of which each node has `in_flight` under way. Errors: parameters that no
+    /// program can have.
+    pub fn new(
+        params: &'a Params,
+        messages: &'a [Message],
+        in_flight: Option<u32>,
+    ) -> Result<Pipeline<'a>, String> {
         let rack = rack(params)?;
         let switch =
             P4::new(&rack, params.mode.scheme(), |_| {}).map_err(|error: SwitchError| error.to_string())?;
@@ -123,13 +122,19 @@ impl<'a> Pipeline<'a> {
         let addresses = (messages.len() as u32).next_power_of_two().min(ADDRESSES);
         let nodes = (0..params.nodes).map(|_| Node::new(params, timeout, (addresses + longest) as usize));
         let pairs = usize::from(params.nodes) * usize::from(params.nodes);
+        let (arrivals, first) = Arrivals::new(messages, in_flight);
+        let mut agenda = Agenda::default();
+        let start_ps = first.first().map(|(at_ps, _)| *at_ps);
+        first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
+        start_ps.into_iter().for_each(|at_ps| agenda.add(at_ps + timeout.0 * 1_000, Event::Timers));
         Ok(Pipeline {
             params,
             messages,
+            arrivals,
             switch,
             switch_ps: u64::MAX,
             timeout,
-            agenda: Agenda::default(),
+            agenda,
             nodes: nodes.collect::<Result<_, _>>()?,
             frames: Vec::new(),
             free: Vec::new(),
@@ -139,16 +144,16 @@ impl<'a> Pipeline<'a> {
             received: vec![0; messages.len()],
             reads: vec![u32::MAX; pairs * edm.lanes() as usize],
             edm,
-            shown: Shown { times: vec![Times::default(); messages.len()], ..Shown::default() },
+            shown: Shown {
+                times: vec![Times::default(); messages.len()],
+                sent_ps: vec![0; params.nodes.into()],
+                ..Shown::default()
+            },
         })
     }
 
     /// Runs until all messages have ended.
     pub fn run(mut self) -> Shown {
-        if let Some(first) = self.messages.first() {
-            self.agenda.add(first.at_ps, Event::Message(0));
-            self.agenda.add(first.at_ps + self.timeout.0 * 1_000, Event::Timers);
-        }
         let mut last_ps = 0;
         while let Some((now_ps, event)) = self.agenda.next() {
             last_ps = now_ps;
@@ -184,11 +189,15 @@ impl<'a> Pipeline<'a> {
     fn handle(&mut self, event: Event, now_ps: u64) {
         match event {
             Event::Message(nth) => {
-                if let Some(next) = self.messages.get(nth as usize + 1) {
-                    self.agenda.add(next.at_ps.max(now_ps), Event::Message(nth + 1));
+                if let Some((at_ps, next)) = self.arrivals.after_start(nth, now_ps) {
+                    self.agenda.add(at_ps, Event::Message(next));
                 }
-                self.created += 1;
-                self.agenda.add(now_ps + self.params.modules.request_ps, Event::Ask(nth));
+                self.created = self.created.max(nth + 1);
+                self.shown.times[nth as usize].begun_ps = Some(now_ps);
+                match self.messages[nth as usize].is_local() {
+                    true => self.stored(nth, now_ps),
+                    false => self.agenda.add(now_ps + self.params.modules.request_ps, Event::Ask(nth)),
+                }
             }
             Event::Ask(nth) => self.ask(nth, now_ps),
             Event::Poll(node) if self.nodes[usize::from(node)].poll_ps == now_ps => self.poll(node, now_ps),
@@ -230,23 +239,10 @@ impl<'a> Pipeline<'a> {
             Ok(_) => node.tokens.push(nth),
             Err(_) => {
                 self.shown.refused += 1;
-                self.ended += 1;
+                self.ended(nth, now_ps);
             }
         }
         self.plan(message.compute, now_ps);
-    }
-
-    /// The message that begins at an address, of this pair.
-    fn message_at(&self, address: u64, (compute, memory): (u16, u16)) -> Option<usize> {
-        let newest = u64::from(self.created.checked_sub(1)?);
-        let nth = newest.checked_sub(newest.wrapping_sub(address) % u64::from(ADDRESSES))? as usize;
-        let message = self.messages.get(nth)?;
-        ((message.compute, message.memory) == (compute, memory)).then_some(nth)
-    }
-
-    fn lane(&self, (compute, memory): (u16, u16), id: u16) -> usize {
-        let pair = usize::from(compute) * usize::from(self.params.nodes) + usize::from(memory);
-        pair * self.edm.lanes() as usize + usize::from(id) % self.edm.lanes() as usize
     }
 
     /// Asks a host when it has something to send, and its link is free.
@@ -269,38 +265,14 @@ impl<'a> Pipeline<'a> {
             let slot = self.slot();
             let frame = &mut self.frames[slot as usize];
             edm::emit_frame(mac_of(to.into()), mac_of(nth.into()), self.edm.ether_type, &payload, frame);
-            let tail_ps = now_ps + self.wire_ps(slot);
+            let wire_ps = self.wire_ps(slot);
+            self.shown.sent_ps[usize::from(nth)] += wire_ps;
+            let tail_ps = now_ps + wire_ps;
             self.nodes[usize::from(nth)].free_ps = tail_ps;
             self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, slot));
         }
         self.payload = payload;
         self.plan(nth, now_ps);
-    }
-
-    /// Notes the times of what leaves a host.
-    fn sent(&mut self, from: u16, to: u16, payload: &[u8], now_ps: u64) {
-        let Ok(header) = edm::Message::parse(payload) else { return };
-        match Kind::of(payload[0]) {
-            Ok(Kind::Rreq) => {
-                if let Some(nth) = self.message_at(header.address, (from, to)) {
-                    let lane = self.lane((from, to), header.id);
-                    self.reads[lane] = nth as u32;
-                    self.shown.times[nth].asked_ps.get_or_insert(now_ps);
-                }
-            }
-            Ok(Kind::Wreq) => {
-                if let Some(nth) = self.message_at(header.address, (from, to)) {
-                    self.shown.times[nth].sent_ps.get_or_insert(now_ps);
-                }
-            }
-            Ok(Kind::Rres) => {
-                let nth = self.reads[self.lane((to, from), header.id)];
-                if let Some(times) = self.shown.times.get_mut(nth as usize) {
-                    times.sent_ps.get_or_insert(now_ps);
-                }
-            }
-            _ => {}
-        }
     }
 
     /// Sends what the switch has, and asks again when it has more.
@@ -331,7 +303,9 @@ impl<'a> Pipeline<'a> {
         let frame = &self.frames[slot as usize];
         let kind = edm::parse_frame(frame, self.edm.ether_type).map(|(_, payload)| Kind::of(payload[0]));
         let more_ps = match kind {
-            Some(Ok(Kind::Rreq)) => modules.request_in_ps + modules.grant_queue_ps + modules.data_out_ps,
+            Some(Ok(Kind::Rreq)) => {
+                modules.request_in_ps + modules.grant_queue_ps + modules.data_out_ps + self.params.memory_ps
+            }
             Some(Ok(Kind::Grant)) => modules.grant_in_ps + modules.grant_queue_ps + modules.data_out_ps,
             _ => modules.data_in_ps,
         };
@@ -360,44 +334,6 @@ impl<'a> Pipeline<'a> {
         self.plan(nth, now_ps);
     }
 
-    /// Notes the times of what a memory node has received.
-    fn received(&mut self, nth: u16, from: u16, payload: &[u8], now_ps: u64) {
-        let Ok(header) = edm::Message::parse(payload) else { return };
-        let kind = Kind::of(payload[0]);
-        if !matches!(kind, Ok(Kind::Rreq | Kind::Wreq)) {
-            return;
-        }
-        let Some(message) = self.message_at(header.address, (from, nth)) else {
-            self.shown.strays += 1;
-            return;
-        };
-        if kind == Ok(Kind::Rreq) {
-            self.shown.times[message].reached_ps = Some(now_ps);
-            return;
-        }
-        self.received[message] += u32::from(header.bytes);
-        if self.received[message] == self.messages[message].bytes {
-            self.shown.times[message].done_ps = Some(now_ps);
-            self.ended += 1;
-        }
-    }
-
-    /// Notes the reads that a host has completed.
-    fn completed(&mut self, nth: u16, now_ps: u64) {
-        while let Some((token, outcome)) = self.nodes[usize::from(nth)].compute.poll_completion() {
-            let message = self.nodes[usize::from(nth)].tokens[token as usize] as usize;
-            match outcome {
-                compute::Outcome::Answer(_) => {
-                    self.shown.times[message].done_ps = Some(now_ps);
-                    self.ended += 1;
-                }
-                // It is complete when the memory node has it.
-                compute::Outcome::Sent => {}
-                compute::Outcome::Refused(_) | compute::Outcome::Null => self.ended += 1,
-            }
-        }
-    }
-
     /// What the frame in this slot takes on a link.
     fn wire_ps(&self, slot: u32) -> u64 {
         let bytes = overhead::wire_bytes(self.frames[slot as usize].len() as u64);
@@ -412,50 +348,6 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-impl Node {
-    fn new(params: &Params, timeout: Nanos, bytes: usize) -> Result<Node, String> {
-        let compute = compute::Config {
-            active_per_pair: params.demands as u16,
-            waiting_max: params.pending_max,
-            chunk_bytes: params.chunk_bytes,
-            window: params.window,
-            timeout,
-            ..compute::Config::default()
-        };
-        let memory = memory::Config {
-            chunk_bytes: params.chunk_bytes as u16,
-            window: params.window,
-            answer_bytes_max: usize::MAX,
-            ..memory::Config::default()
-        };
-        let rights = memory::Rights { read: true, write: true };
-        let region = memory::Region { start: 0, bytes: vec![0; bytes], key: KEY, rights };
-        Ok(Node {
-            compute: compute::Node::new(compute, 1),
-            memory: memory::Node::new(memory, vec![region])?,
-            free_ps: 0,
-            poll_ps: u64::MAX,
-            tokens: Vec::new(),
-        })
-    }
-
-    /// When one of its machines has something to send.
-    fn next(&self) -> Option<Nanos> {
-        let both = [self.compute.next_message(), self.memory.next_message()];
-        both.into_iter().flatten().min()
-    }
-
-    /// The next message, of the machine whose turn comes first, and the node that it is for.
-    fn message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        let first = |at: Option<Nanos>| at.unwrap_or(Nanos::MAX);
-        if first(self.memory.next_message()) < first(self.compute.next_message()) {
-            self.memory.poll_message(now, out).or_else(|| self.compute.poll_message(now, out))
-        } else {
-            self.compute.poll_message(now, out).or_else(|| self.memory.poll_message(now, out))
-        }
-    }
-}
-
 /// The node with this address.
 fn node_of(mac: MacAddr) -> Option<u16> {
     u16::try_from(crate::message::host_of(&mac.0)?).ok()
@@ -464,41 +356,4 @@ fn node_of(mac: MacAddr) -> Option<u16> {
 /// Whether a grant is for the memory node's answer.
 fn is_of_answer(payload: &[u8]) -> bool {
     edm::Control::parse(payload).is_ok_and(|grant| grant.answer != 0)
-}
-
-/// A rack whose hosts all have memory.
-fn rack(params: &Params) -> Result<Rack, String> {
-    let name = |nth: u16| format!("n{}", nth + 1);
-    let station = |nth: u16| Station {
-        name: name(nth),
-        mac: mac_of(nth.into()),
-        ip: Ipv4Addr::new(10, 0, ((nth + 1) >> 8) as u8, ((nth + 1) & 255) as u8),
-        prefix: 16,
-        foreign_percent: None,
-    };
-    let edm = Edm {
-        chunk_bytes: params.chunk_bytes,
-        window: params.window,
-        demands: params.demands,
-        message_bytes_max: 1 << 24,
-        headroom_percent: params.headroom_percent,
-        classes: params.classes,
-        ahead: params.ahead,
-        control_percent: 100,
-        ..Edm::new(params.mode, (0..params.nodes).map(name).collect())
-    };
-    let topology = Topology {
-        name: "memory".to_owned(),
-        switches: vec![
-            Switch::new(Target::Embedded, params.rate_bps).with_buffer(BUFFER_BYTES, RESERVED_PERCENT),
-        ],
-        hosts: (0..params.nodes).map(station).collect(),
-        links: (0..params.nodes).map(|nth| Link::to_port(nth.into(), nth + 1)).collect(),
-        protocols: vec![Arc::new(edm)],
-        workload: None,
-    };
-    Rack::build(topology).map_err(|error| {
-        let problems = error.errors.iter().map(|one| format!("{}; {}", one.message, one.help));
-        problems.collect::<Vec<_>>().join("; ")
-    })
 }

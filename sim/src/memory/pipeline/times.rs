@@ -1,0 +1,95 @@
+//! Which message a frame belongs to, and the times of messages.
+
+use super::{ADDRESSES, Event, Pipeline};
+use p4rack_fabric::edm::host::compute;
+use p4rack_wire::edm::{self, Kind};
+
+impl Pipeline<'_> {
+    /// The message that begins at an address, of this pair.
+    fn message_at(&self, address: u64, (compute, memory): (u16, u16)) -> Option<usize> {
+        let newest = u64::from(self.created.checked_sub(1)?);
+        let nth = newest.checked_sub(newest.wrapping_sub(address) % u64::from(ADDRESSES))? as usize;
+        let message = self.messages.get(nth)?;
+        ((message.compute, message.memory) == (compute, memory)).then_some(nth)
+    }
+
+    fn lane(&self, (compute, memory): (u16, u16), id: u16) -> usize {
+        let pair = usize::from(compute) * usize::from(self.params.nodes) + usize::from(memory);
+        pair * self.edm.lanes() as usize + usize::from(id) % self.edm.lanes() as usize
+    }
+
+    /// Notes the times of what leaves a host.
+    pub(super) fn sent(&mut self, from: u16, to: u16, payload: &[u8], now_ps: u64) {
+        let Ok(header) = edm::Message::parse(payload) else { return };
+        match Kind::of(payload[0]) {
+            Ok(Kind::Rreq) => {
+                if let Some(nth) = self.message_at(header.address, (from, to)) {
+                    let lane = self.lane((from, to), header.id);
+                    self.reads[lane] = nth as u32;
+                    self.shown.times[nth].asked_ps.get_or_insert(now_ps);
+                }
+            }
+            Ok(Kind::Wreq) => {
+                if let Some(nth) = self.message_at(header.address, (from, to)) {
+                    self.shown.times[nth].sent_ps.get_or_insert(now_ps);
+                }
+            }
+            Ok(Kind::Rres) => {
+                let nth = self.reads[self.lane((to, from), header.id)];
+                if let Some(times) = self.shown.times.get_mut(nth as usize) {
+                    times.sent_ps.get_or_insert(now_ps);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes the times of what a memory node has received.
+    pub(super) fn received(&mut self, nth: u16, from: u16, payload: &[u8], now_ps: u64) {
+        let Ok(header) = edm::Message::parse(payload) else { return };
+        let kind = Kind::of(payload[0]);
+        if !matches!(kind, Ok(Kind::Rreq | Kind::Wreq)) {
+            return;
+        }
+        let Some(message) = self.message_at(header.address, (from, nth)) else {
+            self.shown.strays += 1;
+            return;
+        };
+        if kind == Ok(Kind::Rreq) {
+            self.shown.times[message].reached_ps = Some(now_ps);
+            return;
+        }
+        self.received[message] += u32::from(header.bytes);
+        if self.received[message] == self.messages[message].bytes {
+            self.stored(message as u32, now_ps);
+        }
+    }
+
+    /// Notes the reads that a host has completed.
+    pub(super) fn completed(&mut self, nth: u16, now_ps: u64) {
+        while let Some((token, outcome)) = self.nodes[usize::from(nth)].compute.poll_completion() {
+            let message = self.nodes[usize::from(nth)].tokens[token as usize];
+            match outcome {
+                compute::Outcome::Answer(_) => self.stored(message, now_ps),
+                // It is complete when the memory node has it.
+                compute::Outcome::Sent => {}
+                compute::Outcome::Refused(_) | compute::Outcome::Null => self.ended(message, now_ps),
+            }
+        }
+    }
+
+    /// A message's last byte is there, and goes into memory.
+    pub(super) fn stored(&mut self, nth: u32, now_ps: u64) {
+        let at_ps = now_ps + self.params.memory_ps;
+        self.shown.times[nth as usize].done_ps = Some(at_ps);
+        self.ended(nth, at_ps);
+    }
+
+    /// A message has ended in one way or another, which lets another one begin in a closed loop.
+    pub(super) fn ended(&mut self, nth: u32, at_ps: u64) {
+        self.ended += 1;
+        if let Some(next) = self.arrivals.after_end(nth) {
+            self.agenda.add(at_ps, Event::Message(next));
+        }
+    }
+}
