@@ -2,8 +2,8 @@
 
 use crate::ast::Direction;
 use crate::ir::{
-    BinOp, Block, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, NextState, Parser, Program, State,
-    Stmt, Ty, UnOp, VarId,
+    BinOp, Block, Curve, Expr, ExternCall, HeaderRef, LValue, Matcher, Next, NextState, Parser, Program,
+    State, Stmt, Ty, UnOp, VarId,
 };
 use std::fmt::Write as _;
 
@@ -183,6 +183,12 @@ impl Printer<'_> {
             ExternCall::Smooth { instance: i, index, value, dst } => {
                 let index = index.as_ref().map(|index| format!("[{}]", self.expr(index))).unwrap_or_default();
                 format!("{} = {}{index}.smooth({})", self.lvalue(dst), instance(i), self.expr(value))
+            }
+            ExternCall::Approximate { curve, value, dst, .. } => {
+                let Curve { inverts, shift, scale, table } = &**curve;
+                let sign = if *inverts { "-" } else { "" };
+                let value = self.expr(value);
+                format!("{} = curve({sign}{shift}, {scale}, {table:?}, {value})", self.lvalue(dst))
             }
             ExternCall::Hash { algorithm, dst, data, bounds, .. } => {
                 let hash = format!("{algorithm:?}{}", list(data));

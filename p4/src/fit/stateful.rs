@@ -244,6 +244,10 @@ fn assignments(stmts: &[Stmt], see: &mut dyn FnMut(&LValue, &Expr, Span)) {
                 let nothing = Expr::Const { value: 0u8.into(), ty: crate::ir::Ty::Bit(1) };
                 results.iter().for_each(|(target, _)| see(target, &nothing, *span));
             }
+            Stmt::Extern { call: ExternCall::Approximate { dst, .. }, .. } => {
+                let nothing = Expr::Const { value: 0u8.into(), ty: crate::ir::Ty::Bit(1) };
+                see(dst, &nothing, Span::default());
+            }
             _ => {}
         }
     }
@@ -278,6 +282,7 @@ fn values(stmts: &[Stmt], see: &mut dyn FnMut(&Expr)) {
             Stmt::Extern { call: ExternCall::Foreign { args, .. }, .. } => {
                 args.iter().for_each(|(value, _)| see(value));
             }
+            Stmt::Extern { call: ExternCall::Approximate { value, .. }, .. } => see(value),
             _ => {}
         }
     }

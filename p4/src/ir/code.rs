@@ -376,6 +376,13 @@ pub enum ExternCall {
         value: Expr,
         dst: LValue,
     },
+    /// An approximation of a function of a value, in the lowest `width` bits.
+    Approximate {
+        curve: Box<Curve>,
+        value: Expr,
+        width: u32,
+        dst: LValue,
+    },
     /// `dst = base + hash(data) % max` with the bounds `(base, max)`; `base` if max is 0. Without bounds, the
     /// low bits of the hash itself.
     Hash {

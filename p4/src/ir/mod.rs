@@ -15,11 +15,13 @@
 
 mod block;
 mod code;
+mod curve;
 mod objects;
 mod parts;
 
 pub use block::*;
 pub use code::*;
+pub use curve::Curve;
 pub use objects::*;
 pub use parts::Parts;
 

@@ -54,6 +54,10 @@ impl ExternCall {
                 values.push(value);
                 targets.push(dst);
             }
+            ExternCall::Approximate { value, dst, .. } => {
+                values.push(value);
+                targets.push(dst);
+            }
             ExternCall::Hash { dst, data, bounds, .. } => {
                 values.extend(data.iter().map(|(value, _)| value));
                 values.extend(bounds.iter().flat_map(|(base, max)| [base, max]));

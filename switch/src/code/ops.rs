@@ -331,6 +331,12 @@ pub(crate) enum Op {
         a: Slot,
         dst: Slot,
     },
+    /// An approximation of a function of a value.
+    Approximate {
+        plan: u32,
+        a: Slot,
+        dst: Slot,
+    },
     /// Reads the direct register of the entry of this table that was found last.
     DirectRegisterRead {
         table: u16,
@@ -509,6 +515,7 @@ impl Op {
             | Op::DirectMeter { .. }
             | Op::Smooth { .. }
             | Op::DirectSmooth { .. }
+            | Op::Approximate { .. }
             | Op::DirectRegisterRead { .. }
             | Op::DirectRegisterWrite { .. }
             | Op::CloneWith { .. }

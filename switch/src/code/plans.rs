@@ -2,7 +2,7 @@
 
 use super::ops::{Op, Slot};
 use crate::hash::Hasher;
-use p4rack_p4::ir::{BinOp, Intrinsic, UnOp};
+use p4rack_p4::ir::{BinOp, Curve, Intrinsic, UnOp};
 
 /// `list` of a clone, resubmit or recirculate that preserves nothing.
 pub(crate) const NO_LIST: u16 = u16::MAX;
@@ -320,6 +320,8 @@ pub(crate) struct Code {
     pub applies: Vec<ApplyPlan>,
     pub indirects: Vec<IndirectPlan>,
     pub hashes: Vec<HashPlan>,
+    /// Approximations, with the bits of their results.
+    pub curves: Vec<(Curve, u32)>,
     pub prefixes: Vec<PrefixPlan>,
     pub checksums: Vec<ChecksumPlan>,
     pub digests: Vec<DigestPlan>,

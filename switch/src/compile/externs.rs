@@ -106,6 +106,12 @@ impl Builder<'_> {
                 let a = self.expr(value, None)?;
                 self.emit(Op::DirectRegisterWrite { table, a, words });
             }
+            ExternCall::Approximate { curve, value, width, dst } => {
+                let a = self.narrow(value, "an approximated function's value")?;
+                let plan = self.code.curves.len() as u32;
+                self.code.curves.push(((**curve).clone(), *width));
+                self.result(dst, |builder, dst| builder.emit(Op::Approximate { plan, a, dst }))?;
+            }
             ExternCall::Hash { algorithm, dst, dst_ty, data, bounds } => {
                 let bounds = match bounds {
                     Some((base, max)) => {

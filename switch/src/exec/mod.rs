@@ -229,6 +229,10 @@ pub(crate) fn rare(
             let (table, rng) = (&mut state.pipe.tables[table as usize], &mut state.rng);
             vars[dst as usize] = table.smooth(cx.row, vars[a as usize], cx.now, || rng.next());
         }
+        Op::Approximate { plan, a, dst } => {
+            let (curve, width) = &code.curves[plan as usize];
+            vars[dst as usize] = curve.at(vars[a as usize]) & (u64::MAX >> (64 - width.clamp(&1, &64)));
+        }
         Op::DirectRegisterRead { table, dst, words } => {
             let element = state.pipe.tables[table as usize].element_mut(cx.row);
             let to = &mut vars[dst as usize..][..words as usize];

@@ -292,7 +292,7 @@ impl ReadWords {
                 self.note(index, 1);
                 self.note(a, 1);
             }
-            Op::DirectSmooth { a, .. } => self.note(a, 1),
+            Op::DirectSmooth { a, .. } | Op::Approximate { a, .. } => self.note(a, 1),
             Op::Random { lo, hi, .. } => {
                 self.note(lo, 1);
                 self.note(hi, 1);

@@ -547,7 +547,8 @@ impl Translator<'_, '_> {
             | Op::DirectMeter { dst, .. }
             | Op::Random { dst, .. }
             | Op::Smooth { dst, .. }
-            | Op::DirectSmooth { dst, .. } => {
+            | Op::DirectSmooth { dst, .. }
+            | Op::Approximate { dst, .. } => {
                 self.rare();
                 self.forget(dst, 1);
             }

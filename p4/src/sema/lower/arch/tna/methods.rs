@@ -1,6 +1,6 @@
 //! Calls of methods of TNA's extern objects.
 
-use super::{checksum, foreign, hash, is_second, registers};
+use super::{checksum, foreign, hash, is_second, math, registers};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, Half, InstanceId, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val, constant, zero};
@@ -64,6 +64,7 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
         ("RegisterParam", "read", Made::Instance(instance)) => {
             registers::read(lower, object, *instance, zero(Ty::Bit(1)))
         }
+        ("MathUnit", "execute", _) => math::execute(lower, object, call, at),
         ("Hash", "get", _) => hash::get(lower, object, call, at),
         ("Random", "get", _) => hash::random(lower, object, at),
         ("Checksum", method, Made::Variables(vars)) => {

@@ -7,6 +7,7 @@ mod bf_rt;
 mod checksum;
 mod functions;
 mod hash;
+mod math;
 mod methods;
 mod objects;
 mod registers;

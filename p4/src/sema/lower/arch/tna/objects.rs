@@ -90,6 +90,7 @@ pub(super) fn lower_object(lower: &mut Lower<'_>, inst: &InstDecl, ext: &ExternT
         | "Mirror"
         | "Resubmit"
         | "ParserPriority"
+        | "MathUnit"
         | "Alpm"
         | "Atcam"
         | "IdleTimeout" => return Some(Made::Nothing),
