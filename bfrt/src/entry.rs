@@ -32,7 +32,7 @@ pub enum EntryError {
 /// Match of one key field. Numbers are big-endian, in their shortest form.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
-    /// This value.
+    /// This value; the bytes of a key that is text.
     Exact(Vec<u8>),
     /// This value in the bits of the mask.
     Ternary(Vec<u8>, Vec<u8>),
@@ -106,6 +106,19 @@ impl Entry {
             }
             _ => None,
         }
+    }
+
+    /// The value of an exact key field that is text.
+    pub fn exact_text(&self, name: &str) -> Option<&str> {
+        match self.keys.get(name)? {
+            Match::Exact(value) => std::str::from_utf8(value).ok(),
+            _ => None,
+        }
+    }
+
+    /// Adds an exact key field that is text.
+    pub fn exact_text_key(self, name: &str, text: &str) -> Entry {
+        self.key(name, Match::Exact(text.into()))
     }
 
     /// Adds a key field.
@@ -222,6 +235,10 @@ impl Entry {
 
 /// Converts a key field to a message.
 fn sent(table: &Table, key: &Key, wanted: &Match) -> Result<KeyField, EntryError> {
+    if let (Kind::Text(_), MatchType::Exact, Match::Exact(text)) = (&key.kind, key.match_type, wanted) {
+        let exact = Exact { value: text.clone() };
+        return Ok(KeyField { field_id: key.id, match_type: Some(Sent::Exact(exact)) });
+    }
     let width = width(table, key)?;
     let fit = |number: &[u8]| fixed_width(number, width).map_err(|error| value_error(table, key, error));
     let sent = match (key.match_type, wanted) {
@@ -261,6 +278,9 @@ fn sent(table: &Table, key: &Key, wanted: &Match) -> Result<KeyField, EntryError
 
 /// Converts a key field from a message; `None` if it matches anything.
 fn read_key(table: &Table, key: &Key, field: &KeyField) -> Result<Option<Match>, EntryError> {
+    if let (Kind::Text(_), Some(Sent::Exact(exact))) = (&key.kind, &field.match_type) {
+        return Ok(Some(Match::Exact(exact.value.clone())));
+    }
     let width = width(table, key)?;
     let taken = |number: &[u8]| received(number, width).map_err(|error| value_error(table, key, error));
     let zero = |number: &[u8]| number.iter().all(|byte| *byte == 0);

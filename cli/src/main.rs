@@ -47,6 +47,8 @@ enum Command {
     Switch(cmd::switch::Args),
     /// Control a running switch's packet generators
     Generator(cmd::generator::Args),
+    /// Queues of a switch's ports over BFRuntime: list, set, reset
+    Queue(cmd::queue::Args),
     /// Install a rack's program and entries on a switch, over P4Runtime or BFRuntime
     Deploy(cmd::deploy::Args),
     /// Table entries on a switch: list, read, watch, insert, modify, write, delete, apply
@@ -142,6 +144,7 @@ fn run(command: Command) -> ExitCode {
         Command::P4(args) => cmd::p4::run(args),
         Command::Switch(args) => cmd::switch::run(args),
         Command::Generator(args) => cmd::generator::run(args),
+        Command::Queue(args) => cmd::queue::run(args),
         Command::Deploy(args) => cmd::deploy::run(args),
         Command::Table(args) => cmd::entity::table::run(args),
         Command::Counter(args) => cmd::entity::cells::counter(args),

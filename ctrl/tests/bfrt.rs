@@ -7,7 +7,7 @@ mod common;
 use common::{rack, start_both};
 use p4rack_codegen::scheme::l2::{FORWARD, L2_FORWARD};
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_ctrl::bfrt::Link;
+use p4rack_ctrl::bfrt::{Link, Queue, QueueChange, Rate};
 use p4rack_ctrl::deploy::{Desired, Extent, Step};
 use p4rack_ctrl::items::{ActionItem, Item, MulticastItem, PlaceItem, ReplicaItem, TableItem};
 use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
@@ -175,4 +175,44 @@ async fn a_group_that_cant_be_changed_stays() {
         link.write(&schema, &[update(update::Type::Modify, group(400))]).await.unwrap_err().to_string();
     assert!(refused.contains("no port 400"), "{refused}");
     assert_eq!(link.read(vec![asked]).await.unwrap(), [group(1)]);
+}
+
+#[tokio::test]
+async fn queues_are_read_changed_and_reset() {
+    let rack = rack();
+    let (_running, _, target) = start_both(&rack).await;
+    deploy(&desired(&rack), &target, Extent::All).await.unwrap();
+    let mut link = Link::connect(ConnectOptions { election_id: 5, ..target.clone() }).await.unwrap();
+    link.schema().await.unwrap();
+    let port = u32::from(rack.hosts[0].port);
+    let before = link.queues(port).await.unwrap();
+    assert_eq!((before.len(), &*before[3].priority, before[3].rate), (8, "3", None));
+    let change = QueueChange {
+        serves: Some(false),
+        priority: Some(6),
+        weight: Some(7),
+        rate: Some(Rate::Kilobits(5_000, 3_000)),
+        limit_cells: Some(40),
+    };
+    link.set_queue(port, 3, &change).await.unwrap();
+    link.set_port_rate(port, Rate::Frames(100, 4)).await.unwrap();
+    let changed = link.queues(port).await.unwrap();
+    let expected = Queue {
+        serves: false,
+        priority: "6".into(),
+        weight: 7,
+        rate: change.rate,
+        limit_cells: 40,
+        ..before[3].clone()
+    };
+    assert_eq!((&changed[3], &changed[2]), (&expected, &before[2]));
+    assert_eq!(link.port_rate(port).await.unwrap(), Some(Rate::Frames(100, 4)));
+    let refused = link.set_queue(port, 3, &QueueChange { limit_cells: Some(0), ..change }).await;
+    assert!(refused.unwrap_err().to_string().contains("could hold nothing"));
+    assert_eq!(link.queues(port).await.unwrap(), changed, "nothing of it");
+    link.reset_queues(port).await.unwrap();
+    assert_eq!(link.queues(port).await.unwrap(), before);
+    assert_eq!(link.port_rate(port).await.unwrap(), None);
+    assert!(link.queues(99).await.unwrap_err().to_string().contains("no entry"));
+    assert!(link.set_queue(port, 8, &QueueChange::default()).await.is_err());
 }

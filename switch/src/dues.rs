@@ -42,6 +42,11 @@ impl Dues {
         }
     }
 
+    /// The time from which a port can send.
+    pub fn of(&self, port: usize) -> Nanos {
+        self.tree[self.tree.len() / 2 + port]
+    }
+
     /// The first time at which a port can send.
     #[inline]
     pub fn first(&self) -> Option<Nanos> {

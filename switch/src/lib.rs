@@ -57,8 +57,9 @@ pub use smooth::SmootherConfig;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::{
     GeneratorConfig, GeneratorStats, Keep, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp,
-    PacketCounts, PacketPort, PacketTrigger, Pipes, REPLICATION_SET, ReplicationConfig, ReplicationGroup,
-    ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces, ReplicationPort,
-    ReplicationState, Switch, TraceEvent, TraceFilter, TraceState, Traced,
+    PacketCounts, PacketPort, PacketTrigger, Pipes, PortQueues, REPLICATION_SET, ReplicationConfig,
+    ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces,
+    ReplicationPort, ReplicationState, Switch, TraceEvent, TraceFilter, TraceState, Traced,
 };
 pub use table::{FieldLayout, PlainEntry, PlainUpdate, PlainVerb, TableLayout};
+pub use tm::plan::{QueueLimit, QueuePlan, Shaping, ShapingUnit};

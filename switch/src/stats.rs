@@ -127,6 +127,8 @@ pub struct QueueStats {
     pub frames: u64,
     /// Maximum bytes since the last reset.
     pub max_bytes: u64,
+    /// Frames that found no room since the last reset.
+    pub drops: u64,
 }
 
 /// Counters of a port.

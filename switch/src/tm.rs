@@ -2,16 +2,23 @@
 //!
 //! A port that has sent a frame is busy until `free_at`. If frames are waiting by then, the next one starts
 //! at that time, however late the switch is polled (up to the catch-up limit), so the mean rate stays exact.
-//! Wire time includes preamble, FCS and gap; fractions of a nanosecond are carried over.
+//! Wire time includes preamble, FCS and gap; fractions of a nanosecond are carried over. The control plane may give the
+//! queues of a port other priorities, rates and limits ([`plan`]).
+
+mod control;
+pub(crate) mod plan;
+mod port;
+
+pub(crate) use port::reasons;
 
 use crate::config::{Config, PortConfig};
-use crate::depth::Depth;
 use crate::dues::Dues;
 use crate::inlet::Inlet;
 use crate::pool::{NONE, PacketId, Pool};
-use crate::stats::{DropReason, PortStats, QueueStats};
+use crate::stats::{DropReason, PortStats};
 use p4rack_wire::Nanos;
-use p4rack_wire::ethernet::overhead::{FCS, MIN_FRAME, wire_bytes};
+use p4rack_wire::ethernet::overhead::{FCS, MIN_FRAME};
+use port::{Port, byte_time};
 
 /// Number of port numbers that programs can represent.
 const PORT_NUMBERS: usize = 512;
@@ -30,48 +37,6 @@ fn easy_below(config: &Config) -> u64 {
 /// Bytes of the buffer that a frame occupies, with FCS.
 fn stored(len: usize) -> u64 {
     (len as u64).max(MIN_FRAME) + FCS
-}
-
-/// Wire time of a byte at a rate, in 2⁻⁶⁴ ns. Rounded up, so that an end on a whole nanosecond stays there.
-fn byte_time(rate_bps: u64) -> u128 {
-    match rate_bps {
-        0 => 0,
-        rate => (8_000_000_000u128 << 64).div_ceil(rate.into()),
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    head: PacketId,
-    tail: PacketId,
-    stats: QueueStats,
-}
-
-/// State of a port.
-#[derive(Clone, Debug)]
-pub(crate) struct Port {
-    config: PortConfig,
-    /// Whether its frames go to the controller instead of a wire.
-    is_cpu: bool,
-    /// Whether its frames come back instead of leaving. The loaded program brings such ports.
-    pub is_loop: bool,
-    queues: [Queue; 8],
-    /// Bit `p` is set if the queue of priority `p` is not empty.
-    occupied: u8,
-    free_at: Nanos,
-    /// Time since which frames have been waiting.
-    waiting_since: Nanos,
-    /// Wire time of a byte in 2⁻⁶⁴ ns, rounded up; 0 is no limit.
-    byte_time: u128,
-    /// Wire time carried over, in 2⁻⁶⁴ ns.
-    fraction: u64,
-    depth: Depth,
-    pub inlet: Inlet,
-    pub rx_frames: u64,
-    pub rx_bytes: u64,
-    pub tx_frames: u64,
-    pub tx_bytes: u64,
-    pub drops: [u64; DropReason::ALL.len()],
 }
 
 /// All ports and the buffer.
@@ -130,26 +95,7 @@ impl TrafficManager {
             return;
         }
         self.by_number[number] = self.ports.len() as u16;
-        // Frames from the controller do not arrive over a wire.
-        let inlet = Inlet::new(if is_cpu { 0 } else { port.rate_bps }, config);
-        self.ports.push(Port {
-            byte_time: byte_time(port.rate_bps),
-            config: port,
-            is_cpu,
-            is_loop: false,
-            queues: [Queue { head: NONE, tail: NONE, stats: QueueStats::default() }; 8],
-            occupied: 0,
-            free_at: Nanos::ZERO,
-            waiting_since: Nanos::ZERO,
-            fraction: 0,
-            depth: Depth::new(config.buffer_bytes, config.sample_interval, config.samples),
-            inlet,
-            rx_frames: 0,
-            rx_bytes: 0,
-            tx_frames: 0,
-            tx_bytes: 0,
-            drops: [0; DropReason::ALL.len()],
-        });
+        self.ports.push(Port::new(port, config, is_cpu));
     }
 
     /// Replaces the ports whose frames come back. Numbers of configured ports stay theirs. All queues are empty.
@@ -226,6 +172,12 @@ impl TrafficManager {
         if port.config.queue_limit_bytes.is_some_and(|limit| over(queue.stats.bytes, limit)) {
             return Err(DropReason::QueueLimit);
         }
+        if let Some(plan) = &port.plan
+            && let free = self.buffer_bytes.saturating_sub(self.used)
+            && plan.limit(priority as usize & 7, free).is_some_and(|limit| over(queue.stats.bytes, limit))
+        {
+            return Err(DropReason::QueueLimit);
+        }
         let share = |percent: u32| self.buffer_bytes.saturating_sub(self.used) * u64::from(percent) / 100;
         if self.dynamic_percent.is_some_and(|percent| over(queue.stats.bytes, share(percent))) {
             return Err(DropReason::QueueLimit);
@@ -253,7 +205,8 @@ impl TrafficManager {
     pub fn pass(&mut self, at: usize, priority: u8, len: usize, now: Nanos) -> bool {
         let bytes = stored(len);
         let port = &self.ports[at];
-        let idle = port.occupied == 0 && port.free_at <= now && !port.is_cpu && !port.is_loop;
+        let is_plain = !port.is_cpu && !port.is_loop && port.plan.is_none();
+        let idle = port.occupied == 0 && port.free_at <= now && is_plain;
         let easy = self.used < self.easy_below && bytes <= EASY && port.config.queue_limit_bytes.is_none();
         if !idle || !(easy || self.admit(at, priority, bytes).is_ok()) {
             return false;
@@ -280,7 +233,10 @@ impl TrafficManager {
         let packet = pool.get_mut(id);
         let bytes = stored(len);
         let priority = packet.meta.priority & 7;
-        self.admit(at, priority, bytes)?;
+        if let Err(reason) = self.admit(at, priority, bytes) {
+            self.ports[at].queues[priority as usize].stats.drops += 1;
+            return Err(reason);
+        }
         let port = &mut self.ports[at];
         let queue = &mut port.queues[priority as usize];
         let best_effort = priority < self.scheduled_priority;
@@ -305,12 +261,16 @@ impl TrafficManager {
             NONE => queue.head = id,
             tail => pool.get_mut(tail).next = id,
         }
+        let is_first = queue.tail == NONE;
         queue.tail = id;
         queue.stats.frames += 1;
         queue.stats.bytes += bytes;
         queue.stats.max_bytes = queue.stats.max_bytes.max(queue.stats.bytes);
         port.occupied |= 1 << priority;
         port.depth.set(port.depth.bytes + bytes, now);
+        if port.plan.is_some() && is_first {
+            self.planned(at, priority, now);
+        }
         Ok(())
     }
 
@@ -329,8 +289,18 @@ impl TrafficManager {
     /// Removes the next packet of a port. Also returns the number of frames left in its queue.
     #[inline(always)]
     pub fn dequeue(&mut self, pool: &mut Pool, at: usize, now: Nanos) -> Option<(PacketId, u64)> {
-        let port = &mut self.ports[at];
+        let port = &self.ports[at];
+        if port.plan.is_some() {
+            return self.dequeue_planned(pool, at, now);
+        }
         let priority = port.occupied.checked_ilog2()? as u8;
+        self.take(pool, at, priority, now)
+    }
+
+    /// Removes the next packet of a queue that is not empty.
+    #[inline(always)]
+    fn take(&mut self, pool: &mut Pool, at: usize, priority: u8, now: Nanos) -> Option<(PacketId, u64)> {
+        let port = &mut self.ports[at];
         let queue = &mut port.queues[priority as usize];
         let id = queue.head;
         let packet = pool.get_mut(id);
@@ -378,7 +348,8 @@ impl TrafficManager {
     fn busy(&mut self, at: usize) {
         let port = &self.ports[at];
         if port.occupied != 0 && !port.is_cpu {
-            self.dues.set(at, port.free_at);
+            let due = port.plan.as_ref().map_or(port.free_at, |plan| plan.next(port.occupied, port.free_at));
+            self.dues.set(at, due);
         }
     }
 
@@ -396,8 +367,10 @@ impl TrafficManager {
     pub fn flush(&mut self, pool: &mut Pool, now: Nanos) -> Vec<u64> {
         let mut counts = vec![0; self.ports.len()];
         for (at, count) in counts.iter_mut().enumerate() {
-            while let Some((id, _)) = self.dequeue(pool, at, now) {
-                pool.release(id);
+            while let Some(priority) = self.ports[at].occupied.checked_ilog2() {
+                if let Some((id, _)) = self.take(pool, at, priority as u8, now) {
+                    pool.release(id);
+                }
                 *count += 1;
             }
         }
@@ -412,7 +385,7 @@ impl TrafficManager {
             port.drops.fill(0);
             port.depth.reset(now);
             for queue in &mut port.queues {
-                queue.stats.max_bytes = queue.stats.bytes;
+                (queue.stats.max_bytes, queue.stats.drops) = (queue.stats.bytes, 0);
             }
         }
     }
@@ -424,48 +397,8 @@ impl TrafficManager {
     }
 }
 
-impl Port {
-    /// Bytes queued below this priority.
-    fn best_effort_bytes(&self, scheduled_priority: u8) -> u64 {
-        self.queues.iter().take(scheduled_priority.into()).map(|queue| queue.stats.bytes).sum()
-    }
-
-    /// Makes the port busy with a frame of this length from `start` on.
-    #[inline(always)]
-    fn send(&mut self, len: usize, start: Nanos) {
-        self.tx_frames += 1;
-        self.tx_bytes += len as u64;
-        if start != self.free_at {
-            self.fraction = 0;
-        }
-        let time = self.byte_time * u128::from(wire_bytes(len as u64)) + u128::from(self.fraction);
-        self.fraction = time as u64;
-        self.free_at = start.saturating_add(Nanos((time >> 64) as u64));
-    }
-
-    fn stats(&self, now: Nanos) -> PortStats {
-        PortStats {
-            port: self.config.port,
-            rate_bps: self.config.rate_bps,
-            rx_frames: self.rx_frames,
-            rx_bytes: self.rx_bytes,
-            tx_frames: self.tx_frames,
-            tx_bytes: self.tx_bytes,
-            queue_bytes: self.depth.bytes,
-            queue_max_bytes: self.depth.max_bytes,
-            queues: self.queues.map(|queue| queue.stats),
-            histogram: self.depth.histogram(now),
-            samples: self.depth.samples(),
-            drops: reasons(&self.drops),
-        }
-    }
-}
-
-/// Counts by reason, for reasons that occurred.
-pub(crate) fn reasons(counts: &[u64]) -> Vec<(DropReason, u64)> {
-    DropReason::ALL.into_iter().zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
-}
-
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 #[path = "tm_tests.rs"]
 mod tests;

@@ -165,6 +165,22 @@ impl Translation {
         matches!(self.object(table_id), Ok(Object::Table(_)))
     }
 
+    /// The fields of a table's direct counter, with nothing counted; none if it has no counter.
+    pub fn zero_counters(&self, table_id: u32) -> Vec<DataField> {
+        match self.object(table_id) {
+            Ok(Object::Table(plan)) => plan.zero_counters(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Number of the field with an entry's time to live, if a table has it.
+    pub fn ttl_field(&self, table_id: u32) -> Option<u32> {
+        match self.object(table_id) {
+            Ok(Object::Table(plan)) => plan.ttl_field(),
+            _ => None,
+        }
+    }
+
     /// An entry as P4Runtime's entity, to be written.
     pub fn entity(&self, entry: &TableEntry) -> Translated<Entity> {
         let kind = match self.object(entry.table_id)? {

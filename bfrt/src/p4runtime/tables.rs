@@ -395,6 +395,14 @@ impl TablePlan {
         })
     }
 
+    pub(super) fn zero_counters(&self) -> Vec<DataField> {
+        self.counter.as_ref().map_or_else(Vec::new, |plan| plan.fields(&CounterData::default()))
+    }
+
+    pub(super) fn ttl_field(&self) -> Option<u32> {
+        self.ttl.as_ref().map(|field| field.id)
+    }
+
     pub(super) fn is_whole(&self, entry: &TableEntry) -> bool {
         let Some(data) = &entry.data else { return false };
         let given = |id: u32| data.fields.iter().any(|field| field.field_id == id);

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod mininet;
 pub mod p4;
 pub mod pl2;
+pub mod queue;
 pub mod rack;
 pub mod roce;
 mod sde;

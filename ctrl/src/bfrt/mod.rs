@@ -6,9 +6,13 @@
 //! ```text
 //!  connect ─ Subscribe ─ [ install ] ─ BIND ─▶ read, write
 //!  groups    a multicast group is one entry and a node for each replication id
+//!  queues    what ports do with their queues
 //! ```
 
 mod groups;
+mod queues;
+
+pub use queues::{Queue, QueueChange, Rate};
 
 use crate::client::name;
 use crate::connect::{CONNECT, ConnectOptions};
@@ -23,7 +27,7 @@ use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::bfrt_proto::{
     self as bfrt, Entity, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest, ReadRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Subscribe, TableEntry,
-    TargetDevice, WriteRequest, entity, stream_message_request, stream_message_response,
+    TableFlags, TargetDevice, WriteRequest, entity, stream_message_request, stream_message_response,
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::{self, Code};
@@ -430,6 +434,12 @@ impl Link {
         };
         if kind == bfrt::update::Type::Delete {
             entry.data = None;
+        }
+        if kind == bfrt::update::Type::Modify {
+            // As P4Runtime means it: counters change if they are given, and a time to live begins anew.
+            let reset_stats =
+                matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.counter_data.is_some());
+            entry.table_flags = Some(TableFlags { reset_stats, reset_ttl: true, ..Default::default() });
         }
         let entity = Some(entity::Entity::TableEntry(entry));
         Ok(bfrt::Update { r#type: kind as i32, entity: Some(Entity { entity }) })

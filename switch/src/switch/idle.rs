@@ -2,8 +2,10 @@
 
 use super::{Running, Switch};
 use crate::aging::Place;
+use crate::error::ControlError;
 use crate::objects::IdleEntry;
-use p4rack_p4::ir::TableId;
+use crate::switch::pipes::table_in;
+use p4rack_p4::ir::{Matcher, TableId};
 use p4rack_wire::Nanos;
 
 impl Switch {
@@ -13,6 +15,32 @@ impl Switch {
         if let Some(running) = &mut self.running {
             running.state.aging.start((table.0, pipe, row), timeout_ns, now);
         }
+    }
+
+    /// Lets an entry's timeout begin at `from`, or go on from its last hit.
+    pub fn continue_timeout(
+        &mut self,
+        table: TableId,
+        keys: &[Matcher],
+        priority: i32,
+        from: Option<Nanos>,
+    ) -> Result<(), ControlError> {
+        let (row, timeout_ns, hit) = self.each_pipe(|pipeline, state, _| {
+            let (shape, state) = table_in(pipeline, state, table)?;
+            let row = state.row(shape, keys, priority)?;
+            let timeout_ns = state.idle_timeout_ns(row).unwrap_or(0);
+            let hit = state.last_hit.get_mut(row as usize);
+            Ok((
+                row,
+                timeout_ns,
+                hit.map_or(0, |hit| std::mem::replace(hit, from.map_or(*hit, |from| from.0))),
+            ))
+        })?;
+        let (pipe, from) = (self.meant().next().unwrap_or(0), from.unwrap_or(Nanos(hit)));
+        if let Some(running) = &mut self.running {
+            running.state.aging.start((table.0, pipe, row), timeout_ns, from);
+        }
+        Ok(())
     }
 
     /// Checks the entries whose alarms are due.

@@ -12,6 +12,7 @@ mod meters;
 mod packets;
 mod pipes;
 mod profiles;
+mod queues;
 mod smoothers;
 mod tracer;
 
@@ -24,6 +25,7 @@ pub use event::{Origin, TraceEvent};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use keep::Keep;
 pub use pipes::Pipes;
+pub use queues::PortQueues;
 pub use tracer::{TraceFilter, TraceState, Traced};
 
 use crate::arch::Arch;
@@ -198,6 +200,11 @@ impl Switch {
         }
     }
 
+    /// The latest time seen.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
     /// Whether a program is loaded.
     pub fn is_loaded(&self) -> bool {
         self.running.is_some()
@@ -281,7 +288,8 @@ impl Switch {
         let mut returned = 0;
         while returned < RETURNS {
             let at = self.manager.ready(now)?;
-            let (id, left) = self.manager.dequeue(&mut self.pool, at, now)?;
+            // Otherwise its time is later.
+            let Some((id, left)) = self.manager.dequeue(&mut self.pool, at, now) else { continue };
             returned += u32::from(self.manager.is_loop(at));
             let sent = self.egress(id, at, left, now, out);
             if self.manager.cpu_waits {

@@ -34,6 +34,12 @@ struct Extra {
     has_hit_state: bool,
 }
 
+/// Whether P4Runtime's entries have no such field: parts of elements have the program's names.
+fn is_own(field: &str) -> bool {
+    let own = ["$LPF_SPEC_", "$WRED_SPEC_", HIT_STATE];
+    !field.starts_with('$') || own.iter().any(|name| field.starts_with(name))
+}
+
 /// When the hit states of a table were updated: an entry is active if it was hit between the last two times.
 #[derive(Debug, Default)]
 struct Hits {
@@ -149,6 +155,15 @@ impl Extras {
     /// Whether the entries of a table have any.
     pub fn has(&self, table_id: u32) -> bool {
         self.tables.contains_key(&table_id)
+    }
+
+    /// Whether a field of a table's entries is one of them.
+    pub fn owns(&self, table_id: u32, field_id: u32) -> bool {
+        let Some(table) = self.schema.table_by_id(table_id).filter(|_| self.has(table_id)) else {
+            return false;
+        };
+        let field = table.fields.iter().find(|field| field.id == field_id);
+        field.is_some_and(|field| is_own(&field.name))
     }
 
     fn hits(&self) -> MutexGuard<'_, HashMap<u32, Hits>> {

@@ -1,4 +1,5 @@
-//! Tables that every device has: device configuration, ports, replication, mirror sessions, packet generators.
+//! Tables that every device has: device configuration, ports and their queues, replication, mirror sessions, packet
+//! generators.
 //!
 //! ```text
 //!  device        what the device is, and settings that outlive programs
@@ -6,12 +7,14 @@
 //!  replication   multicast nodes, ECMP groups, groups, LAGs, pruning
 //!  mirror        mirror sessions
 //!  generator     packet generators of the pipes
+//!  queues        how ports serve their queues
 //! ```
 
 mod device;
 mod generator;
 mod mirror;
 mod ports;
+mod queues;
 mod replication;
 
 pub use device::DeviceConfig;
@@ -30,13 +33,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Schemas of the tables; of some each generation has its own.
-const SCHEMAS: [[&str; 5]; 2] = [
+const SCHEMAS: [[&str; 6]; 2] = [
     [
         include_str!("fixed/schema/device.json"),
         include_str!("fixed/schema/port.json"),
         include_str!("fixed/schema/replication.json"),
         include_str!("fixed/schema/mirror_1.json"),
         include_str!("fixed/schema/generator_1.json"),
+        include_str!("fixed/schema/queues_1.json"),
     ],
     [
         include_str!("fixed/schema/device.json"),
@@ -44,6 +48,7 @@ const SCHEMAS: [[&str; 5]; 2] = [
         include_str!("fixed/schema/replication.json"),
         include_str!("fixed/schema/mirror_2.json"),
         include_str!("fixed/schema/generator_2.json"),
+        include_str!("fixed/schema/queues_2.json"),
     ],
 ];
 /// Entries of a page of a read.
@@ -144,12 +149,14 @@ impl Fixed {
 
     /// Whether each pipe has a table of its own.
     pub fn has_pipes(&self, table_id: u32) -> bool {
-        self.schema.table_by_id(table_id).is_some_and(|table| generator::has(&table.name))
+        self.schema
+            .table_by_id(table_id)
+            .is_some_and(|table| generator::has(&table.name) || queues::has(&table.name))
     }
 
     /// Whether requests for a table mean the device, whichever program is prepared.
     pub fn is_of_device(&self, table_id: u32) -> bool {
-        let is_it = |name: &str| name.starts_with("$PORT") || device::has(name);
+        let is_it = |name: &str| name.starts_with("$PORT") || device::has(name) || queues::has(name);
         self.schema.table_by_id(table_id).is_some_and(|table| is_it(&table.name))
     }
 
@@ -174,6 +181,7 @@ impl Fixed {
             "$mirror.cfg" => self.session_step(kind, entry, all),
             name if name.starts_with("$pre.") => replication::step(kind, entry, all, takes),
             name if generator::has(name) => self.generator_step(kind, entry, all),
+            name if queues::has(name) => self.queue_step(kind, entry, all),
             _ => refuse(Code::Unimplemented, format!("table `{name}` can only be read here")),
         }
     }
@@ -190,6 +198,7 @@ impl Fixed {
             "$mirror.cfg" => self.session_lookup(&entry, all, from)?,
             name if name.starts_with("$pre.") => replication::lookup(&entry, all, from)?,
             name if generator::has(name) => self.generator_lookup(&entry, all)?,
+            name if queues::has(name) => self.queue_lookup(&entry, all, from)?,
             _ => return not_offered(&entry, "reading"),
         };
         let fixed = self.clone();

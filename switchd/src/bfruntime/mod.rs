@@ -12,6 +12,7 @@
 //!           ├─ lookup ├─ fixed              tables that every device has: ports, multicast, mirror, the device
 //!           │         └─ own                tables of the program that P4Runtime does not have
 //!           │           └─ extras             fields of entries that it does not have
+//!           ├─ flags                        what a MODIFY resets
 //!           ├─ notices                      digests and idle entries, to the bound client
 //!           │  └─ digests                     as lists that wait for more
 //!           ├─ settings                     attributes of tables, handles of entries
@@ -25,6 +26,7 @@ mod clients;
 mod digests;
 mod extras;
 mod fixed;
+mod flags;
 mod front;
 mod inherit;
 mod loaded;

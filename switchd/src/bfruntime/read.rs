@@ -415,12 +415,12 @@ impl Answering<'_> {
         table_id: u32,
         lookup: fixed::Lookup,
     ) -> Result<Checked<fixed::Page>, Status> {
-        if self.loaded.fixed.is_of_device(table_id) {
-            return Ok(self.device.handle().call(move |switch, now| lookup(switch, now)).await?);
-        }
         let pipes = target.read().filter(|_| self.loaded.fixed.has_pipes(table_id));
-        let _held = self.loaded.hold(self.device).await?;
         let one = move |switch: &mut Switch, now| in_pipes(switch, pipes, |switch| lookup(switch, now))?;
+        if self.loaded.fixed.is_of_device(table_id) {
+            return Ok(self.device.handle().call(one).await?);
+        }
+        let _held = self.loaded.hold(self.device).await?;
         self.loaded.call(self.device, one).await
     }
 

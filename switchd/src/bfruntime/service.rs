@@ -141,7 +141,10 @@ impl Service {
         if self.clients.authorise(client, &loaded.program, is_named)? != binding {
             return Err(status(Code::Aborted, "the client that sent the request has left"));
         }
-        let Ready { job, isolation, is_of_device, deletes, existing, .. } = ready;
+        let Ready { job, isolation, is_of_device, is_apart, deletes, existing, .. } = ready;
+        if is_apart {
+            held.set_apart(&loaded.program);
+        }
         let mut outcomes = match (is_of_device, is_large) {
             (true, true) => self.device.handle().in_turns(isolation, job).await?,
             (true, false) => self.device.make_small(job, isolation, updates).await?,

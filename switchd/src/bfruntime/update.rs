@@ -7,6 +7,7 @@
 //! ```
 
 use super::fixed::Step;
+use super::flags::Flags;
 use super::loaded::Loaded;
 use super::lookup::Target;
 use super::outcome::{Existing, invalid};
@@ -65,8 +66,11 @@ pub fn prepare(
                 return Ok((Prepared::Step(loaded.own.step(kind, entry)?), pipes));
             }
             let writes = !matches!(kind, update::Type::Delete | update::Type::Reset);
+            let flags = Flags::of(kind, entry);
+            let entry = &*flags.meant(loaded, kind, entry);
             let prepared = table_entry(loaded, kind, entry, (at, existing))?;
             let prepared = if writes { with_profile(loaded, entry, prepared)? } else { prepared };
+            let prepared = flags.with_ttl(loaded, kind, entry, prepared)?;
             match writes && loaded.extras.has(entry.table_id) {
                 true => Ok((with_extras(loaded, entry, prepared)?, pipes)),
                 false => Ok((prepared, pipes)),

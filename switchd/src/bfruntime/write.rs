@@ -33,6 +33,8 @@ pub struct Ready {
     pub isolation: Isolation,
     /// Whether it changes the device, whichever program is prepared.
     pub is_of_device: bool,
+    /// Whether P4Runtime does not show what it writes.
+    pub is_apart: bool,
     /// Bytes that are saved to undo it, beside what its updates take.
     pub saved_bytes: usize,
     /// Places of the updates that delete an entry and may find none.
@@ -45,6 +47,24 @@ pub struct Ready {
 fn is_of_device(loaded: &Loaded, update: &bfrt::Update) -> bool {
     match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
         Some(entity::Entity::TableEntry(entry)) => loaded.fixed.is_of_device(entry.table_id),
+        _ => false,
+    }
+}
+
+/// Whether P4Runtime does not show what an update writes: in single pipes, tables and fields of BFRuntime's own,
+/// attributes.
+fn is_apart(loaded: &Loaded, target: Target, update: &bfrt::Update) -> bool {
+    match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+        Some(entity::Entity::TableEntry(entry)) => {
+            let id = entry.table_id;
+            let fields = entry.data.iter().flat_map(|data| &data.fields);
+            loaded.own.has(id)
+                || loaded.fixed.has(id) && !loaded.fixed.is_of_device(id)
+                || target.or(entry.entry_tgt.as_ref()).is_ok_and(|target| target.pipe().is_some())
+                || loaded.extras.has(id)
+                    && fields.map(|field| field.field_id).any(|field| loaded.extras.owns(id, field))
+        }
+        Some(entity::Entity::TableAttribute(_)) => true,
         _ => false,
     }
 }
@@ -68,6 +88,7 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> 
         ));
     }
     let is_of_device = of_device > 0;
+    let is_apart = request.updates.iter().any(|update| is_apart(loaded, target, update));
     let mut deletes = if options.ignores_missing { deletions(request) } else { Vec::new() };
     let existing = Existing::default();
     let one = |(at, update)| {
@@ -91,7 +112,7 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> 
         deletes.retain(|at| steps[*at].is_ok());
         one_by_one(steps)
     };
-    Ok(Ready { job, isolation, is_of_device, saved_bytes, deletes, existing })
+    Ok(Ready { job, isolation, is_of_device, is_apart, saved_bytes, deletes, existing })
 }
 
 /// A Write of nothing but ordinary insertions and deletions of entries in all pipes, which needs no messages.
@@ -121,6 +142,7 @@ pub fn direct(loaded: &Loaded, request: &[u8], head: &WriteRequest, options: Opt
         job: Box::new(each(&loaded.program, request)),
         isolation: Isolation::Open,
         is_of_device: false,
+        is_apart: false,
         saved_bytes: 0,
         deletes: Vec::new(),
         existing: Existing::default(),

@@ -72,11 +72,18 @@ impl Primary {
     }
 
     async fn install(&mut self) {
+        self.set(set_forwarding_pipeline_config_request::Action::VerifyAndCommit).await.unwrap();
+    }
+
+    async fn set(
+        &mut self,
+        action: set_forwarding_pipeline_config_request::Action,
+    ) -> Result<(), tonic::Status> {
         let compiled = p4rack_p4::compile(PROGRAM, NAME, &p4rack_p4::Options::default()).unwrap();
         let request = v1::SetForwardingPipelineConfigRequest {
             device_id: 1,
             election_id: Some(v1::Uint128 { high: 0, low: 1 }),
-            action: set_forwarding_pipeline_config_request::Action::VerifyAndCommit as i32,
+            action: action as i32,
             config: Some(v1::ForwardingPipelineConfig {
                 p4info: Some(compiled.p4info),
                 p4_device_config: PROGRAM.into(),
@@ -84,7 +91,7 @@ impl Primary {
             }),
             ..Default::default()
         };
-        self.grpc.set_forwarding_pipeline_config(request).await.unwrap();
+        self.grpc.set_forwarding_pipeline_config(request).await.map(|_| ())
     }
 }
 
@@ -184,4 +191,43 @@ async fn a_write_ends_before_another_client_is_bound() {
     for write in sent {
         let _ = write.await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_reconciliation_does_not_lose_what_only_bfruntime_knows() {
+    use set_forwarding_pipeline_config_request::Action::{ReconcileAndCommit, VerifyAndCommit};
+    let session = Entry::of("$mirror.cfg").exact("$sid", 7).action("$normal").data("$session_enable", true);
+    let queues = Entry::of("tf1.tm.port.sched_cfg").exact("dev_port", 1).data("max_rate_enable", false);
+    for (entry, kind, is_lost) in [
+        (to(1, 2), Type::Insert, false),
+        // Of the device, which stays.
+        (queues, Type::Modify, false),
+        (session, Type::Insert, true),
+    ] {
+        let rig = Rig::start().await;
+        let mut client = rig.bound().await;
+        let schema = schema(&mut client).await;
+        client.one(kind, entry.build(&schema).unwrap()).await.unwrap();
+        let mut primary = Primary::of(&rig).await;
+        let done = primary.set(ReconcileAndCommit).await;
+        if is_lost {
+            let refused = done.unwrap_err();
+            assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+            assert!(refused.message().contains("VERIFY_AND_COMMIT"), "{refused}");
+            assert_eq!(client.entries(&schema, "$mirror.cfg").await.len(), 1);
+            primary.set(VerifyAndCommit).await.unwrap();
+            primary.set(ReconcileAndCommit).await.unwrap();
+        } else {
+            done.unwrap();
+        }
+    }
+    // A single pipe's cell.
+    let rig = Rig::with_ports(&[1, 129]).await;
+    let mut client = rig.bound().await;
+    let schema = schema(&mut client).await;
+    let cell = Entry::of("last").exact("$REGISTER_INDEX", 0).data("I.last.f1", 5u32);
+    let cell = vec![update(Type::Modify, cell.build(&schema).unwrap())];
+    client.write_to(TargetDevice { pipe_id: 1, ..ALL }, Atomicity::ContinueOnError, cell).await.unwrap();
+    let refused = Primary::of(&rig).await.set(ReconcileAndCommit).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
 }

@@ -66,9 +66,13 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
         actions = { set; }
         size = 128;
     }
+    DirectCounter<bit<64>>(CounterType_t.PACKETS) hits;
+    action put(bit<16> value) { hdr.h.c = value; hits.count(); }
+    action mark() { hdr.h.c = 1; hits.count(); }
     table aged {
         key = { hdr.h.b : exact; }
-        actions = { set; }
+        actions = { set; put; mark; }
+        counters = hits;
         idle_timeout = true;
         size = 128;
     }

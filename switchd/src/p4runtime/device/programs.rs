@@ -8,7 +8,7 @@ use p4rack_entities::{Candidate, Program};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::SetForwardingPipelineConfigRequest;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tonic::Status;
 
 /// Who is told of programs, while nothing is written or read.
@@ -26,6 +26,8 @@ pub struct Programs {
     pub running: Option<Arc<Program>>,
     /// The program that VERIFY_AND_SAVE saved.
     pub saved: Option<Candidate>,
+    /// Programs whose switch has what P4Runtime does not show, so that no other program can take it over.
+    apart: Mutex<Vec<Weak<Program>>>,
 }
 
 impl Programs {
@@ -35,6 +37,21 @@ impl Programs {
         handle.call(move |switch, _| switch.load(pipeline)).await?;
         self.runs(Arc::new(program));
         Ok(())
+    }
+
+    /// Somebody has written to a program's switch what P4Runtime does not show.
+    pub fn set_apart(&self, program: &Arc<Program>) {
+        // No change can panic half-way.
+        let mut apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        apart.retain(|known| known.strong_count() > 0);
+        if !apart.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(program))) {
+            apart.push(Arc::downgrade(program));
+        }
+    }
+
+    fn is_apart(&self, program: &Arc<Program>) -> bool {
+        let apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner);
+        apart.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(program)))
     }
 
     /// The switch has another program.
@@ -58,6 +75,12 @@ impl Programs {
                     self.saved = None;
                     return Ok(self.commit(handle, candidate).await?);
                 };
+                if self.is_apart(&running) {
+                    let message = "BFRuntime's clients have written what P4Runtime does not show (settings of single \
+                                   pipes, attributes of tables, tables of the device …), and a new program could not \
+                                   take it over; use VERIFY_AND_COMMIT, which clears all";
+                    return Err(status(Code::FailedPrecondition, message));
+                }
                 let program = preserve::replace(handle, &running, candidate).await?;
                 let program = program.map_err(|error| status(error.code, error.message))?;
                 self.saved = None;

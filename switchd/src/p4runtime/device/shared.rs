@@ -20,6 +20,11 @@ impl Held<'_> {
         self.0.running.as_ref()
     }
 
+    /// Notes that a program's switch has what P4Runtime does not show.
+    pub fn set_apart(&self, program: &Arc<Program>) {
+        self.0.set_apart(program);
+    }
+
     /// Whether this program runs.
     pub fn runs(&self, program: &Arc<Program>) -> bool {
         self.0.running.as_ref().is_some_and(|running| Arc::ptr_eq(running, program))

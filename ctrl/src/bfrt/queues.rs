@@ -1,0 +1,250 @@
+//! Queues of ports, over the tables of the traffic manager (`tm.*`).
+//!
+//! ```text
+//!  tm.port.cfg ─▶ the group of a port, and the numbers of its queues in the group
+//!  tm.queue.sched_cfg, tm.queue.sched_shaping, tm.queue.buffer, tm.counter.queue   by these
+//!  tm.port.sched_cfg, tm.port.sched_shaping                                        by port
+//! ```
+
+use super::{EVERYWHERE, Link, program_error, refused, unpack};
+use crate::error::CtrlError;
+use p4rack_bfrt::{Entry, Value};
+use p4rack_p4rt::bfrt_proto::{self as bfrt, Entity, TableEntry, TargetDevice, WriteRequest, entity};
+
+/// Bits of a port's number within its pipe.
+const LOCAL_BITS: u32 = 7;
+
+/// A rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Thousands of bits per second, and bytes that may leave at once.
+    Kilobits(u32, u32),
+    /// Frames per second, and frames that may leave at once.
+    Frames(u32, u32),
+}
+
+/// A queue of a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Its number at the port.
+    pub number: u32,
+    /// Whether it is served.
+    pub serves: bool,
+    /// Priority: 0 to 7, the highest first.
+    pub priority: String,
+    /// Share among queues of the same priority.
+    pub weight: u64,
+    /// The most that it sends, if it has a limit.
+    pub rate: Option<Rate>,
+    /// Cells that it may hold.
+    pub limit_cells: u64,
+    /// Cells that it holds.
+    pub cells: u64,
+    /// The most cells that it has held.
+    pub most_cells: u64,
+    /// Frames that found no room.
+    pub drops: u64,
+}
+
+/// What to change of a queue; `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueChange {
+    /// Whether it is served.
+    pub serves: Option<bool>,
+    /// Priority: 0 to 7.
+    pub priority: Option<u8>,
+    /// Share among queues of the same priority: 1 to 1023.
+    pub weight: Option<u16>,
+    /// The most that it sends.
+    pub rate: Option<Rate>,
+    /// Cells that it may hold.
+    pub limit_cells: Option<u32>,
+}
+
+/// Where a port's queues are.
+struct Places {
+    group: u128,
+    queues: Vec<u32>,
+}
+
+fn number(entry: &Entry, field: &str) -> Result<u64, CtrlError> {
+    let missing = || CtrlError::Program(format!("{entry}: the switch did not say `{field}`"));
+    entry.get(field).and_then(Value::number).ok_or_else(missing)
+}
+
+fn truth(entry: &Entry, field: &str) -> bool {
+    entry.get(field) == Some(&Value::Bool(true))
+}
+
+fn text(entry: &Entry, field: &str) -> String {
+    match entry.get(field) {
+        Some(Value::Text(text)) => text.clone(),
+        _ => String::new(),
+    }
+}
+
+fn rate_of(entry: &Entry) -> Result<Rate, CtrlError> {
+    let most = |field| Ok::<u32, CtrlError>(u32::try_from(number(entry, field)?).unwrap_or(u32::MAX));
+    let (rate, burst) = (most("max_rate")?, most("max_burst_size")?);
+    Ok(if text(entry, "unit") == "PPS" { Rate::Frames(rate, burst) } else { Rate::Kilobits(rate, burst) })
+}
+
+fn with_rate(entry: Entry, rate: Rate) -> Entry {
+    let (unit, rate, burst) = match rate {
+        Rate::Kilobits(rate, burst) => ("BPS", rate, burst),
+        Rate::Frames(rate, burst) => ("PPS", rate, burst),
+    };
+    entry.data("unit", unit).data("max_rate", rate).data("max_burst_size", burst)
+}
+
+fn of_port(table: &str, port: u32) -> Entry {
+    Entry::of(table).exact("dev_port", port.into())
+}
+
+impl Places {
+    fn queue(&self, table: &str, queue: u32) -> Result<Entry, CtrlError> {
+        let missing = || CtrlError::Program(format!("the port has {} queues, no {queue}", self.queues.len()));
+        let own = self.queues.get(queue as usize).ok_or_else(missing)?;
+        Ok(Entry::of(table).exact("pg_id", self.group).exact("pg_queue", (*own).into()))
+    }
+}
+
+impl Link {
+    /// The entry with a key, in the pipe of a port.
+    async fn look_up(&mut self, port: u32, wanted: Entry) -> Result<Entry, CtrlError> {
+        let asked = TableEntry {
+            data: None,
+            entry_tgt: Some(pipe_of(port)),
+            ..wanted.build(&self.bound()?.schema).map_err(program_error)?
+        };
+        let found = self.ask(vec![asked]).await?.pop();
+        let found = found.ok_or_else(|| CtrlError::Program(format!("the switch has no entry {wanted}")))?;
+        Entry::read(&self.bound()?.schema, &found).map_err(program_error)
+    }
+
+    async fn places(&mut self, port: u32) -> Result<Places, CtrlError> {
+        let found = self.look_up(port, of_port("tm.port.cfg", port)).await?;
+        let queues = match found.get("egress_qid_queues") {
+            Some(Value::Numbers(numbers)) => numbers.clone(),
+            _ => {
+                return Err(CtrlError::Program(format!(
+                    "the switch does not say which queues port {port} has"
+                )));
+            }
+        };
+        Ok(Places { group: number(&found, "pg_id")?.into(), queues })
+    }
+
+    /// The queues of a port. Errors: the switch has no such port, or no traffic manager's tables.
+    pub async fn queues(&mut self, port: u32) -> Result<Vec<Queue>, CtrlError> {
+        let places = self.places(port).await?;
+        let mut queues = Vec::with_capacity(places.queues.len());
+        for number in (0..).take(places.queues.len()) {
+            let mut of = async |table| self.look_up(port, places.queue(table, number)?).await;
+            let served = of("tm.queue.sched_cfg").await?;
+            let shaping = of("tm.queue.sched_shaping").await?;
+            let (buffer, counted) = (of("tm.queue.buffer").await?, of("tm.counter.queue").await?);
+            queues.push(Queue {
+                number,
+                serves: truth(&served, "scheduling_enable"),
+                priority: text(&served, "max_priority"),
+                weight: self::number(&served, "dwrr_weight")?,
+                rate: truth(&served, "max_rate_enable").then(|| rate_of(&shaping)).transpose()?,
+                limit_cells: self::number(&buffer, "pool_max_cells")?,
+                cells: self::number(&counted, "usage_cells")?,
+                most_cells: self::number(&counted, "watermark_cells")?,
+                drops: self::number(&counted, "drop_count_packets")?,
+            });
+        }
+        Ok(queues)
+    }
+
+    /// The most that a port sends, if it has a limit beside its wire.
+    pub async fn port_rate(&mut self, port: u32) -> Result<Option<Rate>, CtrlError> {
+        let is_limited = self.look_up(port, of_port("tm.port.sched_cfg", port)).await?;
+        let shaping = self.look_up(port, of_port("tm.port.sched_shaping", port)).await?;
+        truth(&is_limited, "max_rate_enable").then(|| rate_of(&shaping)).transpose()
+    }
+
+    /// Changes a queue, all of it or nothing.
+    pub async fn set_queue(&mut self, port: u32, queue: u32, change: &QueueChange) -> Result<(), CtrlError> {
+        let places = self.places(port).await?;
+        let mut entries = Vec::new();
+        if let Some(rate) = change.rate {
+            entries.push(with_rate(places.queue("tm.queue.sched_shaping", queue)?, rate));
+        }
+        if let Some(cells) = change.limit_cells {
+            let buffer = places.queue("tm.queue.buffer", queue)?.action("shared_pool");
+            let buffer = buffer.data("pool_id", "EG_APP_POOL_0").data("dynamic_baf", "DISABLE");
+            entries.push(buffer.data("pool_max_cells", cells));
+        }
+        let mut served = places.queue("tm.queue.sched_cfg", queue)?;
+        if let Some(serves) = change.serves {
+            served = served.data("scheduling_enable", serves);
+        }
+        if let Some(priority) = change.priority {
+            served = served.data("max_priority", &*priority.to_string());
+        }
+        if let Some(weight) = change.weight {
+            served = served.data("dwrr_weight", weight);
+        }
+        if change.rate.is_some() {
+            served = served.data("max_rate_enable", true);
+        }
+        entries.push(served);
+        self.modify(port, bfrt::update::Type::Modify, entries).await
+    }
+
+    /// Lets a port send no more than this, beside what its wire allows.
+    pub async fn set_port_rate(&mut self, port: u32, rate: Rate) -> Result<(), CtrlError> {
+        let entries = vec![
+            with_rate(of_port("tm.port.sched_shaping", port), rate),
+            of_port("tm.port.sched_cfg", port).data("max_rate_enable", true),
+        ];
+        self.modify(port, bfrt::update::Type::Modify, entries).await
+    }
+
+    /// Lets a port and its queues be as they were before anybody changed them.
+    pub async fn reset_queues(&mut self, port: u32) -> Result<(), CtrlError> {
+        let places = self.places(port).await?;
+        let mut entries = vec![of_port("tm.port.sched_cfg", port), of_port("tm.port.sched_shaping", port)];
+        for queue in (0..).take(places.queues.len()) {
+            for table in ["tm.queue.sched_cfg", "tm.queue.sched_shaping", "tm.queue.buffer"] {
+                entries.push(places.queue(table, queue)?);
+            }
+        }
+        self.modify(port, bfrt::update::Type::Reset, entries).await
+    }
+
+    async fn modify(
+        &mut self,
+        port: u32,
+        kind: bfrt::update::Type,
+        entries: Vec<Entry>,
+    ) -> Result<(), CtrlError> {
+        const CALL: &str = "writing queues";
+        let schema = &self.bound()?.schema;
+        let mut updates = Vec::new();
+        for entry in entries {
+            let entry = entry.build(schema).map_err(program_error)?;
+            let entity = Some(Entity { entity: Some(entity::Entity::TableEntry(entry)) });
+            updates.push(bfrt::Update { r#type: kind as i32, entity });
+        }
+        let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
+        let target = Some(pipe_of(port));
+        let request = WriteRequest { atomicity: whole, target, ..self.request(updates)? };
+        let Err(status) = self.grpc.write(request).await else { return Ok(()) };
+        match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
+            Some(error) => {
+                let status = tonic::Status::new(tonic::Code::from(error.code as i32), error.message);
+                Err(refused(CALL)(status))
+            }
+            None => Err(refused(CALL)(status)),
+        }
+    }
+}
+
+/// The pipe of a port.
+fn pipe_of(port: u32) -> TargetDevice {
+    TargetDevice { pipe_id: port >> LOCAL_BITS, ..EVERYWHERE }
+}
