@@ -90,7 +90,7 @@ impl Switch {
             return wrong(format!("weight {} is not 1 to {MOST_WEIGHT}", plan.weight));
         }
         for shaping in [plan.guaranteed, plan.most] {
-            if shaping.enabled && shaping.rate == 0 {
+            if shaping.enabled && shaping.rate_per_s == 0 {
                 return wrong("a rate of 0 can't be enabled; set a rate first".into());
             }
         }
@@ -106,7 +106,7 @@ impl Switch {
     /// Changes it, at once. It stays when programs change.
     pub fn port_shaping_set(&mut self, port: u16, shaping: Shaping, now: Nanos) -> Result<(), ControlError> {
         let at = self.wired(port)?;
-        if shaping.enabled && shaping.rate == 0 {
+        if shaping.enabled && shaping.rate_per_s == 0 {
             let message = format!("port {port}: a rate of 0 can't be enabled; set a rate first");
             return Err(ControlError::Invalid(message));
         }

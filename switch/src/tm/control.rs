@@ -14,8 +14,8 @@ impl TrafficManager {
 
     /// How a queue is served.
     pub fn queue_plan(&self, at: usize, queue: u8) -> QueuePlan {
-        let own = |plan: &Box<PortPlan>| plan.queue(queue as usize % QUEUES);
-        self.ports[at].plan.as_ref().map_or_else(|| QueuePlan::of(queue), own)
+        let plan = self.ports[at].plan.as_deref();
+        plan.map_or_else(|| QueuePlan::of(queue), |plan| plan.queue(queue as usize % QUEUES))
     }
 
     /// Changes it. Frames that wait are served by it.

@@ -35,7 +35,7 @@ pub struct Shaping {
     /// What is counted.
     pub unit: ShapingUnit,
     /// Bits or frames per second.
-    pub rate: u64,
+    pub rate_per_s: u64,
     /// Bytes or frames that may leave at once after a pause. A frame may leave as long as nothing is owed, so at least
     /// one always may.
     pub burst: u64,
@@ -44,7 +44,7 @@ pub struct Shaping {
 impl Default for Shaping {
     /// None: a rate above that of any wire, which does not act.
     fn default() -> Shaping {
-        Shaping { enabled: false, unit: ShapingUnit::Bits, rate: NO_LIMIT, burst: 0 }
+        Shaping { enabled: false, unit: ShapingUnit::Bits, rate_per_s: NO_LIMIT, burst: 0 }
     }
 }
 
@@ -120,7 +120,7 @@ impl Bucket {
         if owed == 0 {
             return self.last;
         }
-        match u128::from(self.shaping.rate) {
+        match u128::from(self.shaping.rate_per_s) {
             0 => Nanos::MAX,
             rate => self.last.saturating_add(Nanos(u64::try_from(owed.div_ceil(rate)).unwrap_or(u64::MAX))),
         }
@@ -129,7 +129,7 @@ impl Bucket {
     fn fill(&mut self, now: Nanos) {
         let passed = now.saturating_sub(self.last);
         self.last = self.last.max(now);
-        let gained = i128::from(passed.0).saturating_mul(self.shaping.rate.into());
+        let gained = i128::from(passed.0).saturating_mul(self.shaping.rate_per_s.into());
         self.level = self.level.saturating_add(gained).min(full(self.shaping));
     }
 

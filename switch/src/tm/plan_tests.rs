@@ -59,8 +59,8 @@ impl Rig {
     }
 }
 
-fn rate(rate: u64, burst: u64) -> Shaping {
-    Shaping { enabled: true, unit: ShapingUnit::Bits, rate, burst }
+fn rate(rate_per_s: u64, burst: u64) -> Shaping {
+    Shaping { enabled: true, unit: ShapingUnit::Bits, rate_per_s, burst }
 }
 
 fn of(sent: &[(u8, u64)], queue: u8) -> Vec<u64> {
@@ -110,7 +110,7 @@ fn late_polls_cost_no_rate() {
 #[test]
 fn frames_per_second_of_a_port() {
     let mut rig = Rig::new();
-    let shaping = Shaping { enabled: true, unit: ShapingUnit::Frames, rate: 1_000, burst: 0 };
+    let shaping = Shaping { enabled: true, unit: ShapingUnit::Frames, rate_per_s: 1_000, burst: 0 };
     rig.manager.set_shaping(0, shaping, Nanos(0));
     rig.put(2, 2, 0);
     rig.put(6, 2, 0);

@@ -9,7 +9,7 @@
 
 use super::fixed::Step;
 use super::loaded::Loaded;
-use super::update::Prepared;
+use super::prepared::Prepared;
 use p4rack_entities::{Change, Checked, Snapshot, change, control, snapshot};
 use p4rack_p4rt::bfrt_proto::{TableEntry, update::Type};
 use p4rack_p4rt::p4::v1;

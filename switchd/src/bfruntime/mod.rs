@@ -12,7 +12,7 @@
 //!           ├─ lookup ├─ fixed              tables that every device has: ports, multicast, mirror, the device
 //!           │         └─ own                tables of the program that P4Runtime does not have
 //!           │           └─ extras             fields of entries that it does not have
-//!           ├─ flags                        what a MODIFY resets
+//!           ├─ flags, prepared              what a MODIFY resets; updates that were checked
 //!           ├─ notices                      digests and idle entries, to the bound client
 //!           │  └─ digests                     as lists that wait for more
 //!           ├─ settings                     attributes of tables, handles of entries
@@ -34,6 +34,7 @@ mod lookup;
 mod notices;
 mod outcome;
 mod own;
+mod prepared;
 mod programs;
 mod read;
 mod saved;

@@ -11,6 +11,7 @@ use super::flags::Flags;
 use super::loaded::Loaded;
 use super::lookup::Target;
 use super::outcome::{Existing, invalid};
+use super::prepared::Prepared;
 use super::settings::{Scope, Scopes};
 use num_bigint::BigUint;
 use p4rack_bfrt::Table;
@@ -29,14 +30,6 @@ use p4rack_p4rt::p4::v1;
 use p4rack_switch::{Indirect, Pipes, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
-
-/// A checked update.
-pub enum Prepared {
-    /// One of P4Runtime's.
-    Plain(Box<v1::Update>),
-    /// Anything else.
-    Step(Step),
-}
 
 /// Checks an update; `target` is the request's, `at` its place in that.
 pub fn prepare(

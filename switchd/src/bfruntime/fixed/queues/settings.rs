@@ -67,12 +67,17 @@ fn shaping(entry: &Entry, which: &str, before: Shaping) -> Shaping {
     let factor = if unit == ShapingUnit::Bits { KILOBIT } else { 1 };
     let rate = number(entry, &format!("{which}_rate")).map(|rate| rate * factor);
     let burst = number(entry, &format!("{which}_burst_size"));
-    Shaping { unit, rate: rate.unwrap_or(before.rate), burst: burst.unwrap_or(before.burst), ..before }
+    Shaping {
+        unit,
+        rate_per_s: rate.unwrap_or(before.rate_per_s),
+        burst: burst.unwrap_or(before.burst),
+        ..before
+    }
 }
 
 fn shown(entry: Entry, which: &str, shaping: Shaping) -> Entry {
     let factor = if shaping.unit == ShapingUnit::Bits { KILOBIT } else { 1 };
-    let rate = (shaping.rate / factor).min(u32::MAX.into());
+    let rate = (shaping.rate_per_s / factor).min(u32::MAX.into());
     entry
         .data(&format!("{which}_rate"), rate)
         .data(&format!("{which}_burst_size"), shaping.burst.min(u32::MAX.into()))
