@@ -1,6 +1,7 @@
 //! `p4rack bench`.
 
 use super::bmv2;
+use p4rack_codegen::Arch;
 use p4rack_netdev::netns;
 use p4rack_netdev::packet::{self, Io};
 use p4rack_switchd::bench::forward::{self, Beside, Forward, Rate};
@@ -26,6 +27,9 @@ enum Command {
         /// Only this kind of I/O: packet, ring or xdp
         #[arg(long, value_name = "KIND")]
         io: Option<Io>,
+        /// Architecture of the program: v1model or tna
+        #[arg(long, default_value = "v1model", conflicts_with = "beside_bmv2")]
+        arch: Arch,
         /// Duration of one measurement
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
@@ -92,8 +96,8 @@ enum Command {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     let printed = match args.command {
-        Command::Forward { io, seconds, rounds, beside_bmv2, json } => {
-            forward_all(io, seconds, rounds, beside_bmv2, json)
+        Command::Forward { io, arch, seconds, rounds, beside_bmv2, json } => {
+            forward_all(io, arch, seconds, rounds, beside_bmv2, json)
         }
         Command::Programs(args) => return super::bench_programs::run(&args),
         Command::P4runtime(args) => return super::bench_p4runtime::run(*args),
@@ -128,11 +132,17 @@ fn as_json(result: &impl serde::Serialize) -> String {
 
 fn forward_all(
     only: Option<Io>,
+    arch: Arch,
     seconds: f64,
     rounds: usize,
     beside_bmv2: bool,
     json: bool,
 ) -> Result<String, String> {
+    let program = match arch {
+        Arch::V1model => forward::PROGRAM,
+        Arch::Tna => forward::TNA_PROGRAM,
+        Arch::T2na => return Err("there is no program for t2na: use --arch tna".to_owned()),
+    };
     netns::acquire().map_err(|error| error.to_string())?;
     let (mut results, mut skipped) = (Vec::new(), Vec::new());
     for io in Io::ALL.into_iter().filter(|io| only.is_none_or(|only| only == *io)) {
@@ -144,7 +154,8 @@ fn forward_all(
             continue;
         }
         for bytes in forward::LENGTHS {
-            results.push(forward::run(io, bytes, seconds, rounds).map_err(|error| error.to_string())?);
+            let result = forward::run(program, io, bytes, seconds, rounds);
+            results.push(result.map_err(|error| error.to_string())?);
         }
     }
     let beside = if beside_bmv2 { forward_beside_bmv2(only, seconds, rounds)? } else { Vec::new() };

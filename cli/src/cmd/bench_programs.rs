@@ -1,12 +1,14 @@
 //! `p4rack bench programs`: what a frame costs in the generated programs, for v1model and for TNA beside each other.
 
 use p4rack_codegen::rack::Host;
+use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme, program};
 use p4rack_entities::{Candidate, accepted, write};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_switch::{Config, PortConfig, Switch};
+use p4rack_wire::edm;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Kind};
 use p4rack_wire::{EtherType, Nanos};
@@ -25,6 +27,12 @@ pub struct Args {
     /// Frames of each round
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
     frames: u32,
+    /// Only this scheme
+    #[arg(long)]
+    scheme: Option<Scheme>,
+    /// Only these frames: plain, pl2 or edm
+    #[arg(long, value_name = "NAME")]
+    load: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -34,7 +42,8 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Cost {
     scheme: String,
-    /// Which frames: `plain` ones, or PL2's, an RSV and the burst that it reserves.
+    /// Which frames: `plain` ones; `pl2`, an RSV and the burst that it reserves; or `edm`, a write in chunks, and the
+    /// notification of it.
     frames: &'static str,
     v1model_ns: f64,
     tna_ns: f64,
@@ -69,24 +78,41 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
     let (Some(from), Some(to)) = (from, to) else {
         return Err(format!("rack {} has one host: describe two", rack.name));
     };
-    let plain = vec![plain(from, to)];
+    let plain = Load { hosts: [from, to], frames: vec![(plain(from, to), 1)], step: Nanos(1_000) };
     let mut cases = vec![(Scheme::L2, "plain", plain.clone())];
     for scheme in [Scheme::PL2_COUNTER, Scheme::PL2_CLOCK] {
         if rack.under(scheme).is_ok()
             && let Some(pl2) = rack.protocol::<Pl2>()
         {
             cases.push((scheme, "plain", plain.clone()));
-            cases.push((scheme, "pl2", burst(pl2, from, to)));
+            cases.push((scheme, "pl2", burst(&rack, pl2, [from, to])));
         }
     }
+    for scheme in [Scheme::EDM_TIMED_DST, Scheme::EDM_TIMED] {
+        if let Ok(under) = rack.under(scheme)
+            && let Some(edm) = under.protocol::<Edm>()
+        {
+            cases.push((scheme, "plain", plain.clone()));
+            cases.push((scheme, "edm", message(&rack, edm)?));
+        }
+    }
+    cases.retain(|(scheme, name, _)| {
+        args.scheme.is_none_or(|only| only == *scheme) && args.load.as_ref().is_none_or(|only| only == name)
+    });
+    if cases.is_empty() {
+        return Err(
+            "nothing to measure: the rack has no such scheme, or the scheme no such frames".to_owned()
+        );
+    }
     let mut costs = Vec::new();
-    for (scheme, name, frames) in cases {
-        let of = |arch| Bench::new(&rack, scheme, arch, [from, to]);
-        let (mut v1model, mut tna) = (of(Arch::V1model)?, of(Arch::Tna)?);
+    for (scheme, name, load) in cases {
+        let of = |arch, calls| Bench::new(&rack, scheme, arch, &load, calls);
+        let mut v1model = of(Arch::V1model, [v1model_first, v1model_next])?;
+        let mut tna = of(Arch::Tna, [tna_first, tna_next])?;
         // In turns, so that a busy machine is busy for both.
         for _ in 0..ROUNDS {
-            v1model.round(&frames, args.frames)?;
-            tna.round(&frames, args.frames)?;
+            v1model.round(args.frames)?;
+            tna.round(args.frames)?;
         }
         let (v1model_ns, tna_ns) = (v1model.median_ns(args.frames), tna.median_ns(args.frames));
         let ratio = tna_ns / v1model_ns;
@@ -95,19 +121,56 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
     Ok(costs)
 }
 
+/// What one host sends to another again and again.
+#[derive(Clone)]
+struct Load<'r> {
+    hosts: [&'r Host; 2],
+    /// Frames, and how many leave the switch for each.
+    frames: Vec<(Vec<u8>, u32)>,
+    /// From one frame to the next: slowly enough for what is reserved at both ends.
+    step: Nanos,
+}
+
+/// Sends a frame into a port; how many frames leave.
+type Call = fn(&mut Switch, u16, &[u8], Nanos, &mut Vec<u8>) -> u32;
+
+/// Calls apart for each architecture, for the first frame of a load and the others, so that callgrind tells them apart.
+macro_rules! calls {
+    ($($name:ident)*) => {$(
+        #[inline(never)]
+        fn $name(switch: &mut Switch, port: u16, frame: &[u8], now: Nanos, out: &mut Vec<u8>) -> u32 {
+            let mut sent = u32::from(switch.forward_frame(port, frame, now, out).is_some());
+            while switch.poll_transmit(now, out).is_some() {
+                sent += 1;
+            }
+            // Functions that do the same must not become one.
+            std::hint::black_box(stringify!($name));
+            sent
+        }
+    )*};
+}
+
+calls!(v1model_first v1model_next tna_first tna_next);
+
 /// A program on a switch of its own, and what its rounds took.
-struct Bench {
+struct Bench<'r> {
     name: String,
     switch: Switch,
-    port: u16,
+    load: &'r Load<'r>,
+    /// For the first frame, and for the others.
+    calls: [Call; 2],
     now: Nanos,
-    /// From one frame to the next: slowly enough for reservations at both ends.
-    step: Nanos,
     rounds: Vec<Nanos>,
 }
 
-impl Bench {
-    fn new(rack: &Rack, scheme: Scheme, arch: Arch, hosts: [&Host; 2]) -> Result<Bench, String> {
+impl<'r> Bench<'r> {
+    fn new(
+        rack: &Rack,
+        scheme: Scheme,
+        arch: Arch,
+        load: &'r Load<'r>,
+        calls: [Call; 2],
+    ) -> Result<Bench<'r>, String> {
         let rack = rack.on(arch);
         let made = program(&rack, scheme, arch).map_err(|error| error.to_string())?;
         // Links without rates: what counts is the program.
@@ -125,29 +188,23 @@ impl Bench {
         let request = WriteRequest { updates, ..WriteRequest::default() };
         let now = Nanos(1_000_000);
         accepted(write(&installed, &request, &mut switch, now)).map_err(|error| format!("{error:?}"))?;
-        let slot = |pl2: &Pl2| hosts.map(|host| pl2.slot(&rack, host)).into_iter().max();
-        let step = rack.protocol::<Pl2>().and_then(slot).unwrap_or(Nanos(1_000));
-        let name = format!("{scheme} on {arch}");
-        Ok(Bench { name, switch, port: hosts[0].port, now, step, rounds: Vec::new() })
+        Ok(Bench { name: format!("{scheme} on {arch}"), switch, load, calls, now, rounds: Vec::new() })
     }
 
-    /// Sends these frames again and again. Errors: one did not leave the switch.
-    fn round(&mut self, frames: &[Vec<u8>], count: u32) -> Result<(), String> {
-        let (mut out, mut sent) = (Vec::new(), 0);
+    /// Sends so many frames of the load. Errors: one did not leave the switch, or did not bring about what it should.
+    fn round(&mut self, count: u32) -> Result<(), String> {
+        let Load { hosts: [from, _], frames, step } = self.load;
+        let (mut out, mut sent, mut expected) = (Vec::new(), 0, 0);
         let begun = clock::thread_cpu();
-        for frame in frames.iter().cycle().take(count as usize) {
-            self.now += self.step;
-            if self.switch.forward_frame(self.port, frame, self.now, &mut out).is_some() {
-                sent += 1;
-            }
-            while self.switch.poll_transmit(self.now, &mut out).is_some() {
-                sent += 1;
-            }
+        for (at, (frame, leave)) in frames.iter().enumerate().cycle().take(count as usize) {
+            self.now += *step;
+            expected += leave;
+            sent += self.calls[usize::from(at > 0)](&mut self.switch, from.port, frame, self.now, &mut out);
         }
         self.rounds.push(clock::thread_cpu() - begun);
-        match sent == count {
+        match sent == expected {
             true => Ok(()),
-            false => Err(format!("{}: {sent} of {count} frames left the switch", self.name)),
+            false => Err(format!("{}: {sent} frames left the switch, not {expected}", self.name)),
         }
     }
 
@@ -171,13 +228,8 @@ fn plain(from: &Host, to: &Host) -> Vec<u8> {
 }
 
 /// An RSV for as many slots as one may ask for, and the frames that fill them.
-fn burst(pl2: &Pl2, from: &Host, to: &Host) -> Vec<Vec<u8>> {
-    let tagged = |tag: Vlan| {
-        let mut frame = vec![0; 60];
-        Ethernet { dst: to.mac, src: from.mac, ether_type: EtherType::VLAN }.emit(&mut frame);
-        tag.emit(&mut frame[Ethernet::BYTES..]);
-        frame
-    };
+fn burst<'r>(rack: &Rack, pl2: &Pl2, hosts: [&'r Host; 2]) -> Load<'r> {
+    let tagged = |tag| tagged(hosts, tag, 60);
     let request = Control {
         version: pl2::VERSION,
         kind: Kind::Rsv as u8,
@@ -191,7 +243,51 @@ fn burst(pl2: &Pl2, from: &Host, to: &Host) -> Vec<Vec<u8>> {
     };
     let vlan = |pcp, ether_type| Vlan { pcp, dei: false, vid: pl2.vid, ether_type };
     let mut rsv = tagged(vlan(pl2::PCP_CONTROL, pl2.ether_type));
-    request.emit(&mut rsv[Ethernet::BYTES + Vlan::BYTES..]);
+    request.emit(&mut rsv[TAGGED..]);
     let data = tagged(vlan(pl2::PCP_SCHEDULED, EtherType::IPV4));
-    std::iter::once(rsv).chain(std::iter::repeat_n(data, usize::from(pl2.k))).collect()
+    let frames = std::iter::once(rsv).chain(std::iter::repeat_n(data, usize::from(pl2.k)));
+    let slots = hosts.map(|host| pl2.slot(rack, host));
+    Load { hosts, frames: frames.map(|frame| (frame, 1)).collect(), step: slots[0].max(slots[1]) }
+}
+
+/// A notification, and the chunks of the write that it is about. Two of them bring about grants.
+fn message<'r>(rack: &'r Rack, edm: &Edm) -> Result<Load<'r>, String> {
+    let (with, without): (Vec<&Host>, Vec<&Host>) =
+        rack.hosts.iter().partition(|host| edm.memory.contains(&host.name));
+    let ([to, ..], [from, ..]) = (&with[..], &without[..]) else {
+        return Err(format!("rack {} has no host with memory, or none without: describe both", rack.name));
+    };
+    let hosts = [*from, *to];
+    let tag = |pcp| Vlan { pcp, dei: false, vid: 0, ether_type: edm.ether_type };
+    let chunks = edm.window + 2;
+    let total = edm.chunk_bytes * chunks;
+    let (version, id) = (edm::VERSION, 1);
+    let mut notification = tagged(hosts, tag(edm::PCP_CONTROL), 60);
+    let kind = edm::Kind::Notify as u8;
+    edm::Control { version, kind, answer: 0, id, offset: 0, bytes: total, wait: 0 }
+        .emit(&mut notification[TAGGED..]);
+    let kind = edm::Kind::Wreq as u8;
+    let mut frames = vec![(notification, 1)];
+    for chunk in 0..chunks {
+        let (offset, bytes) = (chunk * edm.chunk_bytes, edm.chunk_bytes as u16);
+        let mut frame = tagged(hosts, tag(edm::PCP_DATA), TAGGED + edm::Message::BYTES + usize::from(bytes));
+        edm::Message { version, kind, code: 0, id, key: 0, address: 0, total, offset, bytes, start: 1 }
+            .emit(&mut frame[TAGGED..]);
+        frames.push((frame, 1 + u32::from(chunk + edm.window < chunks)));
+    }
+    let slowest_bps = hosts.map(|host| host.rate_bps).into_iter().min().unwrap_or(1);
+    // Twice as long as a chunk takes.
+    let units = 2 * edm.grant_units(rack, edm.chunk_bytes.into(), slowest_bps);
+    Ok(Load { hosts, frames, step: Nanos(units * rack.switch.time_unit_ns) })
+}
+
+/// Bytes of Ethernet's header and a tag.
+const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
+
+/// A frame with a tag, otherwise zero.
+fn tagged([from, to]: [&Host; 2], tag: Vlan, bytes: usize) -> Vec<u8> {
+    let mut frame = vec![0; bytes.max(60)];
+    Ethernet { dst: to.mac, src: from.mac, ether_type: EtherType::VLAN }.emit(&mut frame);
+    tag.emit(&mut frame[Ethernet::BYTES..]);
+    frame
 }

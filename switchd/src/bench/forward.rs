@@ -63,6 +63,9 @@ control ThisDeparser(packet_out packet, in headers_t hdr) { apply { packet.emit(
 V1Switch(ThisParser(), Checks(), Forward(), Leave(), Sums(), ThisDeparser()) main;
 "#;
 
+/// The same for TNA: likewise parses Ethernet and looks up the destination, and counts in both halves.
+pub const TNA_PROGRAM: &str = include_str!("../../../examples/tna-forward.p4");
+
 /// Rate of one way of forwarding.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Rate {
@@ -104,13 +107,19 @@ pub struct Forward {
 pub const LENGTHS: [usize; 2] = [overhead::MIN_FRAME as usize + FCS, 1500];
 const FCS: usize = overhead::FCS as usize;
 
-/// Measures switch and loop in turn with one kind of I/O and one frame length, `rounds` times, `seconds`
-/// each.
-pub fn run(io: Io, frame_bytes: usize, seconds: f64, rounds: usize) -> Result<Forward, BenchError> {
+/// Measures the switch with a program and the loop in turn with one kind of I/O and one frame length, `rounds` times,
+/// `seconds` each.
+pub fn run(
+    program: &str,
+    io: Io,
+    frame_bytes: usize,
+    seconds: f64,
+    rounds: usize,
+) -> Result<Forward, BenchError> {
     let span = span(seconds);
     let (mut switch, mut empty) = (Vec::new(), Vec::new());
     for _ in 0..rounds.clamp(1, 100) {
-        switch.push(measure_switch(IoChoice::Only(io), frame_bytes, u64::MAX, span)?);
+        switch.push(measure_switch(program, IoChoice::Only(io), frame_bytes, u64::MAX, span)?);
         empty.push(measure(frame_bytes, u64::MAX, span, |signs| timed(|| through_loop(io, signs)))?);
     }
     let (switch, empty_loop) = (median(switch), median(empty));
@@ -149,7 +158,7 @@ pub fn run_beside(
         let (mut others, mut switch) = (Vec::new(), Vec::new());
         for _ in 0..rounds.clamp(1, 100) {
             others.push(measure(frame_bytes, pace, span, |signs| other.forward(signs))?);
-            switch.push(measure_switch(io, frame_bytes, pace, span)?);
+            switch.push(measure_switch(PROGRAM, io, frame_bytes, pace, span)?);
         }
         let beside = Beside { frame_bytes, other: median(others), switch: median(switch) };
         if best.is_none_or(|best| beside.other.frames_per_s > best.other.frames_per_s) {
@@ -215,9 +224,15 @@ fn measure(
     })
 }
 
-/// Offers `pace` frames per second to this switch.
-fn measure_switch(io: IoChoice, frame_bytes: usize, pace: u64, span: Nanos) -> Result<Rate, BenchError> {
-    let compiled = p4rack_p4::compile(PROGRAM, "bench.p4", &p4rack_p4::Options::default())
+/// Offers `pace` frames per second to this switch with a program.
+fn measure_switch(
+    program: &str,
+    io: IoChoice,
+    frame_bytes: usize,
+    pace: u64,
+    span: Nanos,
+) -> Result<Rate, BenchError> {
+    let compiled = p4rack_p4::compile(program, "bench.p4", &p4rack_p4::Options::default())
         .map_err(|errors| BenchError::Program(errors.render(false)))?;
     let pipeline =
         Pipeline::compile(&compiled.program).map_err(|error| BenchError::Program(error.to_string()))?;
@@ -314,8 +329,9 @@ mod tests {
             );
             return;
         }
-        for io in Io::ALL.into_iter().filter(|io| packet::probe(*io).is_ok()) {
-            let result = run(io, LENGTHS[0], 0.1, 1).unwrap();
+        let ios = Io::ALL.into_iter().filter(|io| packet::probe(*io).is_ok());
+        for (io, program) in ios.flat_map(|io| [PROGRAM, TNA_PROGRAM].map(|program| (io, program))) {
+            let result = run(program, io, LENGTHS[0], 0.1, 1).unwrap();
             for rate in [&result.switch, &result.empty_loop] {
                 assert!(rate.frames_per_s > 0.0 && rate.offered_per_s > 0.0, "{result:?}");
                 assert!(rate.cpu_ns_per_frame.is_finite() && rate.cpu_ns_per_frame > 0.0, "{result:?}");
