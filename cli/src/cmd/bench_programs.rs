@@ -109,12 +109,15 @@ fn costs(args: &Args) -> Result<Vec<Cost>, String> {
         let of = |arch, calls| Bench::new(&rack, scheme, arch, &load, calls);
         let mut v1model = of(Arch::V1model, [v1model_first, v1model_next])?;
         let mut tna = of(Arch::Tna, [tna_first, tna_next])?;
+        // A load that is cut short would leave what it reserved.
+        let length = load.frames.len() as u32;
+        let frames = args.frames.div_ceil(length).saturating_mul(length);
         // In turns, so that a busy machine is busy for both.
         for _ in 0..ROUNDS {
-            v1model.round(args.frames)?;
-            tna.round(args.frames)?;
+            v1model.round(frames)?;
+            tna.round(frames)?;
         }
-        let (v1model_ns, tna_ns) = (v1model.median_ns(args.frames), tna.median_ns(args.frames));
+        let (v1model_ns, tna_ns) = (v1model.median_ns(frames), tna.median_ns(frames));
         let ratio = tna_ns / v1model_ns;
         costs.push(Cost { scheme: scheme.to_string(), frames: name, v1model_ns, tna_ns, ratio });
     }
