@@ -137,14 +137,17 @@ fn a_request_whose_answer_has_to_wait_goes_on_without_a_grant() {
 #[test]
 fn what_the_controller_asks_for_waits_in_no_hosts_ring() {
     for mut net in matched().into_iter().filter(|net| net.rig.built.rack.switch.arch.is_tofino()) {
-        let waits: Vec<u32> = (0..DEMANDS)
-            .map(|id| {
-                let asked = net.frame(1, 3, edm::PCP_CONTROL, &message(Kind::Rreq, id, FULL, 0, 0));
-                let packet_out = [&[0, 0], &asked[..]].concat();
-                net.send(net.rig.built.rack.switch.cpu_port, &packet_out).arrived[0].1
-            })
-            .collect();
-        assert_eq!(waits, [0, net.time(FULL.into()) as u32, GRANTED_LATER]);
+        let mut request = |id: u16| {
+            let asked = net.frame(1, 3, edm::PCP_CONTROL, &message(Kind::Rreq, id, FULL, 0, 0));
+            let packet_out = [&[0, 0], &asked[..]].concat();
+            let seen = net.send(net.rig.built.rack.switch.cpu_port, &packet_out);
+            (seen.arrived.first().map(|arrived| arrived.1), net.rig.drops("edm_no_time"))
+        };
+        assert_eq!(request(0), (Some(0), 0));
+        let (wait, _) = request(1);
+        // There is no time for the third one. It leaves nothing behind, so the next one is refused for the same reason.
+        assert_eq!((request(2), request(2)), ((None, 1), (None, 2)));
+        assert_eq!(wait, Some(net.time(FULL.into()) as u32));
         for ring in 0..24 {
             assert_eq!(net.rig.register("RackIngress.edm_ring_count", ring), 0);
         }

@@ -1428,7 +1428,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
-        // What the frame does next. The controller has no link and no rings: what it asks for itself waits nowhere.
+        // What the frame does next. The controller has no link and no rings: what it asks for itself waits nowhere,
+        // and is refused where there is no time.
         edm_first.apply();
         if (meta.edm_waits == 0) {
             if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
@@ -1498,6 +1499,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // Another pass, or none.
         if (meta.edm_does == EDM_ENTERS && meta.edm_count == 0) {
+            meta.pass = EDM_PASS_GIVE_BACK; ig_dprsr_md.resubmit_type = RESUBMIT;
+            meta.edm_ends = 0;
+        } else if (meta.edm_does == EDM_GRANTS && meta.edm_to_wait == EDM_FAR && meta.edm_to == 0) {
             meta.pass = EDM_PASS_GIVE_BACK; ig_dprsr_md.resubmit_type = RESUBMIT;
             meta.edm_ends = 0;
         } else if (meta.edm_does == EDM_GRANTS && meta.edm_to_wait == EDM_FAR) {
