@@ -36,15 +36,16 @@ struct RateArgs {
     /// Frames per second that it sends at most
     #[arg(long, value_name = "N")]
     max_frames: Option<u32>,
-    /// Bytes (with --max-frames: frames) that may leave at once after a pause
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    burst: u32,
+    /// Bytes (with --max-frames: frames) that may leave at once after a pause [default: 0]
+    #[arg(long, value_name = "N")]
+    burst: Option<u32>,
 }
 
 impl RateArgs {
     fn rate(&self) -> Option<Rate> {
-        let frames = self.max_frames.map(|rate| Rate::Frames(rate, self.burst));
-        frames.or(self.max_kbps.map(|rate| Rate::Kilobits(rate, self.burst)))
+        let burst = self.burst.unwrap_or(0);
+        let frames = self.max_frames.map(|rate| Rate::Frames(rate, burst));
+        frames.or(self.max_kbps.map(|rate| Rate::Kilobits(rate, burst)))
     }
 }
 
@@ -105,6 +106,10 @@ pub fn run(args: Args) -> ExitCode {
         Command::List { target, json } => (connect::block_on(list(&target, json)), json),
         Command::Reset { target } => (connect::block_on(reset(&target)), false),
         Command::Set { target, queue, priority, weight, limit, served, rate } => {
+            if rate.burst.is_some() && rate.rate().is_none() {
+                eprintln!("error: --burst needs --max-kbps or --max-frames beside it");
+                return ExitCode::from(2);
+            }
             let rate = rate.rate();
             let change = QueueChange { serves: served, priority, weight, rate, limit_cells: limit };
             if change == QueueChange::default() {

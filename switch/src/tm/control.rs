@@ -61,10 +61,12 @@ impl TrafficManager {
     /// A planned queue has a frame after it had none.
     #[cold]
     pub(super) fn planned(&mut self, at: usize, priority: u8, now: Nanos) {
-        let port = &mut self.ports[at];
-        if let Some(plan) = &mut port.plan {
-            plan.begin(priority as usize);
-            self.dues.set(at, plan.next(port.occupied, port.free_at.max(now)));
+        let port = &self.ports[at];
+        if let Some(plan) = &port.plan {
+            let next = plan.next(port.occupied, port.free_at.max(now));
+            // What waits already may have been due before: late polls cost no rate.
+            let is_alone = port.occupied & !(1 << priority) == 0;
+            self.dues.set(at, if is_alone { next } else { next.min(self.dues.of(at)) });
         }
     }
 

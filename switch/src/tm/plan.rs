@@ -15,7 +15,7 @@ const SCALE: i128 = 1_000_000_000;
 /// Bits per second of what has no limit: the largest number of 32 bits, in kilobits.
 const NO_LIMIT: u64 = u32::MAX as u64 * 1000;
 /// Virtual time of a byte at weight 1.
-const BYTE: u64 = 1 << 16;
+const BYTE: u128 = 1 << 16;
 
 /// What a shaper counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,8 +161,8 @@ struct Served {
     plan: QueuePlan,
     guaranteed: Bucket,
     most: Bucket,
-    /// What it has sent by its weight.
-    virtual_time: u64,
+    /// What it has sent by its weight, at most and within the guaranteed rate: two priorities, two shares.
+    virtual_times: [u128; 2],
 }
 
 /// How all queues of a port are served.
@@ -170,8 +170,9 @@ struct Served {
 pub(crate) struct PortPlan {
     port: Bucket,
     queues: [Served; QUEUES],
-    /// By priority, the virtual time of the queue that was served last.
-    virtual_times: [u64; QUEUES],
+    /// By priority, the virtual time at which the last frame was served. Queues that could not send begin there, so whoever
+    /// waited for another reason than its share saves nothing (start-time fair queueing, Goyal, Vin and Cheng, 1996).
+    virtual_times: [u128; QUEUES],
 }
 
 impl PortPlan {
@@ -182,7 +183,7 @@ impl PortPlan {
             plan: QueuePlan::of(queue as u8),
             guaranteed: idle,
             most: idle,
-            virtual_time: 0,
+            virtual_times: [0; 2],
         };
         PortPlan { port: idle, queues: std::array::from_fn(queue), virtual_times: [0; QUEUES] }
     }
@@ -207,6 +208,13 @@ impl PortPlan {
 
     pub fn set_queue(&mut self, queue: usize, plan: QueuePlan, now: Nanos) {
         let own = &mut self.queues[queue];
+        // Among others than before, what it has sent says nothing.
+        if own.plan.priority != plan.priority {
+            own.virtual_times[0] = 0;
+        }
+        if own.plan.guaranteed_priority != plan.guaranteed_priority {
+            own.virtual_times[1] = 0;
+        }
         own.plan = plan;
         own.guaranteed.set(plan.guaranteed, now);
         own.most.set(plan.most, now);
@@ -220,12 +228,6 @@ impl PortPlan {
             _ => free >> -log2.max(-63),
         });
         Some(limit.bytes.max(share))
-    }
-
-    /// A queue has a frame after it had none.
-    pub fn begin(&mut self, queue: usize) {
-        let own = &mut self.queues[queue];
-        own.virtual_time = own.virtual_time.max(self.virtual_times[own.plan.priority as usize % QUEUES]);
     }
 
     /// The first time, from `from` on, at which one of the queues in `occupied` may send; `Nanos::MAX`: never.
@@ -247,7 +249,7 @@ impl PortPlan {
         };
         let rank = |queue: &usize| {
             let own = &self.queues[*queue];
-            (own.class(now), std::cmp::Reverse(own.virtual_time), *queue)
+            (own.class(now), std::cmp::Reverse(self.start(own, now)), *queue)
         };
         (0..QUEUES).filter(may).max_by_key(rank)
     }
@@ -255,15 +257,23 @@ impl PortPlan {
     /// A queue sends a frame that takes this many bytes of the buffer.
     pub fn take(&mut self, queue: usize, bytes: u64, now: Nanos) {
         self.port.take(bytes, now);
+        let own = &self.queues[queue];
+        let (class, is_guaranteed) = (own.class(now), own.is_guaranteed(now));
+        let start = self.start(own, now);
+        self.virtual_times[class as usize % QUEUES] = start;
         let own = &mut self.queues[queue];
-        let class = own.class(now);
-        if own.is_guaranteed(now) {
+        let cost = u128::from(bytes) * BYTE / u128::from(own.plan.weight.max(1));
+        own.virtual_times[usize::from(is_guaranteed)] = start + cost;
+        if is_guaranteed {
             own.guaranteed.take(bytes, now);
         }
         own.most.take(bytes, now);
-        let at = &mut self.virtual_times[class as usize % QUEUES];
-        *at = (*at).max(own.virtual_time);
-        own.virtual_time = own.virtual_time.saturating_add(bytes * BYTE / u64::from(own.plan.weight.max(1)));
+    }
+
+    /// The virtual time at which a queue's next frame begins, among those of its priority.
+    fn start(&self, own: &Served, now: Nanos) -> u128 {
+        let sent = own.virtual_times[usize::from(own.is_guaranteed(now))];
+        sent.max(self.virtual_times[own.class(now) as usize % QUEUES])
     }
 }
 

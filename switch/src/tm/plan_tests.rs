@@ -152,6 +152,53 @@ fn an_idle_queue_saves_nothing() {
     assert!(of(&after, 1).len() >= 9, "{}", of(&after, 1).len());
 }
 
+/// Nor does one that was not served, or was served before others of another priority.
+#[test]
+fn a_queue_that_could_not_send_saves_nothing() {
+    let mut rig = Rig::new();
+    for queue in [1, 2] {
+        rig.plan(queue, |plan| plan.priority = 3, 0);
+    }
+    rig.plan(2, |plan| plan.enabled = false, 0);
+    rig.put(2, 20, 0);
+    rig.put(1, 60, 0);
+    assert_eq!(of(&rig.run(40 * WIRE_NS, 0), 1).len(), 40);
+    rig.plan(2, |plan| plan.enabled = true, 40 * WIRE_NS);
+    let after = rig.run(60 * WIRE_NS, 0);
+    assert!(of(&after, 1).len() >= 9 && of(&after, 2).len() >= 9, "{after:?}");
+    // To a priority at which nothing was sent yet, and back.
+    rig.put(1, 60, 60 * WIRE_NS);
+    rig.put(2, 60, 60 * WIRE_NS);
+    rig.put(6, 60, 60 * WIRE_NS);
+    rig.plan(1, |plan| plan.priority = 6, 60 * WIRE_NS);
+    let equals = rig.run(80 * WIRE_NS, 0);
+    assert!(of(&equals, 1).len() >= 9 && of(&equals, 6).len() >= 9, "{equals:?}");
+}
+
+/// What is sent as guaranteed costs no share of the rest.
+#[test]
+fn a_guarantee_and_a_share_are_counted_apart() {
+    let mut rig = Rig::new();
+    for queue in [1, 2] {
+        rig.plan(queue, |plan| plan.priority = 3, 0);
+    }
+    // Half of the wire.
+    rig.plan(1, |plan| (plan.guaranteed, plan.guaranteed_priority) = (rate(490_000_000, 0), 7), 0);
+    rig.put(1, 100, 0);
+    rig.put(2, 100, 0);
+    let sent = rig.run(80 * WIRE_NS, 0);
+    assert!((57..=63).contains(&of(&sent, 1).len()), "{}", of(&sent, 1).len());
+}
+
+#[test]
+fn a_frame_that_comes_late_to_an_empty_queue_moves_no_due_time() {
+    let mut rig = Rig::new();
+    rig.plan(5, |plan| plan.most = rate(100_000_000, 0), 0);
+    rig.put(1, 2, 0);
+    rig.put(5, 1, WIRE_NS / 2);
+    assert_eq!(rig.manager.next_timeout(), Some(Nanos(0)));
+}
+
 #[test]
 fn a_guaranteed_rate_comes_first() {
     let mut rig = Rig::new();

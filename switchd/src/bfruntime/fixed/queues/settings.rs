@@ -133,11 +133,13 @@ pub fn queue(entry: &Entry, table: &str, before: QueuePlan, shape: Shape) -> Che
                 ..before
             }
         }
-        "queue.sched_shaping" => QueuePlan {
-            guaranteed: shaping(entry, "min", before.guaranteed),
-            most: shaping(entry, "max", before.most),
-            ..before
-        },
+        "queue.sched_shaping" => {
+            let mut guaranteed = shaping(entry, "min", before.guaranteed);
+            // A guarantee without a rate in the new unit would be one of everything.
+            guaranteed.enabled &=
+                guaranteed.unit == before.guaranteed.unit || number(entry, "min_rate").is_some();
+            QueuePlan { guaranteed, most: shaping(entry, "max", before.most), ..before }
+        }
         _ => QueuePlan { limit: Some(limit(entry, before.limit, shape)?), ..before },
     })
 }
@@ -184,7 +186,7 @@ pub fn reset_queue(table: &str, before: QueuePlan, queue: u8) -> QueuePlan {
             ..own
         },
         "queue.sched_shaping" => {
-            QueuePlan { guaranteed: rate(before.guaranteed), most: rate(before.most), ..before }
+            QueuePlan { guaranteed: Shaping::default(), most: rate(before.most), ..before }
         }
         _ => QueuePlan { limit: None, ..before },
     }
