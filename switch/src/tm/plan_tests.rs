@@ -183,7 +183,7 @@ fn a_guarantee_and_a_share_are_counted_apart() {
         rig.plan(queue, |plan| plan.priority = 3, 0);
     }
     // Half of the wire.
-    rig.plan(1, |plan| (plan.guaranteed, plan.guaranteed_priority) = (rate(490_000_000, 0), 7), 0);
+    rig.plan(1, |plan| (plan.guaranteed, plan.guaranteed_priority) = (rate(490_000_000, STORED), 7), 0);
     rig.put(1, 100, 0);
     rig.put(2, 100, 0);
     let sent = rig.run(80 * WIRE_NS, 0);
