@@ -12,6 +12,9 @@ class EdmTest(RackTest):
 
     def setUp(self):
         super().setUp()
+        if self.edm:
+            # A link that was idle for 2^32 units may look taken once, and nobody grants anything then.
+            self.free_links()
         self.demoted_before = self.edm_demoted() if self.edm else self.demoted_before
 
     def take_back(self):
@@ -25,6 +28,10 @@ class EdmTest(RackTest):
             for memory in self.memory_nodes():
                 for cell in range(2 * self.edm["lanes"]):
                     self.edm_manage("EDM_MGMT_RESET", "rights", self.pair(source, memory) + cell)
+        self.free_links()
+
+    def free_links(self):
+        """From now on, no link is granted to anybody."""
         for host in self.hosts:
             for target in self.edm["registers"]:
                 if target != "rights":
