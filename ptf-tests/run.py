@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PLATFORMS = HERE / "platforms"
 #: Exit code where the target or the rights for it are missing: neither passed nor failed.
 NOTHING_TESTED = 77
-SCHEMES = ("l2", "pl2-counter", "pl2-clock", "edm-timed-dst", "edm-timed", "edm-calendar", "edm-matched")
+SCHEMES = ("l2", "pl2-counter", "pl2-clock", "edm-timed-dst", "edm-timed", "edm-calendar", "edm-matched", "cowbird")
 ARCHITECTURES = ("v1model", "tna", "t2na")
 #: Tofino's times have 32 bits, so PL2's slots on its racks must not be as long as those of the rack here: 1 ms.
 TOFINO_RATE = "12 Mb/s"
@@ -42,7 +42,7 @@ TOFINO_CANNOT = {
 #: Schemes that differ from another one in these parts alone: the rest is tested there.
 OWN_PARTS = {scheme: ("edm", "edm_matched", "drops") for scheme in ("edm-timed", "edm-calendar", "edm-matched")}
 #: Schemes that have no program for Tofino.
-NOT_FOR_TOFINO = {"edm-calendar"}
+NOT_FOR_TOFINO = {"edm-calendar", "cowbird"}
 #: What is tested besides on v1model where no description is given: a scheme, a line of the rack's [pl2], and which tests.
 VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
 GROUPS = {
@@ -53,6 +53,7 @@ GROUPS = {
     "edm-timed": {"edm"},
     "edm-calendar": {"edm"},
     "edm-matched": {"edm", "edm_matched"},
+    "cowbird": {"cowbird"},
 }
 sys.path[:0] = [str(HERE), str(PLATFORMS)]
 
@@ -130,7 +131,7 @@ def schemes_of(rack, arch):
         text = rack.read_text()
     except OSError as error:
         sys.exit(f"{rack}: {error.strerror}; give a rack description")
-    has = {"l2", *(protocol for protocol in ("pl2", "edm") if re.search(rf"(?m)^\s*\[{protocol}\]", text))}
+    has = {"l2", *(protocol for protocol in ("pl2", "edm", "cowbird") if re.search(rf"(?m)^\s*\[{protocol}\]", text))}
     schemes = [scheme for scheme in SCHEMES if scheme.partition("-")[0] in has]
     return [scheme for scheme in schemes if arch not in ("tna", "t2na") or scheme not in NOT_FOR_TOFINO]
 

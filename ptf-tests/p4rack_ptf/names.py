@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import ipaddress
 import json
 import pathlib
 
@@ -24,7 +25,8 @@ class Artefacts:
         self.hosts = self.constants["hosts"]
         self.pl2 = self.constants.get("pl2")
         self.edm = self.constants.get("edm")
-        self.layers = load(only(folder, "*_layers.py")) if self.pl2 or self.edm else None
+        protocols = self.pl2 or self.edm or self.constants.get("cowbird")
+        self.layers = load(only(folder, "*_layers.py")) if protocols else None
 
     def id(self, kind, name):
         """Id of a table, counter, meter … by its full name."""
@@ -48,6 +50,21 @@ class Artefacts:
         number = self.id("tables", self.constants["tables"][table])
         return [u for u in self.entries.updates if u.entity.table_entry.table_id == number]
 
+    def insert(self, table, key, action, params):
+        """An insert into a table of exact matches, by the names of fields, action and parameters. Values are numbers, or
+        addresses as text."""
+        table = next(found for found in self.info.tables if found.preamble.name == table)
+        own = {ref.id for ref in table.action_refs}
+        action = next(a for a in self.info.actions if a.preamble.id in own and a.preamble.alias == action)
+        update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.INSERT)
+        entry = update.entity.table_entry
+        entry.table_id, entry.action.action.action_id = table.preamble.id, action.preamble.id
+        for field in table.match_fields:
+            entry.match.add(field_id=field.id).exact.value = canonical(key[field.name])
+        for param in action.params:
+            entry.action.action.params.add(param_id=param.id, value=canonical(params[param.name]))
+        return update
+
     def rate_updates(self):
         """The rack's entries of all other tables: what a program looks up of rates, whichever hosts there are."""
         known = {self.id("tables", name) for name in self.constants["tables"].values()}
@@ -57,6 +74,14 @@ class Artefacts:
     def group_updates(self):
         """The rack's multicast group."""
         return [u for u in self.entries.updates if u.entity.HasField("packet_replication_engine_entry")]
+
+
+def canonical(value):
+    """A number, a MAC or an IPv4 address as P4Runtime has it: without leading zeros."""
+    if isinstance(value, str):
+        parts = value.split(":")
+        value = int("".join(parts), 16) if len(parts) > 1 else int(ipaddress.IPv4Address(value))
+    return value.to_bytes((max(value.bit_length(), 1) + 7) // 8, "big")
 
 
 def only(folder, pattern):

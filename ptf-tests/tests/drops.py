@@ -2,6 +2,7 @@
 
 from p4.v1 import p4runtime_pb2
 from p4rack_ptf.base import STRANGER, RackTest
+from p4rack_ptf.cowbird import GAP, READ, WRITE, CowbirdTest, Set
 from p4rack_ptf.edm import EdmTest
 from ptf.testutils import group
 
@@ -11,10 +12,78 @@ from ptf.testutils import group
 ELSEWHERE = {"edm_no_time", "edm_waits", "edm_looked"}
 
 
-class EveryReasonIsCountedAsItself(EdmTest):
+class CowbirdDrops(CowbirdTest):
+    """How to provoke the engine's reasons, each after a new beginning."""
+
+    def fresh(self):
+        self.begin(self.served)
+        return self.served
+
+    def cowbird_bad_frame(self):
+        self.arrives("red", self.ack(self.fresh(), "red", 0)[:-1])
+
+    def cowbird_unknown_pair(self):
+        self.send(self.stranger, self.ack(self.fresh(), "red", 0))
+
+    def cowbird_no_instance(self):
+        self.remove([self.turns(1)])
+        self.write([self.turns(2)])
+        served = self.fresh()
+        self.turn()
+        self.expect_probe(served, 0)
+        # There is no second one. Whoever has got a reply knows that the turn is over.
+        self.turn()
+        self.manage_cowbird("read", 0, 0)
+        self.remove([self.turns(2)])
+        self.write([self.turns(1)])
+
+    def cowbird_bad_opcode(self):
+        self.arrives("probe", self.ack(self.fresh(), "probe", 0))
+
+    def cowbird_bad_data(self):
+        served = self.fresh()
+        self.offer(served, 1)
+        self.take(served, 0, self.entry(READ, 1, 100))
+        self.expect_pool_read(served, 0, 100)
+        self.arrives("pool_read", self.answer(served, "pool_read", 0, bytes(96)))
+
+    def cowbird_stale(self):
+        self.arrives("entry", self.answer(self.fresh(), "entry", 7, self.entry(READ, 1, 8)))
+
+    def cowbird_gap(self):
+        self.arrives("response", self.ack(self.fresh(), "response", 0, syndrome=GAP))
+
+    def cowbird_waits(self):
+        served = self.fresh()
+        self.offer(served, 2)
+        self.take(served, 0, self.entry(WRITE, 1, 8))
+        self.expect_payload_read(served, 0, 8)
+        self.turn()
+        self.expect_entry_read(served, 1)
+        self.take(served, 1, self.entry(READ, 1, 8))
+
+    def cowbird_corrupt(self):
+        served = self.fresh()
+        self.offer(served, 1)
+        self.take(served, 0, self.entry(READ, 1, 0))
+
+    def cowbird_nothing_to_do(self):
+        self.arrives("red", self.ack(self.fresh(), "red", 1, done=1))
+
+    def cowbird_management_from_host(self):
+        self.send(self.compute, self.management_frame("set", 0, 0))
+
+    def cowbird_bad_index(self):
+        self.packet_out(self.management_frame("read", self.cowbird["instances"], 0))
+
+
+class EveryReasonIsCountedAsItself(CowbirdDrops, EdmTest):
     """A reason that the program has and this test does not provoke is a failure too."""
 
     def runTest(self):
+        if self.cowbird:
+            self.served = Set()
+            self.serve(self.served)
         for reason in self.constants["drop_reasons"]:
             if reason in ELSEWHERE:
                 continue

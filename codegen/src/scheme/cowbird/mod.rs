@@ -3,6 +3,7 @@
 mod check;
 mod constants;
 mod drops;
+mod layers;
 mod program;
 mod read;
 mod run;
@@ -185,6 +186,10 @@ impl Protocol for Cowbird {
 
     fn constants(&self, _rack: &Rack, constants: &mut Value) {
         constants::add(self, constants);
+    }
+
+    fn layers(&self) -> Option<String> {
+        Some(layers::layers())
     }
 }
 

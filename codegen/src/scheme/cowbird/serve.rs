@@ -79,7 +79,8 @@ pub struct Instance {
     pub start: Start,
 }
 
-fn table(name: &str) -> String {
+/// Full name of a table or an action.
+pub(super) fn table(name: &str) -> String {
     format!("RackIngress.{COWBIRD}_{name}")
 }
 
