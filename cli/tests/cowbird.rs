@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::cowbird::{operations, under_kills};
 use common::switch::Running;
 use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, stderr, stdout};
 use p4rack_hosts::roce::star::Star;
@@ -99,6 +100,27 @@ fn an_engine_that_is_killed_loses_nothing_that_was_done() {
     }
     assert_eq!(node.until("engines"), "engines: 3");
     assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn all_that_is_asked_for_is_done_and_right_while_frames_are_lost_and_engines_are_killed() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let (star, lossy, hosts) = (Star::create(4).unwrap(), ["--lose-per-mille", "1"], [1, 3]);
+    let memory = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB"];
+    let _pool = server(&star, 0, &[&memory, &lossy[..]].concat());
+    let mut engines = hosts.map(|host| engine(&star, host, &lossy));
+    let addrs = engines.each_ref().map(|(_, addr)| addr.clone());
+    let mut node = verify(&star, 2, &addrs.each_ref().map(String::as_str), &lossy);
+    let period = Duration::from_millis(300);
+    let (served, kills) = under_kills(&mut node, 2, operations(100_000), period, |nth| {
+        // Whichever of them serves, it goes on with the other one.
+        engines[nth % 2].0.kill();
+        engines[nth % 2] = engine(&star, hosts[nth % 2], &lossy);
+    });
+    assert!(served > 1 && kills > 0, "{served} engines served, {kills} kills");
 }
 
 #[test]

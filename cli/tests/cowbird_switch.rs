@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::cowbird::{operations, under_kills};
 use common::switch::Running;
 use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
 use p4rack_hosts::roce::star::Star;
@@ -80,6 +81,14 @@ impl Rack {
         engine
     }
 
+    /// Another switch and another controller, which know nothing.
+    fn replace_switch(&mut self) {
+        self.engine.kill();
+        self.switch.kill();
+        self.switch = Rack::switch(&self.star);
+        self.engine = Rack::engine(&self.star, &self.folder);
+    }
+
     fn verify(&self, host: u8, more: &[&str]) -> Command {
         let mut command =
             adapter(&self.star, host, &["cowbird", "verify", "--pool", POOL, "--engine", ENGINE]);
@@ -152,10 +161,7 @@ fn a_switch_that_is_replaced_loses_nothing_that_was_done() {
     node.until("ready");
     for _ in 0..2 {
         std::thread::sleep(Duration::from_millis(300));
-        rack.engine.kill();
-        rack.switch.kill();
-        rack.switch = Rack::switch(&rack.star);
-        rack.engine = Rack::engine(&rack.star, &rack.folder);
+        rack.replace_switch();
         node.until("served by the engine");
     }
     std::thread::sleep(Duration::from_millis(300));
@@ -163,6 +169,19 @@ fn a_switch_that_is_replaced_loses_nothing_that_was_done() {
     assert!(node.until("thread 0").contains("all right"));
     assert_eq!(node.until("engines"), "engines: 3");
     assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn all_that_is_asked_for_is_done_and_right_while_frames_are_lost_and_switches_are_killed() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let mut rack = Rack::start(1);
+    let mut node = rack.verify(1, &["--lose-per-mille", "1"]);
+    let period = Duration::from_millis(500);
+    let (served, kills) = under_kills(&mut node, 2, operations(5_000), period, |_| rack.replace_switch());
+    assert!(served > 1 && kills > 0, "{served} engines served, {kills} kills");
 }
 
 #[test]

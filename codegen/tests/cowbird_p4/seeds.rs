@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 /// Seeds of an ordinary run; `P4RACK_SEEDS` asks for more.
 const SEEDS: u64 = 200;
 const STEPS_MAX: usize = 200_000;
+/// Requests of a thread.
+const REQUESTS: usize = 60;
 
 /// Programs: by requests under way, and beside other protocols.
 static BUILT: LazyLock<Vec<Built>> = LazyLock::new(|| {
@@ -23,6 +25,8 @@ static BUILT: LazyLock<Vec<Built>> = LazyLock::new(|| {
 /// What happened in a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Happened {
+    requests: u64,
+    restarts: u64,
     again: u64,
     waits: u64,
     gaps: u64,
@@ -43,7 +47,7 @@ fn run(built: &Built, seed: u64) -> Result<Happened, String> {
         Layout { entries: 2 << draw(4), request_bytes: 256 << draw(4), response_bytes: 256 << draw(4) };
     let (restarts, often) = [(0, 0), (3, 2), (30, 10)][draw(3) as usize];
     let replaced = draw(8) == 0;
-    let mut net = Net::new(built, 1 + draw(3) as usize, 60, layout, faults, seed);
+    let mut net = Net::new(built, 1 + draw(3) as usize, REQUESTS, layout, faults, seed);
     let mut restarted = 0;
     for _ in 0..STEPS_MAX {
         for nth in 0..net.threads.len() {
@@ -65,7 +69,8 @@ fn run(built: &Built, seed: u64) -> Result<Happened, String> {
         }
         net.step();
         if net.is_done() {
-            let mut happened = Happened::default();
+            let requests = (net.threads.len() * REQUESTS) as u64;
+            let mut happened = Happened { requests, restarts: restarted, ..Happened::default() };
             for nth in 0..net.threads.len() {
                 net.threads[nth].history.end(net.span(nth))?;
                 happened.again += net.sent(nth, 0);
@@ -96,12 +101,15 @@ fn histories_are_in_order_whatever_happens() {
     for seed in 0..asked.unwrap_or(SEEDS) {
         let built = &BUILT[seed as usize % BUILT.len()];
         let happened = run(built, seed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        sum.requests += happened.requests;
+        sum.restarts += happened.restarts;
         sum.again += happened.again;
         sum.waits += happened.waits;
         sum.gaps += happened.gaps;
         sum.reads += happened.reads;
         sum.writes += happened.writes;
     }
+    println!("{sum:?}");
     // What never happened was not tested.
     assert!(sum.again > 100 && sum.waits > 100 && sum.gaps > 100, "{sum:?}");
     assert!(sum.reads > 1_000 && sum.writes > 1_000, "{sum:?}");

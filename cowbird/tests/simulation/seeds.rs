@@ -10,9 +10,11 @@ use p4rack_wire::Nanos;
 /// Seeds of an ordinary run; `P4RACK_SEEDS` asks for more.
 const SEEDS: u64 = 2_000;
 const STEPS_MAX: usize = 400_000;
+/// Requests of a thread.
+const REQUESTS: usize = 60;
 
-/// Runs a seed. Errors: what is out of order.
-fn run(seed: u64, bug: Option<Bug>) -> Result<Counters, String> {
+/// Runs a seed. Returns what engines counted, and how many requests were done. Errors: what is out of order.
+fn run(seed: u64, bug: Option<Bug>) -> Result<(Counters, u64), String> {
     let mut random = SplitMix(seed);
     let mut draw = |below: u64| random.next() % below;
     let faults = match draw(4) {
@@ -34,7 +36,7 @@ fn run(seed: u64, bug: Option<Bug>) -> Result<Counters, String> {
         ..Config::default()
     };
     let (restarts, often) = [(0, 0), (3, 2), (30, 10)][draw(3) as usize];
-    let mut rack = Rack::new(1 + draw(3) as usize, 60, config, layout, faults, seed);
+    let mut rack = Rack::new(1 + draw(3) as usize, REQUESTS, config, layout, faults, seed);
     rack.bug = bug;
     let mut counters = Vec::new();
     for _ in 0..STEPS_MAX {
@@ -67,7 +69,7 @@ fn run(seed: u64, bug: Option<Bug>) -> Result<Counters, String> {
                 sum.recovered += one.recovered;
                 sum.lost += one.lost;
             }
-            return Ok(sum);
+            return Ok((sum, (rack.threads.len() * REQUESTS) as u64));
         }
     }
     Err(format!("not done: {:?}", rack.engine.counters()))
@@ -76,9 +78,10 @@ fn run(seed: u64, bug: Option<Bug>) -> Result<Counters, String> {
 #[test]
 fn histories_are_in_order_whatever_happens() {
     let asked = std::env::var("P4RACK_SEEDS").map(|seeds| seeds.parse().expect("P4RACK_SEEDS is a number"));
-    let mut sum = Counters::default();
+    let (mut sum, mut requests) = (Counters::default(), 0);
     for seed in 0..asked.unwrap_or(SEEDS) {
-        let counters = run(seed, None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        let (counters, done) = run(seed, None).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        requests += done;
         sum.reads += counters.reads;
         sum.batches += counters.batches;
         sum.overlaps += counters.overlaps;
@@ -86,6 +89,7 @@ fn histories_are_in_order_whatever_happens() {
         sum.writes += counters.writes;
         assert_eq!(counters.lost, 0, "seed {seed}");
     }
+    println!("{requests} requests, {sum:?}");
     // What never happened was not tested.
     assert!(sum.batches < sum.reads, "responses never went together: {sum:?}");
     assert!(sum.overlaps > 100 && sum.recovered > 10, "{sum:?}");
