@@ -44,7 +44,7 @@ mod ycsb;
 pub use check::Verdict;
 pub use cowbird::{
     CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme, CowbirdSpec, CpuSpec,
-    KIND as COWBIRD_KIND, LinkShare, P4Spec, SpotSpec, run_cowbird,
+    KIND as COWBIRD_KIND, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
 };
 pub use crew::{Alone, Crew};
 pub use experiment::{

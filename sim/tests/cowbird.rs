@@ -24,6 +24,7 @@ fn schemes_show_what_they_showed() {
         ("rdma", "scheme = \"rdma\""),
         ("rdma, one by one", "scheme = \"rdma\"\nbatch = 1\nbatches = 1"),
         ("rdma-two-sided", "scheme = \"rdma-two-sided\"\nwrite_percent = 20"),
+        ("redy", "scheme = \"redy\"\nwrite_percent = 20\nredy.io_threads = 2"),
         ("cowbird-spot", "scheme = \"cowbird-spot\"\nwrite_percent = 20"),
         ("cowbird-spot, lost frames", "scheme = \"cowbird-spot\"\nloss = 0.002\n[nic]\ntimeout_us = 50"),
         ("cowbird-p4", "scheme = \"cowbird-p4\"\nwrite_percent = 20"),

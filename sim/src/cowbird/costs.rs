@@ -139,6 +139,28 @@ impl Default for SpotSpec {
     }
 }
 
+/// `[redy]`: I/O threads of the compute node, which carry requests of its other threads to servers of the pool in batches.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RedySpec {
+    /// I/O threads, each with a queue pair and a server of its own. A core that has one has no other thread.
+    pub io_threads: u16,
+    /// Requests in a message at most; fewer when no more are there.
+    pub batch: u16,
+    /// Messages of an I/O thread under way at most.
+    pub messages: u16,
+    /// Taking a request out of a thread's queue into a message. Assumed: 40 cycles, as the engine on a spare host.
+    pub request_ns: u32,
+    /// Giving an answer to a thread. Assumed as much.
+    pub answer_ns: u32,
+}
+
+impl Default for RedySpec {
+    fn default() -> RedySpec {
+        RedySpec { io_threads: 1, batch: 64, messages: 16, request_ns: 20, answer_ns: 20 }
+    }
+}
+
 /// `[p4]`: the engine in the switch.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]

@@ -1,6 +1,6 @@
 //! Experiments on Cowbird racks: what TOML says, checked.
 
-use super::costs::{CpuSpec, NicSpec, P4Spec, SpotSpec};
+use super::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
 use crate::experiment::{Check, ExperimentError, PaperSpec, is_kind, parse_toml};
 use crate::sweep::Varied;
 use p4rack_codegen::rack::units::parse_rate;
@@ -79,6 +79,9 @@ pub struct CowbirdSpec {
     /// The engine in the switch.
     #[serde(default)]
     pub p4: P4Spec,
+    /// I/O threads.
+    #[serde(default)]
+    pub redy: RedySpec,
     /// TCP flows beside.
     pub competing: Option<CompetingSpec>,
     /// The paper's figures.
@@ -112,6 +115,8 @@ pub enum CowbirdScheme {
     Rdma,
     /// Two-sided RDMA: threads of the pool answer.
     RdmaTwoSided,
+    /// I/O threads of the compute node carry requests in batches, which threads of the pool answer.
+    Redy,
     /// Cowbird, its engine on a spare host.
     #[default]
     CowbirdSpot,
@@ -126,6 +131,7 @@ impl CowbirdScheme {
             CowbirdScheme::Local => "local",
             CowbirdScheme::Rdma => "rdma",
             CowbirdScheme::RdmaTwoSided => "rdma-two-sided",
+            CowbirdScheme::Redy => "redy",
             CowbirdScheme::CowbirdSpot => "cowbird-spot",
             CowbirdScheme::CowbirdP4 => "cowbird-p4",
         }
@@ -246,6 +252,9 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
     range("spot", "cores", spec.spot.cores.into(), 1, 64);
     range("spot", "pairs", spec.spot.pairs.into(), 1, 8);
     range("spot", "batch_reads", spec.spot.batch_reads.into(), 1, 64);
+    range("redy", "io_threads", spec.redy.io_threads.into(), 1, 64);
+    range("redy", "batch", spec.redy.batch.into(), 1, WINDOW_MAX.into());
+    range("redy", "messages", spec.redy.messages.into(), 1, 256);
     let flows = spec.competing.as_ref().map_or(1, |tcp| tcp.flows);
     range("competing", "flows", flows.into(), 1, 1_000);
     range("p4", "in_flight", spec.p4.in_flight.into(), 1, 256);
@@ -275,6 +284,8 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
         ("spot", "entry_ns", spot.entry_ns, 0),
         ("spot", "probe_ns", spot.probe_ns, 100),
         ("spot", "probe_max_ns", spot.probe_max_ns, 100),
+        ("redy", "request_ns", spec.redy.request_ns, 0),
+        ("redy", "answer_ns", spec.redy.answer_ns, 0),
         ("p4", "turn_ns", spec.p4.turn_ns, 10),
     ] {
         range(table, key, value.into(), least, TIME_MAX_NS.into());

@@ -15,6 +15,7 @@ mod nic;
 mod outcome;
 mod rack;
 mod records;
+mod redy;
 mod server;
 mod spot;
 #[cfg(test)]
@@ -22,6 +23,6 @@ mod tests;
 mod thread;
 mod world;
 
-pub use costs::{CpuSpec, NicSpec as CowbirdNicSpec, P4Spec, SpotSpec};
+pub use costs::{CpuSpec, NicSpec as CowbirdNicSpec, P4Spec, RedySpec, SpotSpec};
 pub use experiment::{CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, KIND};
 pub use outcome::{CowbirdOutcome, LinkShare, run_cowbird};

@@ -49,7 +49,8 @@ pub struct CowbirdOutcome {
     pub links: BTreeMap<String, LinkShare>,
     /// The largest of these shares.
     pub fullest_link: f64,
-    /// Time that the spare host's cores spent in rounds, as a share of theirs; none without them.
+    /// Time that the spare host's cores, or I/O threads, spent in rounds with something to do, as a share of theirs; none without
+    /// them.
     pub engine_share: Option<f64>,
     /// What competing TCP flows delivered; none without them.
     pub competing_gbps: Option<f64>,
@@ -138,7 +139,9 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
     drops.extend(others.map(|(reason, count)| (reason.name().to_owned(), *count)));
     let failed = sum(|thread| thread.tally.failed)
         + world.refused
+        + world.io.iter().map(|io| io.failed).sum::<u64>()
         + world.servers.iter().map(|server| server.failed).sum::<u64>();
+    let engines = world.cores.len() + world.io.len();
     let mut digest = world.digest;
     [probes, remote, latency.len(), world.now_ps].into_iter().for_each(|number| digest.add(number));
     let mut outcome = CowbirdOutcome {
@@ -158,9 +161,9 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
         remote_gbps: remote as f64 * f64::from(spec.record_bytes) * 8.0 / measured_ns as f64,
         links,
         fullest_link,
-        engine_share: (!world.cores.is_empty()).then(|| {
+        engine_share: (engines > 0).then(|| {
             let busy_ps = after.cores_ps.saturating_sub(before.cores_ps);
-            busy_ps as f64 / 1e3 / world.cores.len() as f64 / measured_ns as f64
+            busy_ps as f64 / 1e3 / engines as f64 / measured_ns as f64
         }),
         competing_gbps: before
             .competing

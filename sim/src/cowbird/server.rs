@@ -1,4 +1,4 @@
-//! A thread of the pool that answers two-sided requests, one after the other.
+//! A thread of the pool that answers requests that come in messages, one after the other: one in each message, or a batch.
 
 use super::costs::CpuSpec;
 use super::nic::{HostMemory, ps};
@@ -22,32 +22,51 @@ impl Server {
         !std::mem::replace(&mut self.busy, true)
     }
 
-    /// Answers the next request. Returns what that takes, or `None` if there is none.
+    /// Answers the next message. Returns what that takes, or `None` if there is none. `batch` is the most that one asks for.
     pub fn answer(
         &mut self,
         adapter: &mut Adapter<HostMemory>,
         cpu: &CpuSpec,
         record_bytes: u32,
+        batch: u32,
     ) -> Option<u64> {
-        let Some((qpn, ask)) = self.inbox.pop_front() else {
+        let Some((qpn, message)) = self.inbox.pop_front() else {
             self.busy = false;
             return None;
         };
-        let word = |at: usize| Some(u64::from_le_bytes(ask.get(at..at + 8)?.try_into().ok()?));
-        let place = word(0).map(|address| Place { domain: 0, key: POOL_KEY, address });
-        let mut bytes = Vec::new();
-        let done = match (place, word(8)) {
-            (Some(place), Some(0)) => {
-                bytes.resize(record_bytes as usize, 0);
-                adapter.memory().read(place, &mut bytes).is_ok()
-            }
-            (Some(place), Some(_)) => adapter.memory_mut().write(place, &ask[ASK_BYTES..]).is_ok(),
-            _ => false,
-        };
+        let (mut asks, mut bytes, mut count, mut done) = (&message[..], Vec::new(), 0, true);
+        while done && !asks.is_empty() {
+            count += 1;
+            done = Server::one(&mut asks, adapter, record_bytes, &mut bytes).is_some();
+        }
         let answered = adapter.handle_request(qpn, Request::Send { bytes, immediate: None }).is_ok();
-        let posted = adapter.handle_receive(qpn, ASK_BYTES as u32 + record_bytes).is_ok();
+        let posted = adapter.handle_receive(qpn, batch * (ASK_BYTES as u32 + record_bytes)).is_ok();
         self.failed += u64::from(!(done && answered && posted));
         let calls_ns = cpu.completion_ns + cpu.receive_ns + cpu.request_ns + cpu.doorbell_ns;
-        Some(ps(calls_ns + cpu.record_ns(record_bytes)))
+        Some(ps(calls_ns + count * cpu.record_ns(record_bytes)))
+    }
+
+    /// Does the first of these requests, and puts what it reads behind `answer`. `None`: it makes no sense.
+    fn one(
+        asks: &mut &[u8],
+        adapter: &mut Adapter<HostMemory>,
+        record_bytes: u32,
+        answer: &mut Vec<u8>,
+    ) -> Option<()> {
+        let (ask, behind) = asks.split_first_chunk::<ASK_BYTES>()?;
+        let [address, is_write] =
+            [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| ask[at + byte])));
+        let place = Place { domain: 0, key: POOL_KEY, address };
+        if is_write == 0 {
+            let start = answer.len();
+            answer.resize(start + record_bytes as usize, 0);
+            adapter.memory().read(place, &mut answer[start..]).ok()?;
+            *asks = behind;
+        } else {
+            let (record, behind) = behind.split_at_checked(record_bytes as usize)?;
+            adapter.memory_mut().write(place, record).ok()?;
+            *asks = behind;
+        }
+        Some(())
     }
 }

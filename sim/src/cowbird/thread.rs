@@ -53,6 +53,8 @@ pub(super) enum Way {
         /// Requests posted since the last doorbell.
         unrung: u32,
     },
+    /// By an I/O thread: queues of what it is asked, with whether that is a write, and of what it has brought.
+    Handed { asked: VecDeque<(Vec<u8>, bool)>, brought: VecDeque<Option<Vec<u8>>> },
     /// By Cowbird's rings.
     Cowbird { client: Box<Client<Arc<[AtomicU64]>>>, poll: PollId },
 }
@@ -140,6 +142,21 @@ impl Thread {
     pub fn complete(&mut self, completion: Completion) {
         if let Way::Verbs { done, .. } = &mut self.way {
             done.push_back(completion);
+        }
+    }
+
+    /// The next request for its I/O thread, and whether it is a write.
+    pub fn take_asked(&mut self) -> Option<(Vec<u8>, bool)> {
+        match &mut self.way {
+            Way::Handed { asked, .. } => asked.pop_front(),
+            _ => None,
+        }
+    }
+
+    /// Its I/O thread has an answer: a record, or none to a write.
+    pub fn hand(&mut self, record: Option<Vec<u8>>) {
+        if let Way::Handed { brought, .. } = &mut self.way {
+            brought.push_back(record);
         }
     }
 
@@ -231,6 +248,12 @@ impl Thread {
                 queue.push_back(asked);
                 (cpu.issue_ns + copy_ns, false)
             }
+            Way::Handed { asked: queue, .. } => {
+                let record = Some(&self.record[..]).filter(|_| is_write);
+                queue.push_back((asks(POOL_START + first * 8, record), is_write));
+                self.reads.push_back(asked);
+                (cpu.issue_ns + copy_ns, false)
+            }
             Way::Verbs { qpn, two_sided, unrung, .. } => {
                 let (key, address) = (POOL_KEY, POOL_START + first * 8);
                 let request = match (*two_sided, is_write) {
@@ -239,13 +262,8 @@ impl Thread {
                         Request::Write { key, address, bytes: self.record.clone(), immediate: None }
                     }
                     (true, _) => {
-                        let mut ask = Vec::with_capacity(ASK_BYTES + bytes as usize);
-                        ask.extend_from_slice(&address.to_le_bytes());
-                        ask.extend_from_slice(&u64::from(is_write).to_le_bytes());
-                        if is_write {
-                            ask.extend_from_slice(&self.record);
-                        }
-                        Request::Send { bytes: ask, immediate: None }
+                        let bytes = asks(address, Some(&self.record[..]).filter(|_| is_write));
+                        Request::Send { bytes, immediate: None }
                     }
                 };
                 adapter.handle_request(*qpn, request).ok()?;
@@ -291,6 +309,13 @@ impl Thread {
                 });
                 if fetched.is_err() {
                     tally.failed += 1;
+                }
+            }
+            Way::Handed { brought, .. } => {
+                while ended.count < plan.batch
+                    && let Some(record) = brought.pop_front()
+                {
+                    ended.one(reads.pop_front(), record.as_deref(), versions, tally);
                 }
             }
             Way::Verbs { qpn, done, two_sided, unrung } => {
@@ -345,6 +370,15 @@ impl Thread {
             self.tally.waiting_ps += waiting_ps;
         }
     }
+}
+
+/// A request to a server: to read the record at an address, or to write this one.
+fn asks(address: u64, written: Option<&[u8]>) -> Vec<u8> {
+    let mut ask = Vec::with_capacity(ASK_BYTES + written.map_or(0, <[u8]>::len));
+    ask.extend_from_slice(&address.to_le_bytes());
+    ask.extend_from_slice(&u64::from(written.is_some()).to_le_bytes());
+    ask.extend_from_slice(written.unwrap_or_default());
+    ask
 }
 
 /// What a fetch brings.

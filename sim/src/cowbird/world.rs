@@ -11,6 +11,7 @@ use super::experiment::{CowbirdExperiment, CowbirdScheme};
 use super::nic::{Cause, HostMemory, Nic, ps};
 use super::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
 use super::records::{CowbirdPlant, POOL_KEY, POOL_START, Records};
+use super::redy::IoThread;
 use super::server::Server;
 use super::spot::Core;
 use super::thread::{ASK_BYTES, Plan, Thread, Way};
@@ -50,6 +51,8 @@ enum Event {
     Wake(u16),
     /// A server has time.
     Server(u16),
+    /// An I/O thread begins its next round.
+    Io(u16),
     /// Adapters look at their timers.
     Timers,
     /// Measuring begins, or ends.
@@ -86,6 +89,7 @@ pub(super) struct World<'a> {
     ended: usize,
     pub cores: Vec<Core>,
     pub servers: Vec<Server>,
+    pub io: Vec<IoThread>,
     pub competing: Option<Competing>,
     /// What had been carried when measuring began, and when it ended.
     pub marks: Vec<Mark>,
@@ -144,6 +148,7 @@ impl<'a> World<'a> {
             ended: 0,
             cores: Vec::new(),
             servers: Vec::new(),
+            io: Vec::new(),
             competing: spec.competing.as_ref().map(Competing::new),
             marks: Vec::new(),
             losses: Random::stream(spec.seed, 0),
@@ -173,6 +178,9 @@ impl<'a> World<'a> {
         for nth in 0..world.cores.len() as u16 {
             world.agenda.add(0, Event::Core(nth));
         }
+        for nth in 0..world.io.len() as u16 {
+            world.agenda.add(0, Event::Io(nth));
+        }
         world.agenda.add(0, Event::Timers);
         world.agenda.add(world.plan.warm_ps, Event::Mark);
         world.agenda.add(world.plan.end_ps, Event::Mark);
@@ -191,9 +199,13 @@ impl<'a> World<'a> {
         if spec.scheme == CowbirdScheme::RdmaTwoSided {
             self.servers = (0..spec.cpu.servers).map(|_| Server::default()).collect();
         }
+        if spec.scheme == CowbirdScheme::Redy {
+            self.io_threads()?;
+        }
         for nth in 0..usize::from(spec.threads) {
             let way = match spec.scheme {
                 CowbirdScheme::Local => Way::Local,
+                CowbirdScheme::Redy => Way::Handed { asked: VecDeque::new(), brought: VecDeque::new() },
                 CowbirdScheme::Rdma | CowbirdScheme::RdmaTwoSided => {
                     let two_sided = spec.scheme == CowbirdScheme::RdmaTwoSided;
                     self.verbs(nth, two_sided)?
@@ -209,16 +221,36 @@ impl<'a> World<'a> {
 
     /// A queue pair to the pool.
     fn verbs(&mut self, nth: usize, two_sided: bool) -> Result<Way, String> {
-        let (qpn, record_bytes) = (POOL_QPN + nth as u32, self.plan.record_bytes);
+        let qpn = POOL_QPN + nth as u32;
+        self.messages(qpn, if two_sided { 2 * self.plan.window } else { 0 }, 1)?;
+        Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
+    }
+
+    /// A queue pair to the pool that takes so many messages at either end, each with so many requests or answers.
+    fn messages(&mut self, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
+        let record_bytes = self.plan.record_bytes;
         rack::connect(&mut self.nics, COMPUTE, POOL, qpn)?;
-        let receives = if two_sided { 2 * self.plan.window } else { 0 };
         for (host, bytes) in [(COMPUTE, record_bytes), (POOL, ASK_BYTES as u32 + record_bytes)] {
             for _ in 0..receives {
-                let posted = self.nics[host].adapter.handle_receive(qpn, bytes);
+                let posted = self.nics[host].adapter.handle_receive(qpn, batch * bytes);
                 posted.map_err(|error| format!("a receive is refused: {error:?}"))?;
             }
         }
-        Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
+        Ok(())
+    }
+
+    /// I/O threads, each with its share of the other threads, a queue pair and a server.
+    fn io_threads(&mut self) -> Result<(), String> {
+        let spec = &self.experiment.spec;
+        let count = spec.redy.io_threads.min(spec.threads);
+        for nth in 0..count {
+            let qpn = POOL_QPN + u32::from(nth);
+            self.messages(qpn, 2 * u32::from(spec.redy.messages), spec.redy.batch.into())?;
+            let threads = (nth..spec.threads).step_by(count.into()).map(usize::from).collect();
+            self.io.push(IoThread::new(qpn, threads));
+            self.servers.push(Server::default());
+        }
+        Ok(())
     }
 
     /// Rings, which a core of the spare host serves if there is one.
@@ -319,10 +351,21 @@ impl<'a> World<'a> {
             }
             Event::Server(nth) => {
                 let (cpu, record_bytes) = (&self.plan.cpu, self.plan.record_bytes);
+                let batch = if self.io.is_empty() { 1 } else { self.experiment.spec.redy.batch.into() };
                 let server = &mut self.servers[usize::from(nth)];
-                if let Some(took_ps) = server.answer(&mut self.nics[POOL].adapter, cpu, record_bytes) {
+                let adapter = &mut self.nics[POOL].adapter;
+                if let Some(took_ps) = server.answer(adapter, cpu, record_bytes, batch) {
                     self.agenda.add(now_ps + took_ps, Event::Server(nth));
                     self.send(POOL, now_ps, now_ps + took_ps, Cause::Doorbell);
+                }
+            }
+            Event::Io(nth) => {
+                let costs = (&self.plan.cpu, &self.experiment.spec.redy, self.plan.record_bytes);
+                let adapter = &mut self.nics[COMPUTE].adapter;
+                let round = self.io[usize::from(nth)].round(&mut self.threads, adapter, costs);
+                self.agenda.add(now_ps + round.took_ps, Event::Io(nth));
+                if round.rung {
+                    self.send(COMPUTE, now_ps, now_ps + round.took_ps, Cause::Doorbell);
                 }
             }
             Event::Timers => {
@@ -358,7 +401,8 @@ impl<'a> World<'a> {
             sent: std::array::from_fn(|host| self.nics[host].sent_bytes),
             received: std::array::from_fn(received),
             competing: self.competing.as_ref().map(Competing::received),
-            cores_ps: self.cores.iter().map(|core| core.busy_ps).sum(),
+            cores_ps: self.cores.iter().map(|core| core.busy_ps).sum::<u64>()
+                + self.io.iter().map(|io| io.busy_ps).sum::<u64>(),
         });
     }
 
@@ -403,6 +447,12 @@ impl<'a> World<'a> {
     fn complete(&mut self, host: usize, now_ps: u64) {
         while let Some((qpn, completion)) = self.nics[host].adapter.poll_completion() {
             match (host, completion) {
+                (COMPUTE, completion) if !self.io.is_empty() => {
+                    let io = qpn.checked_sub(POOL_QPN).and_then(|nth| self.io.get_mut(nth as usize));
+                    if let Some(io) = io {
+                        io.complete(completion);
+                    }
+                }
                 (COMPUTE, completion) => {
                     let thread = qpn.checked_sub(POOL_QPN).and_then(|nth| self.threads.get_mut(nth as usize));
                     if let Some(thread) = thread {

@@ -1,0 +1,125 @@
+//! An I/O thread of the compute node, as Redy has them (§8.2): it takes what other threads ask for out of their queues, carries
+//! it to a server of the pool in messages, and gives the answers back.
+//!
+//! ```text
+//!   threads ─ queues ─▶ I/O thread ─ SEND: a batch of requests ─▶ server, one request after the other
+//!           ◀─ queues ─            ◀─ SEND: what they read ──────
+//! ```
+//!
+//! It never rests: without work it looks again.
+
+use super::costs::{CpuSpec, RedySpec};
+use super::nic::{HostMemory, ps};
+use super::thread::{ASK_BYTES, Thread};
+use p4rack_fabric::roce::{Adapter, Completion, Outcome, Request};
+use std::collections::VecDeque;
+
+/// A request that a message carries.
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    thread: usize,
+    is_write: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct IoThread {
+    /// Its queue pair to the pool.
+    qpn: u32,
+    /// Threads whose requests it carries.
+    threads: Vec<usize>,
+    /// Whose queue it looks at next.
+    next: usize,
+    /// Messages under way, and what each carries.
+    under_way: VecDeque<Vec<Carried>>,
+    answers: VecDeque<Vec<u8>>,
+    /// Messages that failed, or whose answer makes no sense.
+    pub failed: u64,
+    /// Time in rounds that had something to do.
+    pub busy_ps: u64,
+}
+
+/// What a round took, and whether it rang a doorbell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Round {
+    pub took_ps: u64,
+    pub rung: bool,
+}
+
+impl IoThread {
+    pub fn new(qpn: u32, threads: Vec<usize>) -> IoThread {
+        let (under_way, answers) = (VecDeque::new(), VecDeque::new());
+        IoThread { qpn, threads, next: 0, under_way, answers, failed: 0, busy_ps: 0 }
+    }
+
+    /// Its queue pair has ended something.
+    pub fn complete(&mut self, completion: Completion) {
+        match completion {
+            Completion::Receive(received) => self.answers.push_back(received.bytes),
+            // It was sent; the answer counts.
+            Completion::Request(_, Outcome::Done) => {}
+            Completion::Request(..) => self.failed += 1,
+        }
+    }
+
+    /// Takes an answer, if one is there, and sends a message, if somebody asks.
+    pub fn round(
+        &mut self,
+        threads: &mut [Thread],
+        adapter: &mut Adapter<HostMemory>,
+        (cpu, spec, record_bytes): (&CpuSpec, &RedySpec, u32),
+    ) -> Round {
+        let mut took_ns = 0;
+        if let Some(answer) = self.answers.pop_front() {
+            took_ns += cpu.completion_ns + cpu.receive_ns;
+            took_ns += spec.answer_ns * self.hand_back(&answer, threads, record_bytes);
+            let posted = adapter.handle_receive(self.qpn, u32::from(spec.batch) * record_bytes);
+            self.failed += u64::from(posted.is_err());
+        }
+        let mut rung = false;
+        if self.under_way.len() < usize::from(spec.messages) {
+            let (message, carried) = self.gather(threads, spec.batch.into());
+            if !carried.is_empty() {
+                took_ns += cpu.request_ns + cpu.doorbell_ns + spec.request_ns * carried.len() as u32;
+                let request = Request::Send { bytes: message, immediate: None };
+                rung = adapter.handle_request(self.qpn, request).is_ok();
+                self.failed += u64::from(!rung);
+                self.under_way.push_back(carried);
+            }
+        }
+        self.busy_ps += ps(took_ns);
+        Round { took_ps: ps(cpu.look_ns.max(took_ns)), rung }
+    }
+
+    /// Gives an answer's records to who asked for them. Returns how many requests it answers.
+    fn hand_back(&mut self, answer: &[u8], threads: &mut [Thread], record_bytes: u32) -> u32 {
+        let Some(carried) = self.under_way.pop_front() else {
+            self.failed += 1;
+            return 0;
+        };
+        let mut records = answer.chunks_exact(record_bytes as usize);
+        for one in &carried {
+            let record = if one.is_write { None } else { records.next().map(<[u8]>::to_vec) };
+            threads[one.thread].hand(record);
+        }
+        carried.len() as u32
+    }
+
+    /// Requests of its threads, each in turn: their bytes, and whose they are.
+    fn gather(&mut self, threads: &mut [Thread], batch: usize) -> (Vec<u8>, Vec<Carried>) {
+        let (mut message, mut carried) = (Vec::with_capacity(batch * ASK_BYTES), Vec::new());
+        let mut in_vain = 0;
+        while carried.len() < batch && in_vain < self.threads.len() {
+            let thread = self.threads[self.next];
+            self.next = (self.next + 1) % self.threads.len();
+            match threads[thread].take_asked() {
+                Some((ask, is_write)) => {
+                    message.extend_from_slice(&ask);
+                    carried.push(Carried { thread, is_write });
+                    in_vain = 0;
+                }
+                None => in_vain += 1,
+            }
+        }
+        (message, carried)
+    }
+}
