@@ -59,7 +59,7 @@ impl Rack {
         let words = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB", "--insecure"];
         let mut pool = Running::start(adapter(&star, 0, &words).args(["--grpc-server-addr", POOL]));
         pool.until("ready");
-        let engine = Rack::engine(&star, &folder);
+        let engine = Rack::engine(&star, &folder, &[]);
         Rack { switch, engine, _pool: pool, folder, star }
     }
 
@@ -73,10 +73,10 @@ impl Rack {
         switch
     }
 
-    fn engine(star: &Star, folder: &tempfile::TempDir) -> Running {
+    fn engine(star: &Star, folder: &tempfile::TempDir, more: &[&str]) -> Running {
         let rack = folder.path().join("rack.toml").display().to_string();
         let words = ["cowbird", "switch", &rack, "--pool", POOL, "--grpc-server-addr", ENGINE, "--insecure"];
-        let mut engine = Running::start(&mut within(star.hub(), &words));
+        let mut engine = Running::start(within(star.hub(), &words).args(more));
         engine.until("ready");
         engine
     }
@@ -86,7 +86,7 @@ impl Rack {
         self.engine.kill();
         self.switch.kill();
         self.switch = Rack::switch(&self.star);
-        self.engine = Rack::engine(&self.star, &self.folder);
+        self.engine = Rack::engine(&self.star, &self.folder, &[]);
     }
 
     fn verify(&self, host: u8, more: &[&str]) -> Command {
@@ -148,6 +148,23 @@ fn threads_read_what_they_wrote_through_the_switch() {
     end(&mut rack.engine);
     assert!(rack.engine.until("compute nodes").starts_with("5 compute nodes"));
     assert!(rack.engine.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_switch_without_packet_generator_gets_its_turns_by_packet_outs() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let mut rack = Rack::start(1);
+    rack.engine.kill();
+    rack.engine = Rack::engine(&rack.star, &rack.folder, &["--packet-outs"]);
+    let words = ["--threads", "2", "--operations", "100", "--memory", "4 KiB"];
+    let output = rack.verify(1, &words).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stdout(&output).matches("all right").count(), 2, "{}", stdout(&output));
+    let generators = within(rack.star.hub(), &["generator", "list"]).output().unwrap();
+    assert!(generators.status.success() && !stdout(&generators).contains("49329"), "{}", stdout(&generators));
 }
 
 #[test]

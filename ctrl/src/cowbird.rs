@@ -21,6 +21,26 @@ const GENERATOR: u32 = 0xc0b1;
 const RETRY: Duration = Duration::from_millis(200);
 /// Maximum attempts.
 const TRIES: u32 = 10;
+/// From one turn by packet-out to the next at least: what timers and a connection do without effort.
+const PACKET_OUT_PERIOD_MIN: Duration = Duration::from_millis(1);
+
+/// Who gives turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// The switch's packet generator, by frames that come in at this port.
+    Generator(u16),
+    /// The controller, by packet-outs, which come in at this port: for a switch without packet generator. No more than one each
+    /// millisecond, and only while [`Engine::lost`] waits.
+    PacketOuts(u16),
+}
+
+impl Turns {
+    fn port(self) -> u16 {
+        match self {
+            Turns::Generator(port) | Turns::PacketOuts(port) => port,
+        }
+    }
+}
 
 /// A refusal that the other end of a queue pair sent: the pair is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +58,8 @@ pub struct Engine {
     generators: Generators,
     schema: Schema,
     cowbird: Cowbird,
-    /// Port at which turns come in, and their queue pair.
-    tick: (u16, u32),
+    /// Who gives turns, and the queue pair that they are for.
+    tick: (Turns, u32),
     /// The fields of what precedes a packet of ours: all 0, as the program itself is meant.
     metadata: Vec<PacketMetadata>,
     /// What is installed, by number of the instance.
@@ -48,18 +68,20 @@ pub struct Engine {
     turns: u32,
     /// Those that the packet generator was told of.
     generated: u32,
+    /// When the next turn by packet-out is due.
+    due: Option<Instant>,
     /// Refusals that came while something else was waited for.
     lost: Vec<Lost>,
 }
 
 impl Engine {
-    /// Brings the switch to a rack's program and entries, so that nothing is served. Turns come in at `port`, by frames for the
-    /// queue pair `tick_qpn`.
+    /// Brings the switch to a rack's program and entries, so that nothing is served. Turns are frames for the queue pair
+    /// `tick_qpn`.
     pub async fn start(
         mut session: Session,
         desired: &Desired,
         cowbird: Cowbird,
-        port: u16,
+        turns: Turns,
         tick_qpn: u32,
     ) -> Result<Engine, CtrlError> {
         bring(&mut session, desired, Extent::All, &mut |_| {}).await?;
@@ -69,7 +91,7 @@ impl Engine {
         };
         let metadata = schema.header_fields("packet_out").iter().map(zero).collect();
         let generators = Generators::of(&session);
-        let (tick, served, lost) = ((port, tick_qpn), BTreeMap::new(), Vec::new());
+        let (tick, served, lost) = ((turns, tick_qpn), BTreeMap::new(), Vec::new());
         Ok(Engine {
             session,
             generators,
@@ -80,6 +102,7 @@ impl Engine {
             served,
             turns: 0,
             generated: 0,
+            due: None,
             lost,
         })
     }
@@ -132,13 +155,31 @@ impl Engine {
         Ok(Start { reads: done[0], writes: done[1], ..Start::default() })
     }
 
-    /// The next refusal; `None` if none comes by `until`.
+    /// The next refusal; `None` if none comes by `until`. Meanwhile it gives turns, if they come by packet-out.
     pub async fn lost(&mut self, until: Instant) -> Result<Option<Lost>, CtrlError> {
         while self.lost.is_empty() {
-            let Some(packet) = self.session.packet_in(until).await? else { return Ok(None) };
-            self.lost.extend(refusal(&packet.payload));
+            let due = self.due.filter(|due| *due < until);
+            match self.session.packet_in(due.unwrap_or(until)).await? {
+                Some(packet) => self.lost.extend(refusal(&packet.payload)),
+                None if due.is_none() => return Ok(None),
+                None => {}
+            }
+            if due.is_some_and(|due| due <= Instant::now()) {
+                let packet = self.packet(self.cowbird.tick_frame(self.tick.1));
+                self.session.packet_out(packet).await?;
+                self.due = Some(Instant::now() + self.period().max(PACKET_OUT_PERIOD_MIN));
+            }
         }
         Ok(self.lost.pop())
+    }
+
+    /// From one turn to the next, of whichever instance.
+    fn period(&self) -> Duration {
+        Duration::from_nanos((self.cowbird.probe.0 / u64::from(self.generated.max(1))).max(1))
+    }
+
+    fn packet(&self, payload: Vec<u8>) -> PacketOut {
+        PacketOut { payload, metadata: self.metadata.clone() }
     }
 
     /// Gives all instances up to the last one turns.
@@ -153,8 +194,8 @@ impl Engine {
         if turns == self.turns {
             return Ok(());
         }
-        let (port, qpn) = self.tick;
-        let entry = self.cowbird.ticks(port, qpn, turns, &self.schema);
+        let (by, qpn) = self.tick;
+        let entry = self.cowbird.ticks(by.port(), qpn, turns, &self.schema);
         let entry = entry.map_err(|error| CtrlError::Program(error.to_string()))?;
         let kind = match (self.turns, turns) {
             (0, _) => update::Type::Insert,
@@ -168,25 +209,32 @@ impl Engine {
 
     /// Has turns generated, as often as so many instances need.
     async fn generate(&mut self, turns: u32) -> Result<(), CtrlError> {
-        if turns == self.generated {
+        let before = std::mem::replace(&mut self.generated, turns);
+        if turns == before {
             return Ok(());
         }
-        let (port, qpn) = self.tick;
-        if turns == 0 {
-            self.generators.remove(GENERATOR).await?;
-        } else {
-            let config = Config {
-                number: GENERATOR,
-                frame: self.cowbird.tick_frame(qpn),
-                ingress_port: port.into(),
-                period_ns: (self.cowbird.probe.0 / u64::from(turns)).max(1),
-                count: 0,
-                delay_ns: 0,
-            };
-            self.generators.set(config).await?;
+        let done = match self.tick {
+            (Turns::PacketOuts(_), _) => {
+                self.due = (turns > 0).then(Instant::now);
+                return Ok(());
+            }
+            (Turns::Generator(_), _) if turns == 0 => self.generators.remove(GENERATOR).await,
+            (Turns::Generator(port), qpn) => {
+                let config = Config {
+                    number: GENERATOR,
+                    frame: self.cowbird.tick_frame(qpn),
+                    ingress_port: port.into(),
+                    period_ns: self.period().as_nanos() as u64,
+                    count: 0,
+                    delay_ns: 0,
+                };
+                self.generators.set(config).await
+            }
+        };
+        if done.is_err() {
+            self.generated = before;
         }
-        self.generated = turns;
-        Ok(())
+        done
     }
 
     /// Sends a frame to the program, until its reply comes.
@@ -194,7 +242,7 @@ impl Engine {
         // What the program is told precedes the frame as fields.
         let payload = frame.get(2..).unwrap_or_default().to_vec();
         for _ in 0..TRIES {
-            let packet = PacketOut { payload: payload.clone(), metadata: self.metadata.clone() };
+            let packet = self.packet(payload.clone());
             self.session.packet_out(packet).await?;
             let until = Instant::now() + RETRY;
             while let Some(packet) = self.session.packet_in(until).await? {

@@ -2,10 +2,11 @@
 
 use crate::cmd::adapter::{GrpcServer, Tls, runtime, text};
 use crate::output;
+use p4rack_codegen::rack::Target;
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_ctrl::connect::parse_election_id;
-use p4rack_ctrl::cowbird::Engine;
+use p4rack_ctrl::cowbird::{Engine, Turns};
 use p4rack_ctrl::deploy::Desired;
 use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use p4rack_fabric::roce::{self, Config};
@@ -42,6 +43,10 @@ pub(super) struct Args {
     /// P4Runtime election id; the highest one is primary
     #[arg(long, value_name = "HI,LO", default_value = "0,1", value_parser = parse_election_id)]
     election_id: u128,
+    /// Give turns by packet-outs, at most one each millisecond, instead of the switch's packet generator [default: on target bmv2,
+    /// which has none]
+    #[arg(long)]
+    packet_outs: bool,
     /// Address of the pool's set-up service, HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pool: String,
@@ -115,6 +120,10 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     };
     let host = rack.hosts.iter().find(|host| cowbird.is_compute(host));
     let port = host.map(|host| host.port).ok_or("[cowbird] names no compute node")?;
+    let turns = match args.packet_outs || rack.switch.target == Target::Bmv2 {
+        true => Turns::PacketOuts(rack.switch.cpu_port),
+        false => Turns::Generator(port),
+    };
     let signals = Signals::take().map_err(text)?;
     let station = Station { mac: cowbird.mac, ip: cowbird.ip };
     let adapter = Config { mtu: cowbird.mtu, ..Config::default() };
@@ -131,7 +140,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let (keeping, serving, bound) = runtime.block_on(async {
         let session = Session::connect(target).await.map_err(text)?;
         let tick = End::draw(station, &mut numbers()).qpn;
-        let engine = Engine::start(session, &desired, cowbird.clone(), port, tick).await.map_err(text)?;
+        let engine = Engine::start(session, &desired, cowbird.clone(), turns, tick).await.map_err(text)?;
         let (tenants, done) = (BTreeMap::new(), Start::default());
         let keeper = Keeper { engine, rack, cowbird, tenants, next: 0, done, served: 0 };
         let listener = pool::bind(addr).await.map_err(text)?;
