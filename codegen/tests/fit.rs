@@ -37,7 +37,7 @@ fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
 #[test]
 fn pl2_takes_the_stages_that_its_documents_name() {
     let expected =
-        [("clock", "pair", 7), ("clock", "dst", 7), ("clock", "chain", 8), ("counter", "pair", 10)];
+        [("clock", "pair", 7), ("clock", "dst", 7), ("clock", "chain", 9), ("counter", "pair", 10)];
     for (mode, clocks, expected) in expected {
         for hosts in [6, 64] {
             let rack = rack(hosts, &format!("[pl2]\nmode = \"{mode}\"\nclocks = \"{clocks}\""));

@@ -26,24 +26,38 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     ));
     context["free_lanes"] = json!((edm.demands..lanes).collect::<Vec<u32>>());
     context["lane_mask"] = json!(lanes - 1);
+    context["parts"] = json!([
+        { "name": "write", "op": "EDM_OP_WRITE", "answer": false },
+        { "name": "answer", "op": "EDM_OP_ANSWER", "answer": true },
+    ]);
+    context["requests"] = json!([
+        { "name": "read", "totals": "1 .. EDM_MESSAGE" },
+        { "name": "modify", "totals": "EDM_WORD        " },
+    ]);
     let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
     context["chunk_and_units"] = json!(format!("32w{}", chunk + UNIT_BYTES - 1));
     context["window_and_units"] = json!(format!("32w{}", window + UNIT_BYTES - 1));
     context["window_but_units"] = json!(window + 1 - UNIT_BYTES);
     context["window_and_one"] = json!(window + 1);
-    context["window_mask"] = json!(window - 1);
+    context["window_high"] = json!(window.ilog2() - 1);
     context["link_index"] = json!("meta.edm_to[15:0]");
     let last_link = (PORTS + rack.breakout_links() - 1) as u64;
     let managed = |name: &str, last: u64| {
         let upper = name.to_uppercase();
-        let way = |way: &str| json!({ "way": way, "op": format!("EDM_OP_{}_{upper}", way.to_uppercase()) });
         json!({
             "name": name,
             "target": format!("EDM_TARGET_{upper}"),
             "last": last,
-            "ways": [way("read"), way("write")],
+            "read_op": format!("EDM_OP_READ_{upper}"),
+            "write_op": format!("EDM_OP_WRITE_{upper}"),
         })
     };
+    // A reset writes nothing.
+    context["ways"] = json!([
+        { "way": "read", "op": "read", "values": false },
+        { "way": "write", "op": "write", "values": true },
+        { "way": "reset", "op": "write", "values": false },
+    ]);
     let source = edm.mode.looks_at_sources().then(|| managed("source", last_link));
     let others = [managed("destination", last_link), managed("rights", cells - 1)];
     context["managed"] = json!(source.into_iter().chain(others).collect::<Vec<Value>>());

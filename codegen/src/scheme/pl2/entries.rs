@@ -108,11 +108,16 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
             let slot = if pl2.mode == Mode::Clock { slot_in.max(*slot_out) } else { slot_in };
             let grace = pair(GRACES, WEIGH_START)
                 .param("early", slot * EARLY_SLOTS)
-                .param("late", slot * pl2.late_slots());
+                .param("minus_late", negative(slot * pl2.late_slots()));
             add(format!("early and late from rate {from} to rate {to}"), grace)?;
         }
     }
     Ok(updates)
+}
+
+/// A time with its sign changed: what 32 bits subtract when they add it.
+fn negative(time: u64) -> u64 {
+    time.wrapping_neg() & u64::from(u32::MAX)
 }
 
 /// Links that are slower than their port have reservations of their own.

@@ -64,6 +64,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/claims",
     "pl2/alu/accepted",
     "pl2/alu/addressed",
+    "pl2/alu/steered",
+    "pl2/alu/counts",
     "pl2/alu/controller",
     "pl2/alu/refused",
     "pl2/alu/schedule",
@@ -166,21 +168,11 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let chain = !counter && pl2.clocks == Clocks::Chain;
     let side = |side: &str| {
         let from = if chain && side == "out" { "earliest" } else { "now" };
-        let past = format!("(int<32>) meta.{from}");
-        // Of a chain, each register's time is where the next one begins.
-        let (told, told_doc, at_once, later) = match chain {
-            true => ("begin", "when it begins", past.clone(), "free".to_owned()),
-            false => ("wait", "how far ahead it begins", "0".to_owned(), format!("free - {past}")),
-        };
         json!({
             "side": side,
             "register": format!("{side}_reservation"),
             "reserves": counter || side == "out" || pl2.clocks != Clocks::Dst,
             "from": from,
-            "told": told,
-            "told_doc": told_doc,
-            "at_once": at_once,
-            "later": later,
         })
     };
     context["sides"] = json!(["in", "out"].map(side));
@@ -209,22 +201,9 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     context["lane_bits"] = json!(bits.all() - 1);
     let pair = format!("meta.source[{}:0] ++ meta.destination[{}:0]", bits.source - 1, bits.destination - 1);
     context["cell_index"] = json!(format!("{pair} ++ meta.cell[{}:0]", bits.cell - 1));
-    let lane = |pair: String, cell: &str| match bits.cell {
-        1 => json!(pair),
-        more => json!(format!("{pair} ++ {cell}[{}:1]", more - 1)),
-    };
-    // A management frame has these numbers itself, a byte each.
-    let managed = format!(
-        "hdr.pl2_management.cell[{}:16] ++ hdr.pl2_management.cell[{}:8]",
-        bits.source + 15,
-        bits.destination + 7
-    );
-    context["lane_index"] = lane(pair, "meta.cell");
-    context["managed_lane"] = lane(managed, "hdr.pl2_management.cell");
-    context["start"] = json!(match (counter, chain) {
-        (true, _) => "(int<32>) meta.now + (int<32>) meta.wait_time",
-        (_, true) => "(int<32>) meta.begin",
-        _ => "(int<32>) meta.now + (int<32>) meta.wait",
+    context["lane_index"] = json!(match bits.cell {
+        1 => pair,
+        more => format!("{pair} ++ meta.cell[{}:1]", more - 1),
     });
     context["wait_sign"] = json!(if counter { 15 } else { 31 });
     context["wait_zeros"] = json!(if counter { "16w0 ++ " } else { "" });

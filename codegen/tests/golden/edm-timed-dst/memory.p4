@@ -629,13 +629,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_control_meter.execute_meter((bit<32>) standard_metadata.ingress_port, color);
             if (color == V1MODEL_METER_COLOR_RED) {
                 drop(DROP_EDM_CONTROL_METER);
+            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
+                drop(DROP_EDM_BAD_LANE);
             } else if (meta.edm_total == 0 || meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1) {
                 drop(DROP_EDM_BAD_DEMAND);
             } else if (meta.edm_kind == EDM_OP_REQUEST &&
                 hdr.edm_message.kind == EDM_RMWREQ && meta.edm_total != EDM_WORD) {
                 drop(DROP_EDM_BAD_DEMAND);
-            } else if (meta.edm_id[1:0] >= EDM_DEMANDS) {
-                drop(DROP_EDM_BAD_LANE);
             } else {
                 meta.edm_op = meta.edm_kind;
             }

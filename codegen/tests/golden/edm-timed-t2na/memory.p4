@@ -184,7 +184,7 @@ struct headers_t {
 struct metadata_t {
     bit<8>  edm_kind;               // what the frame is: one of EDM_OP
     bit<8>  edm_op;                 // the same, once it may be
-    bit<32> edm_now;                // when it came
+    time_t  edm_now;                // when it came
     bit<32> edm_source_link;        // where the frame comes from
     bit<32> edm_source_asks;        // the source's first cell as one who asks
     bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
@@ -200,8 +200,6 @@ struct metadata_t {
     bit<8>  edm_memory;             // whether who is asked has memory
     bit<32> edm_total;              // bytes of the message
     bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_size;               // bytes of the chunk
-    bit<32> edm_slack;              // below 0: the message is too long
     bit<32> edm_rest;               // what is behind the window; below 0: nothing
     bit<32> edm_bytes;   // what is granted
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
@@ -279,6 +277,23 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_source_asked  = 0;
         meta.edm_source_memory = 0;
         meta.edm_source_rate   = 0;
+        meta.edm_destination_link   = 0;
+        meta.edm_destination_asks   = 0;
+        meta.edm_destination_asked  = 0;
+        meta.edm_destination_memory = 0;
+        meta.edm_destination_rate   = 0;
+        meta.edm_id            = 0;
+        meta.edm_cell          = 0;
+        meta.edm_memory        = 0;
+        meta.edm_rest          = 0;
+        meta.edm_over          = 0;
+        meta.edm_amount        = 0;
+        meta.edm_expired       = 0;
+        meta.edm_to            = 0;
+        meta.edm_to_rate       = 0;
+        meta.edm_round         = 0;
+        meta.edm_start         = 0;
+        meta.head_mark         = 0;
         meta.edm_granted       = 0;
         meta.edm_bytes         = 0;
         meta.edm_need          = 0;
@@ -286,6 +301,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_to_wait       = 0;
         meta.edm_from_time     = 0;
         meta.edm_from_wait     = 0;
+        meta.edm_from          = 0;
+        meta.edm_from_rate     = 0;
         meta.head_session = 0;
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
@@ -345,20 +362,27 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_notify {
+        transition select(packet.lookahead<edm_control_t>().id) {
+            3 &&& 3 : parse_edm_notify_bad_lane;
+            default : parse_edm_notified;
+        }
+    }
+
+    state parse_edm_notify_bad_lane {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind = EDM_OP_NOTIFY;
+        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_edm_notified {
         packet.extract(hdr.edm_control);
         meta.edm_kind  = EDM_OP_NOTIFY;
         meta.edm_id    = hdr.edm_control.id;
         meta.edm_total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
-            0       : parse_edm_bad_demand;
-            default : parse_edm_notify_lane;
-        }
-    }
-
-    state parse_edm_notify_lane {
-        transition select(hdr.edm_control.id) {
-            3 &&& 3 : parse_edm_bad_lane;
-            default : parse_edm_good_notify;
+            1 .. EDM_MESSAGE : parse_edm_good_notify;
+            default          : parse_edm_bad_demand;
         }
     }
 
@@ -368,38 +392,47 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_read {
+        transition select(packet.lookahead<edm_message_t>().id) {
+            3 &&& 3 : parse_edm_request_bad_lane;
+            default : parse_edm_read_request;
+        }
+    }
+
+    state parse_edm_read_request {
         packet.extract(hdr.edm_message);
         meta.edm_kind   = EDM_OP_REQUEST;
         meta.edm_answer = 1;
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            0       : parse_edm_bad_demand;
-            default : parse_edm_request_lane;
+            1 .. EDM_MESSAGE : parse_edm_good_request;
+            default          : parse_edm_bad_demand;
         }
     }
 
     state parse_edm_modify {
+        transition select(packet.lookahead<edm_message_t>().id) {
+            3 &&& 3 : parse_edm_request_bad_lane;
+            default : parse_edm_modify_request;
+        }
+    }
+
+    state parse_edm_modify_request {
         packet.extract(hdr.edm_message);
         meta.edm_kind   = EDM_OP_REQUEST;
         meta.edm_answer = 1;
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            EDM_WORD : parse_edm_request_lane;
-            default  : parse_edm_bad_demand;
+            EDM_WORD         : parse_edm_good_request;
+            default          : parse_edm_bad_demand;
         }
     }
 
-    state parse_edm_request_lane {
-        transition select(hdr.edm_message.id) {
-            3 &&& 3 : parse_edm_bad_lane;
-            default : parse_edm_good_request;
-        }
-    }
-
-    state parse_edm_bad_lane {
-        meta.edm_bad = DROP_EDM_BAD_LANE;
+    state parse_edm_request_bad_lane {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_REQUEST;
+        meta.edm_bad  = DROP_EDM_BAD_LANE;
         transition accept;
     }
 
@@ -414,19 +447,34 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_write {
+        transition select(packet.lookahead<edm_message_t>().total) {
+            0       : parse_edm_empty_write;
+            default : parse_edm_part_of_write;
+        }
+    }
+
+    state parse_edm_part_of_write {
         packet.extract(hdr.edm_message);
         meta.edm_kind   = EDM_OP_WRITE;
         meta.edm_op     = EDM_OP_WRITE;
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         meta.edm_offset = hdr.edm_message.offset;
-        transition select(hdr.edm_message.total) {
+        transition select(hdr.edm_message.bytes) {
             0       : parse_edm_bad_demand;
-            default : parse_edm_part;
+            256     : parse_edm_full;
+            default : accept;
         }
     }
 
     state parse_edm_answer {
+        transition select(packet.lookahead<edm_message_t>().total) {
+            0       : parse_edm_empty_answer;
+            default : parse_edm_part_of_answer;
+        }
+    }
+
+    state parse_edm_part_of_answer {
         packet.extract(hdr.edm_message);
         meta.edm_kind   = EDM_OP_ANSWER;
         meta.edm_op     = EDM_OP_ANSWER;
@@ -434,23 +482,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         meta.edm_offset = hdr.edm_message.offset;
-        transition select(hdr.edm_message.total, hdr.edm_message.bytes) {
-            (0, 0)  : parse_edm_end;
-            (0, _)  : parse_edm_bad_demand;
-            default : parse_edm_part;
-        }
-    }
-
-    // The NULL response: there is nothing behind it. Nobody ends a write so: a host would free its lanes by itself.
-    state parse_edm_end {
-        meta.edm_end = 1;
-        transition accept;
-    }
-
-    state parse_edm_part {
         transition select(hdr.edm_message.bytes) {
-            0 : parse_edm_bad_demand;
-            256 : parse_edm_full;
+            0       : parse_edm_bad_demand;
+            256     : parse_edm_full;
             default : accept;
         }
     }
@@ -460,9 +494,35 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
+    // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
+    state parse_edm_empty_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_WRITE;
+        meta.edm_bad  = DROP_EDM_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_edm_empty_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_ANSWER;
+        meta.edm_op     = EDM_OP_ANSWER;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.bytes) {
+            0       : parse_edm_end;
+            default : parse_edm_bad_demand;
+        }
+    }
+
+    // The NULL response: there is nothing behind it.
+    state parse_edm_end {
+        meta.edm_end = 1;
+        transition accept;
+    }
+
     state parse_edm_managed_read {
-        packet.extract(hdr.edm_management);
-        transition select(hdr.edm_management.target) {
+        transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_SOURCE : parse_edm_read_source;
             EDM_TARGET_DESTINATION : parse_edm_read_destination;
             EDM_TARGET_RIGHTS : parse_edm_read_rights;
@@ -470,21 +530,32 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
+    state parse_edm_read_source {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_read_source;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_read_destination {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_read_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_read_rights {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_read_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
     state parse_edm_managed_write {
-        packet.extract(hdr.edm_management);
-        meta.edm_need      = hdr.edm_management.value;
-        meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
-        transition parse_edm_written;
-    }
-
-    state parse_edm_managed_reset {
-        packet.extract(hdr.edm_management);
-        transition parse_edm_written;
-    }
-
-    state parse_edm_written {
-        transition select(hdr.edm_management.target) {
+        transition select(packet.lookahead<edm_management_t>().target) {
             EDM_TARGET_SOURCE : parse_edm_write_source;
             EDM_TARGET_DESTINATION : parse_edm_write_destination;
             EDM_TARGET_RIGHTS : parse_edm_write_rights;
@@ -492,9 +563,68 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
-    state parse_edm_read_source {
+    state parse_edm_write_source {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm_from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
-            0 .. 511 : parse_edm_good_read_source;
+            0 .. 511 : parse_edm_good_write_source;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_write_destination {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm_from_time = hdr.edm_management.value;
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_write_rights {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        meta.edm_from_time = hdr.edm_management.value;
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_write_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_managed_reset {
+        transition select(packet.lookahead<edm_management_t>().target) {
+            EDM_TARGET_SOURCE : parse_edm_reset_source;
+            EDM_TARGET_DESTINATION : parse_edm_reset_destination;
+            EDM_TARGET_RIGHTS : parse_edm_reset_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_reset_source {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_source;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_reset_destination {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_reset_rights {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
         }
     }
@@ -504,23 +634,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    state parse_edm_write_source {
-        transition select(hdr.edm_management.index) {
-            0 .. 511 : parse_edm_good_write_source;
-            default : parse_edm_bad_index;
-        }
-    }
-
     state parse_edm_good_write_source {
         meta.edm_op = EDM_OP_WRITE_SOURCE;
         transition accept;
-    }
-
-    state parse_edm_read_destination {
-        transition select(hdr.edm_management.index) {
-            0 .. 511 : parse_edm_good_read_destination;
-            default : parse_edm_bad_index;
-        }
     }
 
     state parse_edm_good_read_destination {
@@ -528,35 +644,14 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
-    state parse_edm_write_destination {
-        transition select(hdr.edm_management.index) {
-            0 .. 511 : parse_edm_good_write_destination;
-            default : parse_edm_bad_index;
-        }
-    }
-
     state parse_edm_good_write_destination {
         meta.edm_op = EDM_OP_WRITE_DESTINATION;
         transition accept;
     }
 
-    state parse_edm_read_rights {
-        transition select(hdr.edm_management.index) {
-            0 .. 63 : parse_edm_good_read_rights;
-            default : parse_edm_bad_index;
-        }
-    }
-
     state parse_edm_good_read_rights {
         meta.edm_op = EDM_OP_READ_RIGHTS;
         transition accept;
-    }
-
-    state parse_edm_write_rights {
-        transition select(hdr.edm_management.index) {
-            0 .. 63 : parse_edm_good_write_rights;
-            default : parse_edm_bad_index;
-        }
     }
 
     state parse_edm_good_write_rights {
@@ -565,6 +660,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_edm_bad_target {
+        packet.extract(hdr.edm_management);
         meta.edm_bad = DROP_EDM_BAD_TARGET;
         transition accept;
     }
@@ -577,7 +673,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
 control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
                      in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
-    Mirror(COPY_HEAD) heads;
+    Mirror() heads;
 
     apply {
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
@@ -946,8 +1042,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
-        // What is computed of a frame whatever becomes of it. The first of these needs no table's answer.
-        meta.edm_slack = EDM_MESSAGE - meta.edm_total;
+        // What is computed of a frame whatever becomes of it.
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
         if (hdr.edm_message.isValid()) {
             meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
@@ -992,10 +1087,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.edm_op = EDM_OP_NONE;
             } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
-                meta.edm_op = EDM_OP_NONE;
-            } else if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
-                (meta.edm_total[31:31] == 1 || meta.edm_slack[31:31] == 1)) {
-                meta.drop = DROP_EDM_BAD_DEMAND;
                 meta.edm_op = EDM_OP_NONE;
             } else if (meta.edm_bad != 0) {
                 meta.drop = meta.edm_bad;

@@ -201,8 +201,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        bit<8> color = MeterColor_t.GREEN;
-
         // Goes with the frame to egress, and on to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;

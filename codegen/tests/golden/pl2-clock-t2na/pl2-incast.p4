@@ -72,8 +72,8 @@ const bit<32> LANE_COUNT = 64;
 const bit<8>  HELD       = 0x80; // of a lane's lock, beside the cell: that one holds it
 const bit<8>  HARD       = 0xC0; // and that frames don't free it
 const bit<8>  HELD_CELL  = 0x3F; // which one
-const int<16> HAS_SLOTS = -1; // of a cell's rights_unsolicited: its waits are longer than t
-const int<16> NOT_ASKED = -2; // the same: its burst was to wait for its slots
+const bit<16> HAS_SLOTS = 0xFFFF; // of a cell's rights_unsolicited: its waits are longer than t
+const bit<16> NOT_ASKED = 0xFFFE; // the same: its burst was to wait for its slots
 
 // Why a frame does not get the class that it claims: index into the counter `demoted`.
 const bit<8>  DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
@@ -121,11 +121,13 @@ const bit<8> COVER_NONE  = 0; // nothing
 const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
 const bit<8> COVER_SLOTS = 2; // a slot
 
-// What the window of its reservation's start says.
-const int<32> IN_TIME = 0;
-const int<32> EARLY   = -(32s1 << 24); // the bits that are 0 if it is early: what is further ahead is past
+const bit<8> NOT_DEMOTED = 255; // a frame keeps its class, or has none
 
-const int<16> STANDS = -32768; // the bit that is 1 if something stands in rights_unsolicited instead of them
+// What the window of its reservation's start says.
+const bit<32> IN_TIME = 0;
+const bit<32> EARLY   = ~((32w1 << 24) - 1); // the bits that are 0 if it is early: what is further ahead is past
+
+const bit<16> STANDS = 0x8000; // the bit that is 1 if something stands in rights_unsolicited instead of them
 
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
@@ -216,17 +218,17 @@ struct metadata_t {
     bit<8>  holder;      // what the lane's lock said
     bit<16> right;       // what a reservation gives a right to
     bit<16> left;        // what of it the cell held
-    int<16> standing;    // what stands in rights_unsolicited if the burst does not go unsolicited
-    int<16> unsolicited; // what stood there
+    bit<16> standing;    // what stands in rights_unsolicited if the burst does not go unsolicited
+    bit<16> unsolicited; // what stood there
     bit<8>  cover;       // what covers the frame
     wait_t  send_wait;   // how far the source is reserved
     wait_t  recv_wait;   // how far the destination is
-    wait_t  wait;        // the longer one
+    bit<8>  demoted;     // why it loses its class
     wait_t  slack_in;    // below 0: the source's wait is longer than t
     wait_t  slack_out;   // the destination's; of an unsolicited frame, longer than T
-    time_t  opens;       // the latest start of a burst that may come now
-    time_t  closes;      // the earliest
-    int<32> window;      // how much its reservation's start is behind the one, or before the other
+    time_t  opens;       // the latest start of a burst that may come now; of an RSV, from when its wait counts
+    time_t  closes;      // the earliest; of an RSV, its wait
+    bit<32> window;      // how much its reservation's start is behind the one, or before the other
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -270,13 +272,27 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.destination = 0;
         meta.rate_in     = 0;
         meta.rate_out    = 0;
+        meta.cell        = 0;
+        meta.half        = 0;
+        meta.hard_half   = 0;
         meta.holder      = 0;
+        meta.right       = 0;
+        meta.left        = 0;
         meta.standing    = NOT_ASKED;
+        meta.unsolicited = 0;
         meta.cover       = COVER_NONE;
+        meta.demoted     = NOT_DEMOTED;
         meta.send_wait   = 0;
         meta.recv_wait   = 0;
+        meta.slack_in    = 0;
+        meta.slack_out   = 0;
+        meta.opens       = 0;
+        meta.closes      = 0;
+        meta.window      = 0;
         meta.time_in     = 0;
         meta.time_out    = 0;
+        meta.limit_in    = 0;
+        meta.limit_out   = 0;
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -353,9 +369,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         }
     }
 
+    // What a state takes from a header it extracts itself: the device reads behind it no more.
     state parse_management {
-        packet.extract(hdr.pl2_management);
-        transition select(ig_intr_md.ingress_port, hdr.pl2_management.kind) {
+        transition select(ig_intr_md.ingress_port, packet.lookahead<pl2_start_t>().kind) {
             (CPU_PORT, PL2_MGMT_READ)  : parse_read;
             (CPU_PORT, PL2_MGMT_WRITE) : parse_write;
             (CPU_PORT, PL2_MGMT_RESET) : parse_reset;
@@ -365,6 +381,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_management_from_host {
+        packet.extract(hdr.pl2_management);
         meta.bad = DROP_MANAGEMENT_FROM_HOST;
         transition accept;
     }
@@ -413,6 +430,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_read {
+        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.index;
         transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
@@ -424,12 +442,14 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_reset {
+        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.index;
         transition parse_written;
     }
 
     state parse_write {
+        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.index;
         meta.time_in  = hdr.pl2_management.value;
@@ -472,6 +492,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
     state parse_forget {
+        packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
         meta.link_out = hdr.pl2_management.destination;
         transition select(hdr.pl2_management.index) {
@@ -695,7 +716,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
         void apply(inout int<16> frames) {
-            frames = meta.standing;
+            frames = (int<16>) meta.standing;
         }
     };
 
@@ -716,7 +737,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, cell_t, int<32>>(starts) set_start = {
         void apply(inout int<32> start) {
-            start = (int<32>) meta.now + (int<32>) meta.wait;
+            start = (int<32>) meta.opens + (int<32>) meta.closes;
         }
     };
 
@@ -853,7 +874,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action weigh_waits() {
-        meta.wait      = max(meta.send_wait, meta.recv_wait);
+        meta.opens     = meta.now;
+        meta.closes    = max(meta.send_wait, meta.recv_wait);
         meta.slack_in  = meta.limit_in - meta.send_wait;
         meta.slack_out = meta.limit_out - meta.recv_wait;
     }
@@ -890,10 +912,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
-    // they harm.
-    action weigh_start(time_t early, time_t late) {
+    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    action weigh_start(time_t early, time_t minus_late) {
         meta.opens  = meta.now + early;
-        meta.closes = meta.now - late;
+        meta.closes = meta.now + minus_late;
     }
 
     table graces {
@@ -930,18 +952,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
-    // The controller's. What is not of this operation does no harm.
-    action manage() {
-        meta.link_out = hdr.pl2_management.index; // not the link of whoever has the frame's address
-    }
-
-    action forget() {
-        meta.link_out    = hdr.pl2_management.destination;
-        meta.source      = hdr.pl2_management.cell[23:16];
-        meta.destination = hdr.pl2_management.cell[15:8];
-        meta.holder      = begin_in_lane.execute(hdr.pl2_management.cell[18:16] ++ hdr.pl2_management.cell[10:8]);
-    }
-
     // What a frame asks of its lane.
     action take_half() {
         meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
@@ -975,8 +985,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.vlan.dei : ternary;
         }
         actions = {
-            manage;
-            forget;
             take_half;
             seize_half;
             begin_half;
@@ -991,17 +999,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (OP_NONE, 1, 0, 0)             : begin_half(OP_CLAIM);
             (OP_NONE, 1, 0, 1)             : leave_half();
             (OP_NONE, 1, _, _)             : lock_half();
-            (OP_FORGET, _, _, _)           : forget();
-            (OP_READ_IN, _, _, _)          : manage();
-            (OP_READ_OUT, _, _, _)         : manage();
-            (OP_WRITE_IN, _, _, _)         : manage();
-            (OP_WRITE_OUT, _, _, _)        : manage();
+            (OP_FORGET, _, _, _)           : begin_half(OP_FORGET);
         }
         size = 16;
     }
 
     action demote(bit<8> reason) {
-        demoted.count(reason);
+        meta.demoted = reason;
         send_best_effort();
     }
 
@@ -1165,7 +1169,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
         }
 
-        if (hdr.ethernet.dstAddr[40:40] == 0) {
+        if (meta.steered == 1) {
+            // Not the one that has the frame's address.
+            meta.destination = hdr.pl2_management.cell[15:8];
+        } else if (hdr.ethernet.dstAddr[40:40] == 0) {
             l2_forward.apply();
         }
         // The controller's frames without a port go where a host's would.
@@ -1182,6 +1189,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 // Once a frame, whatever passes it makes.
                 if (hdr.pl2_control.isValid() && meta.pass == 0) {
                     color = control_meter.execute(ig_intr_md.ingress_port);
+                }
+                // Of a cell that is to be forgotten. What is not of this operation does no harm.
+                if (meta.steered == 1) {
+                    meta.source = hdr.pl2_management.cell[23:16];
                 }
                 // The controller's reservations are those of its port.
                 if (hdr.pl2_control.isValid()) {
@@ -1282,16 +1293,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.op == OP_FORGET) {
             stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_UNSOLICITED) {
-            meta.unsolicited = use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.unsolicited = (bit<16>) use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM) {
-            meta.unsolicited = look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.unsolicited = (bit<16>) look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         }
 
         // starts: once both ports are free.
         if (meta.op == OP_RESERVE) {
             set_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window = look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.window = (bit<32>) look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         }
 
         if (meta.op != OP_NONE || (meta.drop == DROP_NONE && meta.steered == 0)) {
@@ -1299,6 +1310,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         if (meta.op == OP_OCCUPIED && meta.window != 0 && meta.window[31:24] == 0) {
             refused.count(REFUSED_LANE);
+        }
+        if (meta.demoted != NOT_DEMOTED) {
+            demoted.count(meta.demoted);
         }
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
