@@ -30,12 +30,8 @@ class RackTest(BaseTest):
     def setUp(self):
         super().setUp()
         params = testutils.test_params_get()
-        name = f"{type(self).__module__}.{type(self).__name__}"
-        if reason := params["cannot"].get(name):
-            # As pytest names its own, for whoever counts.
-            # On a line of its own: the runner has written the test's name and stays there.
-            print(f"\nSKIPPED [1] {name}: {reason}", flush=True)
-            self.skipTest(reason)
+        if reason := params["cannot"].get(self.name()):
+            self.skip(reason)
         self.artefacts = Artefacts(params["artefacts"])
         self.constants, self.hosts = self.artefacts.constants, self.artefacts.hosts
         self.pl2, self.edm, self.layers = self.artefacts.pl2, self.artefacts.edm, self.artefacts.layers
@@ -52,6 +48,16 @@ class RackTest(BaseTest):
             self.write(updates)
         self.drops_before = self.drops()
         self.demoted_before = self.demoted() if self.pl2 else {}
+
+    def name(self):
+        return f"{type(self).__module__}.{type(self).__name__}"
+
+    def skip(self, reason):
+        """Ends the test, and says so."""
+        # As pytest names its own, for whoever counts.
+        # On a line of its own: the runner has written the test's name and stays there.
+        print(f"\nSKIPPED [1] {self.name()}: {reason}", flush=True)
+        self.skipTest(reason)
 
     def counted(self, frame):
         """Its bytes as the program's counters and meters see them."""

@@ -106,6 +106,8 @@ class AWriteGoesFromTheRingsToThePool(Requests, CowbirdTest):
 
 @group("cowbird")
 class ReadsAreUnderWayTogetherAndToldTogether(Requests, CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         served = Set()
         self.serve(served)
@@ -129,6 +131,8 @@ class ReadsAreUnderWayTogetherAndToldTogether(Requests, CowbirdTest):
 
 @group("cowbird")
 class AReadWaitsForTheWriteBeforeIt(Requests, CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         served = Set()
         self.serve(served)
@@ -159,6 +163,8 @@ class AReadWaitsForTheWriteBeforeIt(Requests, CowbirdTest):
 
 @group("cowbird")
 class AWriteWaitsUntilTheThreadKnowsOfTheReadBeforeIt(Requests, CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         served = Set()
         self.serve(served)
@@ -224,6 +230,8 @@ class WhatComesTwiceOrTooLateIsDropped(Requests, CowbirdTest):
 
 @group("cowbird")
 class WhatIsLostIsAskedForAgainByTheSameNumbers(Requests, CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         served = Set()
         self.serve(served)
@@ -273,6 +281,8 @@ class ASetGoesOnWhereItsRedBlockSays(Requests, CowbirdTest):
 
 @group("cowbird")
 class ASetThatIsRuinedIsServedNoMore(Requests, CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         served = Set()
         self.serve(served)
@@ -313,6 +323,8 @@ class ASetThatIsRuinedIsServedNoMore(Requests, CowbirdTest):
 
 @group("cowbird")
 class SetsHaveTurnsNumbersAndCountersOfTheirOwn(Requests, CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         sets = [Set(0), Set(1, reads=3)]
         self.serve(*sets)
