@@ -9,7 +9,7 @@ use common::{Built, mac, plain, position_of};
 use p4rack_codegen::scheme::edm::{
     DATA_COUNTER, DEMANDS_COUNTER, DESTINATION_FREE, Edm, Mode, RIGHTS, TOO_LONG_COUNTER,
 };
-use p4rack_codegen::{Rack, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_wire::EtherType;
 use p4rack_wire::edm::{self, Kind, Target};
 use proptest::prelude::*;
@@ -312,7 +312,7 @@ fn what_hosts_may_not_send_is_dropped_by_reason() {
 
 #[test]
 fn notifications_and_requests_are_metered() {
-    for arch in architectures(Scheme::EDM_TIMED_DST) {
+    for arch in Arch::ALL {
         let rack = rack_of("timed-dst", "control_percent = 10", "");
         let built = Built::on(rack, Scheme::EDM_TIMED_DST, arch);
         let mut net = Net::new(&built);

@@ -62,6 +62,18 @@ fn edm_for_32_64_and_144_ports_fits_into_both_generations() {
     }
 }
 
+/// Cells of time that are free at both links are found and taken by two passes, which have the same stages.
+#[test]
+fn edm_with_calendars_fits_into_both_generations() {
+    for hosts in [32, 64, 144] {
+        let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
+        let rack = rack(hosts, &format!("[edm]\nmode = \"calendar\"\nmemory = [{}]", names.join(", ")));
+        for (arch, expected) in [Arch::Tna, Arch::T2na].into_iter().zip([10, 11]) {
+            assert_eq!(stages(&rack, Scheme::EDM_CALENDAR, arch), expected, "{arch}, {hosts} hosts");
+        }
+    }
+}
+
 /// Rings of demands that wait take a stage's memory: 64 and 144 ports have room for fewer of them.
 #[test]
 fn edm_with_demands_that_wait_fits_where_its_documents_say_so() {

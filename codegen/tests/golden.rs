@@ -29,8 +29,7 @@ fn generated() -> Vec<(PathBuf, String)> {
         .chain([(&offload, Scheme::COWBIRD)]);
     let of_tofino = [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| {
         let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
-        let of_edm =
-            [Scheme::EDM_TIMED_DST, Scheme::EDM_TIMED, Scheme::EDM_MATCHED].map(|scheme| (&memory, scheme));
+        let of_edm = schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme));
         of_pl2.chain(of_edm).map(move |(rack, scheme)| (rack, scheme, arch))
     });
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
@@ -240,14 +239,12 @@ fn modes_of_edm_that_tofino_can_not_have_are_refused_by_name() {
         assert!(generate(rack, scheme, Arch::V1model).is_ok(), "{scheme}");
         generate(rack, scheme, arch).unwrap_err().to_string()
     };
-    let memory = Rack::parse(MEMORY, "memory.toml").unwrap();
     let slow_clock = MEMORY.replace("[switch]", "[switch]\ntime_unit_ns = 2");
     let slow_clock = slow_clock.replace("100 Gb/s", "1 Gb/s").replace("25 Gb/s", "250 Mb/s");
     let slow_clock = Rack::parse(&slow_clock, "slow.toml").unwrap();
     let both = with_pl2("timed");
     for arch in [Arch::Tna, Arch::T2na] {
         for (rack, scheme, expected) in [
-            (&memory, Scheme::EDM_CALENDAR, "it shifts calendars by what they hold"),
             (&crowd(256), Scheme::EDM_MATCHED, "it names hosts that wait by a byte there, and there are 256"),
             (&slow_clock, Scheme::EDM_TIMED, "it has times in nanoseconds there"),
             (&both, both.scheme(), "it shares the stages with no other protocol"),

@@ -40,6 +40,7 @@ const COMMON: &[&str] = &[
     "meta",
     "int",
     "op",
+    "range",
     "result",
     "size",
     "value",

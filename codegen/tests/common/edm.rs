@@ -27,20 +27,12 @@ pub const WINDOW: u32 = 512;
 pub const DEMANDS: u16 = 3;
 pub const UNMETERED: &str = "control_percent = 100";
 
-/// Those for which the scheme has a program.
-pub fn architectures(scheme: Scheme) -> Vec<Arch> {
-    match scheme {
-        Scheme::EDM_TIMED_DST | Scheme::EDM_TIMED | Scheme::EDM_MATCHED => Arch::ALL.to_vec(),
-        _ => vec![Arch::V1model],
-    }
-}
-
 pub fn built(scheme: Scheme, edm: &str) -> Vec<Built> {
     let on = |arch| {
         let edm = format!("{UNMETERED}\n{edm}");
         Built::on(rack_of("timed-dst", &edm, ""), scheme, arch)
     };
-    architectures(scheme).into_iter().map(on).collect()
+    Arch::ALL.into_iter().map(on).collect()
 }
 
 pub fn edm_of(built: &Built) -> Edm {
@@ -222,4 +214,13 @@ pub fn message(kind: Kind, id: u16, total: u32, offset: u32, bytes: u16) -> Vec<
         .emit(&mut out);
     out.resize(out.len() + usize::from(bytes), 0xda);
     out
+}
+
+/// The grants that a write's chunk brings about, to whomever.
+pub fn chunk(net: &mut Net, way: (u16, u16), id: u16, total: u32, offset: u32) -> Vec<Grant> {
+    let bytes = CHUNK.min(total - offset) as u16;
+    let frame = net.frame(way.0, way.1, edm::PCP_DATA, &message(Kind::Wreq, id, total, offset, bytes));
+    let seen = net.send(way.0, &frame);
+    assert_eq!(seen.arrived.len(), 1);
+    seen.grants
 }

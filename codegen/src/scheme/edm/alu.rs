@@ -1,7 +1,7 @@
 //! What EDM's P4 text needs where stateful ALUs change registers.
 
 use super::times::UNIT_BYTES;
-use super::{Edm, Mode};
+use super::{Edm, Mode, calendar};
 use crate::rack::Rack;
 use serde_json::{Value, json};
 
@@ -70,8 +70,10 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
         clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
         clock["is_source"] = json!(is_source);
     }
-    if edm.mode == Mode::Matched {
-        add_rings(edm, rack, context);
+    match edm.mode {
+        Mode::TimedDst | Mode::Timed => {}
+        Mode::Calendar => calendar::add_tables(edm, rack, context),
+        Mode::Matched => add_rings(edm, rack, context),
     }
 }
 

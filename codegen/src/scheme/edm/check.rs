@@ -11,8 +11,6 @@ use std::collections::BTreeSet;
 const CHUNK_BYTES_MIN: u64 = 32;
 /// Maximum bytes of a chunk: its frame is no longer than a full one with a tag.
 const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
-/// Cells that a calendar has.
-const CALENDAR_CELLS: u64 = 32;
 /// Maximum hosts where demands that wait name them by a byte.
 const HOSTS_MAX: usize = 255;
 /// Maximum cells in total.
@@ -55,11 +53,6 @@ fn of_mode(edm: &Edm, rack: &Rack) -> Option<(&'static str, String, &'static str
         let (chunks, bytes) = (edm.window, edm.chunk_bytes);
         let problem = format!("{chunks} chunks of {bytes} bytes are {window} bytes, no power of two");
         return Some(("edm.window", problem, "write powers of two, or another mode"));
-    }
-    if edm.mode == Mode::Calendar && edm.window_cells(rack) > CALENDAR_CELLS {
-        let cells = edm.window_cells(rack);
-        let problem = format!("a window takes {cells} cells of a calendar, which has {CALENDAR_CELLS}");
-        return Some(("edm.window", problem, "write a smaller window, or another mode"));
     }
     let cells = edm.ring_cells(rack);
     (edm.mode == Mode::Matched && cells > CELLS_MAX).then(|| {
@@ -193,21 +186,11 @@ pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
     if !arch.is_tofino() {
         return None;
     }
-    let other = "use mode \"timed\" or \"timed-dst\"";
-    match edm.mode {
-        Mode::TimedDst | Mode::Timed => {}
-        Mode::Calendar => {
-            return Some(format!(
-                "shifts calendars by what they hold themselves, which no stateful ALU does: {other}"
-            ));
-        }
-        Mode::Matched if rack.hosts.len() > HOSTS_MAX => {
-            return Some(format!(
-                "names hosts that wait by a byte there, and there are {}: {other}",
-                rack.hosts.len()
-            ));
-        }
-        Mode::Matched => {}
+    if edm.mode == Mode::Matched && rack.hosts.len() > HOSTS_MAX {
+        return Some(format!(
+            "names hosts that wait by a byte there, and there are {}: use mode \"timed\" or \"timed-dst\"",
+            rack.hosts.len()
+        ));
     }
     if rack.protocols.len() > 1 {
         return Some(format!(

@@ -2,7 +2,7 @@
 
 use super::{
     CLASS_CONTROL, CLASS_DATA, CONTROL_METER, DATA_COUNTER, DEMANDS_COUNTER, DEMOTED, DEMOTED_COUNTER,
-    DESTINATION_CELLS, DESTINATION_FREE, Edm, Mode, RIGHTS, SOURCE_CELLS, SOURCE_FREE, TOO_LONG_COUNTER,
+    DESTINATION_BEGIN, DESTINATION_FREE, Edm, Mode, RIGHTS, SOURCE_BEGIN, SOURCE_FREE, TOO_LONG_COUNTER,
 };
 use crate::rack::Rack;
 use p4rack_wire::edm::{Kind, Target, VERSION};
@@ -19,8 +19,8 @@ pub(super) fn add(edm: &Edm, rack: &Rack, constants: &mut Value) {
         Mode::TimedDst | Mode::Matched => {}
         Mode::Timed => registers["source"] = json!(SOURCE_FREE),
         Mode::Calendar => {
-            registers["source"] = json!(SOURCE_CELLS);
-            registers["destination"] = json!(DESTINATION_CELLS);
+            registers["source"] = json!(SOURCE_BEGIN);
+            registers["destination"] = json!(DESTINATION_BEGIN);
         }
     }
     constants["edm"] = json!({

@@ -119,10 +119,7 @@ fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     let (rates, both) = (edm.rates(rack), edm.mode.looks_at_sources());
     // Nothing has a time only where it comes with that of a window.
     let matched = edm.mode == Mode::Matched;
-    let takes = |bytes, rate_bps| match edm.mode {
-        Mode::Calendar => edm.grant_cells(rack, bytes, rate_bps),
-        _ => edm.grant_units(rack, bytes, rate_bps),
-    };
+    let takes = |bytes, rate_bps| edm.grant_units(rack, bytes, rate_bps);
     let froms: &[u64] = if both { &rates } else { &rates[..1] };
     let mut updates = Vec::new();
     for (from, from_bps) in froms.iter().enumerate() {
@@ -133,7 +130,15 @@ fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                 if both {
                     entry = entry.exact("meta.edm_from_rate", from as u64);
                 }
-                entry = entry.action(TAKE_TIMES).param("to_time", takes(bytes, *to_bps));
+                entry = entry.action(TAKE_TIMES);
+                if edm.mode == Mode::Calendar {
+                    let more = |rate_bps| edm.grant_cells(rack, bytes, rate_bps) - 1;
+                    let [from, to] = [*from_bps, *to_bps].map(more);
+                    entry = entry.param("from_more", from).param("to_more", to).param("more", from.max(to));
+                    updates.push((format!("Cells that {bytes} bytes take"), entry.update(schema)?));
+                    continue;
+                }
+                entry = entry.param("to_time", takes(bytes, *to_bps));
                 if both {
                     entry = entry.param("from_time", takes(bytes, *from_bps));
                 }

@@ -1,6 +1,7 @@
 //! EDM: hosts demand time for messages to and from remote memory, the switch grants it chunk by chunk.
 
 mod alu;
+mod calendar;
 mod check;
 mod constants;
 mod drops;
@@ -28,10 +29,10 @@ use std::sync::Arc;
 pub const SOURCE_FREE: &str = "RackIngress.edm_source_free";
 /// Register of the times at which links are free as destinations.
 pub const DESTINATION_FREE: &str = "RackIngress.edm_destination_free";
-/// Registers of links' calendars as sources and as destinations (mode `calendar`).
-pub const SOURCE_CELLS: &str = "RackIngress.edm_source_cells";
-/// See [`SOURCE_CELLS`].
-pub const DESTINATION_CELLS: &str = "RackIngress.edm_destination_cells";
+/// Registers of the times with which links' calendars begin, as sources and as destinations (mode `calendar`).
+pub const SOURCE_BEGIN: &str = "RackIngress.edm_source_begin";
+/// See [`SOURCE_BEGIN`].
+pub const DESTINATION_BEGIN: &str = "RackIngress.edm_destination_begin";
 /// Register of bytes that are granted and not sent, by lane.
 pub const RIGHTS: &str = "RackIngress.edm_rights";
 /// Counter of data demoted to best effort, by reason ([`DEMOTED`]).
@@ -248,7 +249,7 @@ impl Protocol for Edm {
     fn pass_bits(&self, arch: Arch) -> Option<u32> {
         match self.mode {
             Mode::TimedDst | Mode::Timed => None,
-            Mode::Calendar => Some(0),
+            Mode::Calendar => Some(if arch.is_tofino() { alu::PASS_BITS } else { 0 }),
             Mode::Matched => arch.is_tofino().then_some(alu::PASS_BITS),
         }
     }

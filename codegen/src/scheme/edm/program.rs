@@ -1,7 +1,7 @@
 //! EDM's part of the P4 text.
 
 use super::times::{HEADERS, UNIT_BYTES};
-use super::{CLASS_CONTROL, CLASS_DATA, DEMOTED, Edm, Mode, alu};
+use super::{CLASS_CONTROL, CLASS_DATA, DEMOTED, Edm, Mode, alu, calendar};
 use crate::rack::Rack;
 use crate::scheme::Header;
 use crate::scheme::parts::{index_constants, templates};
@@ -23,6 +23,9 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/forward_parameters",
     "edm/forward",
     "edm/controls",
+    "edm/calendar_constants",
+    "edm/calendar_metadata",
+    "edm/calendar_controls",
     // Where statements change registers.
     "edm/registers/mode_constants",
     "edm/registers/mode_metadata",
@@ -65,6 +68,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/pass_fields",
     "edm/alu/pass_values",
     "edm/alu/pass_taken",
+    "edm/alu/calendar_controls",
+    "edm/alu/calendar_schedule",
     "edm/alu/matched_controls",
     "edm/alu/matched_schedule",
 ];
@@ -156,7 +161,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     });
     let of_mode = match edm.mode {
         Mode::TimedDst | Mode::Timed => json!({}),
-        Mode::Calendar => calendar(edm, rack, links),
+        Mode::Calendar => calendar::context(edm, rack),
         Mode::Matched => rings(edm, rack),
     };
     for (key, value) in of_mode.as_object().into_iter().flatten() {
@@ -166,20 +171,6 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         alu::add(edm, rack, &mut context);
     }
     context
-}
-
-/// What `calendar` has of its own.
-fn calendar(edm: &Edm, rack: &Rack, links: &str) -> Value {
-    let cell = edm.calendar_cell(rack);
-    let side = |side: &str, time| json!({ "side": side, "register": format!("edm_{side}_cells"), "time": time, "links": links });
-    json!({
-        "calendars": [side("source", "edm_from_time"), side("destination", "edm_to_time")],
-        "cell_shift": cell.shift,
-        "scale": cell.scale,
-        "unscale": cell.unscale,
-        "halvings": [16, 8, 4, 2, 1],
-        "runs": (1..edm.window_cells(rack)).collect::<Vec<u64>>(),
-    })
 }
 
 /// What `matched` has of its own.

@@ -1,6 +1,6 @@
 //! EDM's arithmetic: cells of a rack, what chunks take on the wire, how far clocks can be ahead.
 
-use super::Edm;
+use super::{Edm, Mode};
 use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Message;
@@ -16,18 +16,26 @@ pub(super) const WINDOW_BYTES_MAX: u64 = (1 << 16) - UNIT_BYTES;
 /// Maximum of the horizon in time units: twice this are far from half of the range of 32 bits.
 pub(super) const HORIZON_UNITS_MAX: u64 = 1 << 29;
 
-/// 1 in the factors by which calendars scale time.
-const SCALE_ONE: u64 = 1 << 12;
+/// Cells of a page, at most: a register has a bit for each.
+pub(super) const PAGE_CELLS: u64 = 32;
+/// Cells of a window at the slowest link, at most: no page has fewer.
+const WINDOW_CELLS: u64 = 16;
+/// Bits of a time by which its cell in its page is found.
+const PLACE_BITS: u32 = 11;
+/// Pages that a calendar may begin ahead, however little is granted.
+const PAGES_AHEAD: u64 = 4;
 
-/// 1 in those that scale it back.
-const UNSCALE_ONE: u64 = 1 << 24;
-
-/// A cell of a calendar: 2^`shift` time units, scaled by `scale` / 2^12. `unscale` / 2^24 turns them back, rounded up.
+/// The pages of calendars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
-    pub shift: u32,
-    pub scale: u64,
-    pub unscale: u64,
+pub(super) struct Pages {
+    /// A page takes 2^this time units.
+    pub bits: u32,
+    /// The lowest of the bits of a time by which its cell is found.
+    pub low: u32,
+    /// Time units of a cell.
+    pub cell: u64,
+    /// Cells of a page.
+    pub cells: u64,
 }
 
 impl Edm {
@@ -114,30 +122,49 @@ impl Edm {
         let most = rack.hosts.iter().map(at).max().unwrap_or(0);
         // A destination's time begins after its source's; a lane that asks by windows holds up to two.
         let more = u64::from(self.mode.looks_at_sources()) + u64::from(self.mode.asks_by_window());
-        most.saturating_mul(1 << more)
+        let pages = match self.mode {
+            Mode::Calendar => PAGES_AHEAD << self.pages(rack).bits,
+            _ => 0,
+        };
+        most.saturating_mul(1 << more).max(pages)
     }
 
-    /// The cells of calendars: a full chunk's time at the fastest link.
-    pub(super) fn calendar_cell(&self, rack: &Rack) -> Cell {
-        let fastest = self.rates(rack).last().copied().unwrap_or(1);
-        let units = self.time_units(rack, self.chunk_bytes.into(), fastest).max(1);
-        let shift = units.next_power_of_two().ilog2();
-        let scale = ((SCALE_ONE << shift) / units).max(1);
-        Cell { shift, scale, unscale: (SCALE_ONE * UNSCALE_ONE).div_ceil(scale) }
+    /// The pages of calendars: powers of two, of which no target has to know more than some bits of the time, with as many cells as
+    /// there are bits for. A cell is what a chunk takes at the fastest link, or longer if a window at the slowest one would take too
+    /// many of them.
+    pub(super) fn pages(&self, rack: &Rack) -> Pages {
+        let rates = self.rates(rack);
+        let at = |rate: Option<&u64>, bytes| self.grant_units(rack, bytes, rate.copied().unwrap_or(1));
+        let chunk = at(rates.last(), self.chunk_bytes.into());
+        let window = at(rates.first(), self.window_bytes().into());
+        let least = chunk.max(window.div_ceil(WINDOW_CELLS)).max(1);
+        let of_bits = |bits: u32| {
+            let low = bits.saturating_sub(PLACE_BITS);
+            let cell = least.next_multiple_of(1 << low);
+            Pages { bits, low, cell, cells: (1 << bits) / cell }
+        };
+        // The cells of a page double, at most, with its time.
+        let mut pages = of_bits((least * WINDOW_CELLS).next_power_of_two().ilog2());
+        let longer = of_bits(pages.bits + 1);
+        if longer.cells <= PAGE_CELLS {
+            pages = longer;
+        }
+        pages
     }
 
     /// What a grant of so many bytes takes of a calendar, in cells.
     pub(super) fn grant_cells(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
-        let Cell { shift, scale, .. } = self.calendar_cell(rack);
-        // A cell is as long as this many time units, in parts of SCALE_ONE.
-        let cell = ((SCALE_ONE * SCALE_ONE) << shift) / scale;
-        (self.grant_units(rack, bytes, rate_bps) * SCALE_ONE).div_ceil(cell)
+        self.grant_units(rack, bytes, rate_bps).div_ceil(self.pages(rack).cell)
     }
 
-    /// Cells of a window at the slowest link.
-    pub(super) fn window_cells(&self, rack: &Rack) -> u64 {
-        let slowest = self.rates(rack).first().copied().unwrap_or(1);
-        self.grant_cells(rack, self.window_bytes().into(), slowest)
+    /// How many cells a grant may need at its source or its destination, whichever needs more: each number once.
+    pub(super) fn runs(&self, rack: &Rack) -> BTreeSet<u64> {
+        let units = 1..=u64::from(self.window_bytes()).div_ceil(UNIT_BYTES);
+        let rates = self.rates(rack);
+        let at = |rate: &u64| {
+            units.clone().map(|units| self.grant_cells(rack, units * UNIT_BYTES, *rate)).collect::<Vec<u64>>()
+        };
+        rates.iter().flat_map(at).collect()
     }
 
     /// The rest of a message up to which it waits in each ring, in bytes; the last one has no limit.

@@ -99,12 +99,12 @@ const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to
 const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
 const bit<32> INGRESS_CLONE = 1; // what standard_metadata.instance_type says of a copy of a frame as it came
 
-// A cell of a calendar is what a full chunk takes at the fastest link: 2^EDM_CELL_SHIFT of time units that are scaled
-// by EDM_SCALE / 2^12, so that no target has to divide. EDM_UNSCALE / 2^24 turns them back.
-const bit<8>  EDM_CELL_SHIFT = 5;
-const bit<64> EDM_SCALE      = 4854;
-const bit<64> EDM_UNSCALE    = 14157289;
-const bit<8>  EDM_PASSES     = 3; // how often time is looked for again
+// Calendars have pages of time, from time 0 on, and a page has cells. What is behind its last one is lost.
+const bit<32> EDM_PAGE  = 512;
+const bit<32> EDM_PAGES = 0xFFFFFE00; // of a time, when its page begins
+const bit<32> EDM_CELL  = 27;
+const bit<8>  EDM_CELLS = 18; // of a page
+const bit<8>  EDM_PASSES = 3; // how often time is looked for again
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
@@ -225,18 +225,32 @@ struct metadata_t {
     @field_list(NEXT_PASS) time_t arrived;      // when that was
     bit<32> edm_session; // by which a copy goes back
     bit<8>  edm_stalled; // whether nothing of the message can be granted
-    bit<64> edm_scaled;   // time in parts of cells
-    bit<32> edm_first;    // the first cell that has not begun
-    bit<32> edm_base;     // a calendar's first cell: those before are taken
-    bit<32> edm_cells;    // which of the 32 from there on are taken
-    bit<32> edm_seen_base;  // the same of the source
-    bit<32> edm_seen_cells;
-    bit<64> edm_run;      // where enough free cells begin
-    bit<8>  edm_found;    // the first of these
+    bit<32> edm_page;       // when the present page began; then, that of the cells that were found
+    bit<8>  edm_place;      // the first one's place in it
+    bit<32> edm_before;     // cells of the page that have begun; then, those before that place
+    bit<8>  edm_from_more;  // cells that are granted behind the first one: where data comes from,
+    bit<8>  edm_to_more;    // where it goes,
+    bit<8>  edm_more;       // and the larger of these
+    int<32> edm_from_ahead; // how far ahead of `edm_page` the source's calendar begins,
+    int<32> edm_to_ahead;   // the destination's,
+    int<32> edm_ahead;      // and the later of these
+    bit<32> edm_base;       // the page with which they are to begin
+    bit<32> edm_even;       // the even page and the odd one that are looked at or taken from
+    bit<32> edm_odd;
+    bit<32> edm_from_even;     // cells to be taken of the source's even page
+    bit<32> edm_saw_from_even; // and those taken already
+    bit<32> edm_from_odd;     // cells to be taken of the source's odd page
+    bit<32> edm_saw_from_odd; // and those taken already
+    bit<32> edm_to_even;     // cells to be taken of the destination's even page
+    bit<32> edm_saw_to_even; // and those taken already
+    bit<32> edm_to_odd;     // cells to be taken of the destination's odd page
+    bit<32> edm_saw_to_odd; // and those taken already
+    bit<64> edm_run;      // where not enough free cells begin
     bit<32> edm_taken;    // whether they could be taken
     @field_list(NEXT_PASS) bit<8>  edm_looked; // 0: the first pass; 1: cells were found in the pass before; 2: others took them
     @field_list(NEXT_PASS) bit<8>  edm_again;  // how often others did
-    @field_list(NEXT_PASS) bit<32> edm_start;  // the first of the cells
+    @field_list(NEXT_PASS) bit<32> edm_found_page;  // the page of the first of the cells
+    @field_list(NEXT_PASS) bit<8>  edm_found_place; // its place there
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -445,7 +459,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //
     // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
     // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
-    // edm_source_cells, edm_destination_cells
+    // edm_*_begin, edm_*_even, edm_*_odd
     //                       a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
     //
     // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
@@ -531,164 +545,340 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // Each link's calendar of cells of time, as a source and as a destination: the number of a cell, before which all are
-    // taken, and a bit for each of the 32 from there on. Cells are numbered from time 0, the same at all links. Those that
-    // have passed are shifted out whenever a calendar is looked at, so nothing has to be given back. Behind the 32, all are
-    // free; who takes one there moves the calendar, and what was free before it is lost. Numbers wrap: a calendar further
-    // ahead than EDM_HORIZON cells is in the past.
-    register<bit<64>>(PORT_COUNT) edm_source_cells;
-
-    action edm_read_source(in bit<32> at) {
-        bit<64> both;
-        edm_source_cells.read(both, at);
-        meta.edm_base  = both[63:32];
-        meta.edm_cells = both[31:0];
-        bit<32> passed = meta.edm_first - meta.edm_base;
-        bool is_past   = (int<32>) passed >= 0 || (int<32>) (meta.edm_base - meta.edm_first) >= EDM_HORIZON;
-        meta.edm_cells = is_past ? (passed < 32 ? meta.edm_cells >> (bit<8>) passed : 32w0) : meta.edm_cells;
-        meta.edm_base  = is_past ? meta.edm_first : meta.edm_base;
+    // Which cells of its page have begun when a frame comes.
+    action edm_look_back(bit<32> begun) {
+        meta.edm_before = begun;
     }
 
-    // Takes the cells found before, if they are still free: all of them or none.
-    action edm_take_source(in bit<32> at) {
-        edm_read_source(at);
-        bit<32> beyond = meta.edm_start + meta.edm_from_time - 32 - meta.edm_base;
-        beyond         = (int<32>) beyond > 0 ? beyond : 32w0;
-        meta.edm_cells = beyond < 32 ? meta.edm_cells >> (bit<8>) beyond : 32w0;
-        meta.edm_base  = meta.edm_base + beyond;
-        bit<32> from   = meta.edm_start - meta.edm_base;
-        bit<32> wanted = (bit<32>) ((64w1 << (bit<8>) meta.edm_from_time) - 1 << (bit<8>) from);
-        meta.edm_taken = from < 32 && meta.edm_cells & wanted == 0 ? 32w1 : 32w0;
-        meta.edm_cells = meta.edm_taken == 1 ? meta.edm_cells | wanted : meta.edm_cells;
-        edm_source_cells.write(at, meta.edm_base ++ meta.edm_cells);
+    table edm_begun {
+        key = {
+            meta.edm_now[8:0] : range @name("time");
+        }
+        actions = {
+            edm_look_back;
+        }
+        const default_action = edm_look_back(0x0003FFFF);
+        const entries = {
+            0 .. 26 : edm_look_back(0x00000001);
+            27 .. 53 : edm_look_back(0x00000003);
+            54 .. 80 : edm_look_back(0x00000007);
+            81 .. 107 : edm_look_back(0x0000000F);
+            108 .. 134 : edm_look_back(0x0000001F);
+            135 .. 161 : edm_look_back(0x0000003F);
+            162 .. 188 : edm_look_back(0x0000007F);
+            189 .. 215 : edm_look_back(0x000000FF);
+            216 .. 242 : edm_look_back(0x000001FF);
+            243 .. 269 : edm_look_back(0x000003FF);
+            270 .. 296 : edm_look_back(0x000007FF);
+            297 .. 323 : edm_look_back(0x00000FFF);
+            324 .. 350 : edm_look_back(0x00001FFF);
+            351 .. 377 : edm_look_back(0x00003FFF);
+            378 .. 404 : edm_look_back(0x00007FFF);
+            405 .. 431 : edm_look_back(0x0000FFFF);
+            432 .. 458 : edm_look_back(0x0001FFFF);
+            459 .. 485 : edm_look_back(0x0003FFFF);
+        }
+        size = 32;
     }
 
-    // The controller's: how long until the last cell taken has passed.
+    // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
+    // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
+    // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
+    // pages behind these two. So nothing has to be given back or shifted. Who takes a cell of a later page moves the calendar,
+    // and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+    register<int<32>>(PORT_COUNT) edm_source_begin;
+
+    // How far ahead of the page the calendar begins.
     action edm_look_at_source(in bit<32> at, out int<32> result) {
-        edm_read_source(at);
-        bit<32> length = meta.edm_base - meta.edm_first + (meta.edm_cells == 0 ? 32w0 : 32w1);
-        length         = meta.edm_cells >> 16 == 0 ? length : length + 16;
-        meta.edm_cells = meta.edm_cells >> 16 == 0 ? meta.edm_cells : meta.edm_cells >> 16;
-        length         = meta.edm_cells >> 8 == 0 ? length : length + 8;
-        meta.edm_cells = meta.edm_cells >> 8 == 0 ? meta.edm_cells : meta.edm_cells >> 8;
-        length         = meta.edm_cells >> 4 == 0 ? length : length + 4;
-        meta.edm_cells = meta.edm_cells >> 4 == 0 ? meta.edm_cells : meta.edm_cells >> 4;
-        length         = meta.edm_cells >> 2 == 0 ? length : length + 2;
-        meta.edm_cells = meta.edm_cells >> 2 == 0 ? meta.edm_cells : meta.edm_cells >> 2;
-        length         = meta.edm_cells >> 1 == 0 ? length : length + 1;
-        meta.edm_cells = meta.edm_cells >> 1 == 0 ? meta.edm_cells : meta.edm_cells >> 1;
-        result = (int<32>) (bit<32>) (((bit<64>) length << EDM_CELL_SHIFT) * EDM_UNSCALE >> 24);
+        int<32> value;
+        edm_source_begin.read(value, at);
+        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_page;
+        } else {
+            result = 0;
+        }
+        edm_source_begin.write(at, value);
     }
 
+    // Of who takes cells of the page: what is before `edm_base` is given up.
+    action edm_move_source(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_source_begin.read(value, at);
+        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_page;
+        } else {
+            result = 0;
+            value  = (int<32>) meta.edm_base;
+        }
+        edm_source_begin.write(at, value);
+    }
+
+    // The controller's. What it was goes back.
     action edm_write_source(in bit<32> at, out int<32> result) {
-        edm_look_at_source(at, result);
-        bit<64> scaled = (bit<64>) meta.edm_from_time * EDM_SCALE >> 12;
-        bit<64> cells  = scaled + (64w1 << EDM_CELL_SHIFT) - 1 >> EDM_CELL_SHIFT;
-        edm_source_cells.write(at, (meta.edm_first + (bit<32>) cells) ++ 32w0);
+        int<32> value;
+        edm_source_begin.read(value, at);
+        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_page;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_base;
+        edm_source_begin.write(at, value);
     }
 
-    register<bit<64>>(PORT_COUNT) edm_destination_cells;
+    register<bit<64>>(PORT_COUNT) edm_source_even;
 
-    action edm_read_destination(in bit<32> at) {
-        bit<64> both;
-        edm_destination_cells.read(both, at);
-        meta.edm_base  = both[63:32];
-        meta.edm_cells = both[31:0];
-        bit<32> passed = meta.edm_first - meta.edm_base;
-        bool is_past   = (int<32>) passed >= 0 || (int<32>) (meta.edm_base - meta.edm_first) >= EDM_HORIZON;
-        meta.edm_cells = is_past ? (passed < 32 ? meta.edm_cells >> (bit<8>) passed : 32w0) : meta.edm_cells;
-        meta.edm_base  = is_past ? meta.edm_first : meta.edm_base;
+    // Of the page with which both calendars begin, or of the next one.
+    action edm_look_at_source_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_source_even.read(value, at);
+        if (value[63:32] - meta.edm_even < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        edm_source_even.write(at, value);
     }
 
-    // Takes the cells found before, if they are still free: all of them or none.
-    action edm_take_destination(in bit<32> at) {
-        edm_read_destination(at);
-        bit<32> beyond = meta.edm_start + meta.edm_to_time - 32 - meta.edm_base;
-        beyond         = (int<32>) beyond > 0 ? beyond : 32w0;
-        meta.edm_cells = beyond < 32 ? meta.edm_cells >> (bit<8>) beyond : 32w0;
-        meta.edm_base  = meta.edm_base + beyond;
-        bit<32> from   = meta.edm_start - meta.edm_base;
-        bit<32> wanted = (bit<32>) ((64w1 << (bit<8>) meta.edm_to_time) - 1 << (bit<8>) from);
-        meta.edm_taken = from < 32 && meta.edm_cells & wanted == 0 ? 32w1 : 32w0;
-        meta.edm_cells = meta.edm_taken == 1 ? meta.edm_cells | wanted : meta.edm_cells;
-        edm_destination_cells.write(at, meta.edm_base ++ meta.edm_cells);
+    action edm_take_source_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_source_even.read(value, at);
+        if (value[63:32] == meta.edm_even) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm_from_even;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm_even;
+            value[31:0] = meta.edm_from_even;
+        }
+        edm_source_even.write(at, value);
     }
 
-    // The controller's: how long until the last cell taken has passed.
+    action edm_clear_source_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_source_even.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        edm_source_even.write(at, value);
+    }
+
+    register<bit<64>>(PORT_COUNT) edm_source_odd;
+
+    // Of the page with which both calendars begin, or of the next one.
+    action edm_look_at_source_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_source_odd.read(value, at);
+        if (value[63:32] - meta.edm_odd < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        edm_source_odd.write(at, value);
+    }
+
+    action edm_take_source_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_source_odd.read(value, at);
+        if (value[63:32] == meta.edm_odd) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm_from_odd;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm_odd;
+            value[31:0] = meta.edm_from_odd;
+        }
+        edm_source_odd.write(at, value);
+    }
+
+    action edm_clear_source_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_source_odd.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        edm_source_odd.write(at, value);
+    }
+
+    register<int<32>>(PORT_COUNT) edm_destination_begin;
+
+    // How far ahead of the page the calendar begins.
     action edm_look_at_destination(in bit<32> at, out int<32> result) {
-        edm_read_destination(at);
-        bit<32> length = meta.edm_base - meta.edm_first + (meta.edm_cells == 0 ? 32w0 : 32w1);
-        length         = meta.edm_cells >> 16 == 0 ? length : length + 16;
-        meta.edm_cells = meta.edm_cells >> 16 == 0 ? meta.edm_cells : meta.edm_cells >> 16;
-        length         = meta.edm_cells >> 8 == 0 ? length : length + 8;
-        meta.edm_cells = meta.edm_cells >> 8 == 0 ? meta.edm_cells : meta.edm_cells >> 8;
-        length         = meta.edm_cells >> 4 == 0 ? length : length + 4;
-        meta.edm_cells = meta.edm_cells >> 4 == 0 ? meta.edm_cells : meta.edm_cells >> 4;
-        length         = meta.edm_cells >> 2 == 0 ? length : length + 2;
-        meta.edm_cells = meta.edm_cells >> 2 == 0 ? meta.edm_cells : meta.edm_cells >> 2;
-        length         = meta.edm_cells >> 1 == 0 ? length : length + 1;
-        meta.edm_cells = meta.edm_cells >> 1 == 0 ? meta.edm_cells : meta.edm_cells >> 1;
-        result = (int<32>) (bit<32>) (((bit<64>) length << EDM_CELL_SHIFT) * EDM_UNSCALE >> 24);
+        int<32> value;
+        edm_destination_begin.read(value, at);
+        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_page;
+        } else {
+            result = 0;
+        }
+        edm_destination_begin.write(at, value);
     }
 
+    // Of who takes cells of the page: what is before `edm_base` is given up.
+    action edm_move_destination(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_destination_begin.read(value, at);
+        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_page;
+        } else {
+            result = 0;
+            value  = (int<32>) meta.edm_base;
+        }
+        edm_destination_begin.write(at, value);
+    }
+
+    // The controller's. What it was goes back.
     action edm_write_destination(in bit<32> at, out int<32> result) {
-        edm_look_at_destination(at, result);
-        bit<64> scaled = (bit<64>) meta.edm_to_time * EDM_SCALE >> 12;
-        bit<64> cells  = scaled + (64w1 << EDM_CELL_SHIFT) - 1 >> EDM_CELL_SHIFT;
-        edm_destination_cells.write(at, (meta.edm_first + (bit<32>) cells) ++ 32w0);
+        int<32> value;
+        edm_destination_begin.read(value, at);
+        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+            result = value - (int<32>) meta.edm_page;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_base;
+        edm_destination_begin.write(at, value);
+    }
+
+    register<bit<64>>(PORT_COUNT) edm_destination_even;
+
+    // Of the page with which both calendars begin, or of the next one.
+    action edm_look_at_destination_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_destination_even.read(value, at);
+        if (value[63:32] - meta.edm_even < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        edm_destination_even.write(at, value);
+    }
+
+    action edm_take_destination_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_destination_even.read(value, at);
+        if (value[63:32] == meta.edm_even) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm_to_even;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm_even;
+            value[31:0] = meta.edm_to_even;
+        }
+        edm_destination_even.write(at, value);
+    }
+
+    action edm_clear_destination_even(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_destination_even.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        edm_destination_even.write(at, value);
+    }
+
+    register<bit<64>>(PORT_COUNT) edm_destination_odd;
+
+    // Of the page with which both calendars begin, or of the next one.
+    action edm_look_at_destination_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_destination_odd.read(value, at);
+        if (value[63:32] - meta.edm_odd < 2 * EDM_PAGE) {
+            result = value[31:0];
+        } else {
+            result = 0;
+        }
+        edm_destination_odd.write(at, value);
+    }
+
+    action edm_take_destination_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_destination_odd.read(value, at);
+        if (value[63:32] == meta.edm_odd) {
+            result = value[31:0];
+            value[31:0] = value[31:0] | meta.edm_to_odd;
+        } else {
+            result = 0;
+            value[63:32] = meta.edm_odd;
+            value[31:0] = meta.edm_to_odd;
+        }
+        edm_destination_odd.write(at, value);
+    }
+
+    action edm_clear_destination_odd(in bit<32> at, out bit<32> result) {
+        bit<64> value;
+        edm_destination_odd.read(value, at);
+        result = value[31:0];
+        value[31:0] = 0;
+        edm_destination_odd.write(at, value);
     }
 
     // The first cell from which on enough are free at both links.
-    action edm_look_at_calendars() {
-        edm_read_source(meta.edm_from);
-        meta.edm_seen_base  = meta.edm_base;
-        meta.edm_seen_cells = meta.edm_cells;
-        edm_read_destination(meta.edm_to);
-        bit<32> later  = meta.edm_seen_base - meta.edm_base;
-        bit<32> sooner = meta.edm_base - meta.edm_seen_base;
-        bool source_later = (int<32>) later >= 0;
-        meta.edm_start = source_later ? meta.edm_seen_base : meta.edm_base;
-        meta.edm_cells = source_later ? (later < 32 ? meta.edm_cells >> (bit<8>) later : 32w0) : meta.edm_cells;
-        meta.edm_seen_cells = source_later ? meta.edm_seen_cells :
-            (sooner < 32 ? meta.edm_seen_cells >> (bit<8>) sooner : 32w0);
-        bit<64> free   = ~(bit<64>) (meta.edm_cells | meta.edm_seen_cells);
-        bit<32> wanted = meta.edm_from_time < meta.edm_to_time ? meta.edm_to_time : meta.edm_from_time;
-        meta.edm_run   = free;
-        meta.edm_run   = wanted > 1 ? meta.edm_run & free >> 1 : meta.edm_run;
-        meta.edm_run   = wanted > 2 ? meta.edm_run & free >> 2 : meta.edm_run;
-        meta.edm_run   = wanted > 3 ? meta.edm_run & free >> 3 : meta.edm_run;
-        meta.edm_run   = wanted > 4 ? meta.edm_run & free >> 4 : meta.edm_run;
-        meta.edm_run   = wanted > 5 ? meta.edm_run & free >> 5 : meta.edm_run;
-        meta.edm_run   = wanted > 6 ? meta.edm_run & free >> 6 : meta.edm_run;
-        meta.edm_run   = wanted > 7 ? meta.edm_run & free >> 7 : meta.edm_run;
-        meta.edm_run   = wanted > 8 ? meta.edm_run & free >> 8 : meta.edm_run;
-        meta.edm_run   = wanted > 9 ? meta.edm_run & free >> 9 : meta.edm_run;
-        meta.edm_run   = wanted > 10 ? meta.edm_run & free >> 10 : meta.edm_run;
-        meta.edm_run   = wanted > 11 ? meta.edm_run & free >> 11 : meta.edm_run;
-        meta.edm_run   = wanted > 12 ? meta.edm_run & free >> 12 : meta.edm_run;
-        meta.edm_run   = wanted > 13 ? meta.edm_run & free >> 13 : meta.edm_run;
-        meta.edm_run   = wanted > 14 ? meta.edm_run & free >> 14 : meta.edm_run;
-        meta.edm_run   = wanted > 15 ? meta.edm_run & free >> 15 : meta.edm_run;
-        meta.edm_found = 0;
-        meta.edm_found = meta.edm_run & 0xFFFFFFFF == 0 ? meta.edm_found + 32 : meta.edm_found;
-        meta.edm_run   = meta.edm_run & 0xFFFFFFFF == 0 ? meta.edm_run >> 32 : meta.edm_run;
-        meta.edm_found = meta.edm_run & ((64w1 << 16) - 1) == 0 ? meta.edm_found + 16 : meta.edm_found;
-        meta.edm_run   = meta.edm_run & ((64w1 << 16) - 1) == 0 ? meta.edm_run >> 16 : meta.edm_run;
-        meta.edm_found = meta.edm_run & ((64w1 << 8) - 1) == 0 ? meta.edm_found + 8 : meta.edm_found;
-        meta.edm_run   = meta.edm_run & ((64w1 << 8) - 1) == 0 ? meta.edm_run >> 8 : meta.edm_run;
-        meta.edm_found = meta.edm_run & ((64w1 << 4) - 1) == 0 ? meta.edm_found + 4 : meta.edm_found;
-        meta.edm_run   = meta.edm_run & ((64w1 << 4) - 1) == 0 ? meta.edm_run >> 4 : meta.edm_run;
-        meta.edm_found = meta.edm_run & ((64w1 << 2) - 1) == 0 ? meta.edm_found + 2 : meta.edm_found;
-        meta.edm_run   = meta.edm_run & ((64w1 << 2) - 1) == 0 ? meta.edm_run >> 2 : meta.edm_run;
-        meta.edm_found = meta.edm_run & ((64w1 << 1) - 1) == 0 ? meta.edm_found + 1 : meta.edm_found;
-        meta.edm_run   = meta.edm_run & ((64w1 << 1) - 1) == 0 ? meta.edm_run >> 1 : meta.edm_run;
-        meta.edm_start = meta.edm_start + (bit<32>) meta.edm_found;
+    action edm_find_cells() {
+        bit<32> first = meta.edm_even[9:9] == 0 ?
+            meta.edm_saw_from_even | meta.edm_saw_to_even : meta.edm_saw_from_odd | meta.edm_saw_to_odd;
+        bit<32> second = meta.edm_even[9:9] == 0 ?
+            meta.edm_saw_from_odd | meta.edm_saw_to_odd : meta.edm_saw_from_even | meta.edm_saw_to_even;
+        first = meta.edm_ahead == 0 ? first | meta.edm_before : first;
+        bit<64> taken = (bit<64>) second << 18 | (bit<64>) first;
+        meta.edm_run  = taken;
+        meta.edm_run  = meta.edm_more >= 1 ? meta.edm_run | taken >> 1 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 2 ? meta.edm_run | taken >> 2 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 3 ? meta.edm_run | taken >> 3 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 4 ? meta.edm_run | taken >> 4 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 5 ? meta.edm_run | taken >> 5 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 6 ? meta.edm_run | taken >> 6 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 7 ? meta.edm_run | taken >> 7 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 8 ? meta.edm_run | taken >> 8 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 9 ? meta.edm_run | taken >> 9 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 10 ? meta.edm_run | taken >> 10 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 11 ? meta.edm_run | taken >> 11 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 12 ? meta.edm_run | taken >> 12 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 13 ? meta.edm_run | taken >> 13 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 14 ? meta.edm_run | taken >> 14 : meta.edm_run;
+        meta.edm_run  = meta.edm_more >= 15 ? meta.edm_run | taken >> 15 : meta.edm_run;
+        bit<8> found = 0;
+        found        = meta.edm_run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? found + 32 : found;
+        meta.edm_run = meta.edm_run & ((64w1 << 32) - 1) == (64w1 << 32) - 1 ? meta.edm_run >> 32 : meta.edm_run;
+        found        = meta.edm_run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? found + 16 : found;
+        meta.edm_run = meta.edm_run & ((64w1 << 16) - 1) == (64w1 << 16) - 1 ? meta.edm_run >> 16 : meta.edm_run;
+        found        = meta.edm_run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? found + 8 : found;
+        meta.edm_run = meta.edm_run & ((64w1 << 8) - 1) == (64w1 << 8) - 1 ? meta.edm_run >> 8 : meta.edm_run;
+        found        = meta.edm_run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? found + 4 : found;
+        meta.edm_run = meta.edm_run & ((64w1 << 4) - 1) == (64w1 << 4) - 1 ? meta.edm_run >> 4 : meta.edm_run;
+        found        = meta.edm_run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? found + 2 : found;
+        meta.edm_run = meta.edm_run & ((64w1 << 2) - 1) == (64w1 << 2) - 1 ? meta.edm_run >> 2 : meta.edm_run;
+        found        = meta.edm_run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? found + 1 : found;
+        meta.edm_run = meta.edm_run & ((64w1 << 1) - 1) == (64w1 << 1) - 1 ? meta.edm_run >> 1 : meta.edm_run;
+        found          = meta.edm_run & 1 == 1 ? found + 1 : found;
+        meta.edm_found_page  = meta.edm_even;
+        meta.edm_found_page  = found >= EDM_CELLS ? meta.edm_found_page + EDM_PAGE : meta.edm_found_page;
+        found                = found >= EDM_CELLS ? found - EDM_CELLS : found;
+        meta.edm_found_page  = found >= EDM_CELLS ? meta.edm_found_page + EDM_PAGE : meta.edm_found_page;
+        meta.edm_found_place = found >= EDM_CELLS ? found - EDM_CELLS : found;
+    }
+
+    // Which cells of which pages the found ones are.
+    action edm_open_pages() {
+        bit<64> from_cells = (64w2 << meta.edm_from_more) - 1 << meta.edm_place;
+        bit<64> to_cells   = (64w2 << meta.edm_to_more) - 1 << meta.edm_place;
+        bit<32> from_head  = (bit<32>) (from_cells & 0x0003FFFF);
+        bit<32> from_tail  = (bit<32>) (from_cells >> 18);
+        bit<32> to_head    = (bit<32>) (to_cells & 0x0003FFFF);
+        bit<32> to_tail    = (bit<32>) (to_cells >> 18);
+        meta.edm_base = from_tail | to_tail == 0 ? meta.edm_page - EDM_PAGE : meta.edm_page;
+        bool even     = meta.edm_page[9:9] == 0;
+        meta.edm_even = even ? meta.edm_page : meta.edm_page + EDM_PAGE;
+        meta.edm_odd  = even ? meta.edm_page + EDM_PAGE : meta.edm_page;
+        meta.edm_from_even = even ? from_head : from_tail;
+        meta.edm_from_odd  = even ? from_tail : from_head;
+        meta.edm_to_even   = even ? to_head : to_tail;
+        meta.edm_to_odd    = even ? to_tail : to_head;
     }
 
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
-    action edm_take_times(bit<32> from_time, bit<32> to_time) {
-        meta.edm_from_time = from_time;
-        meta.edm_to_time = to_time;
+    // Here in cells, but for the first one.
+    action edm_take_times(bit<8> from_more, bit<8> to_more, bit<8> more) {
+        meta.edm_from_more = from_more;
+        meta.edm_to_more   = to_more;
+        meta.edm_more      = more;
     }
 
     table edm_times {
@@ -700,7 +890,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         actions = {
             edm_take_times;
         }
-        const default_action = edm_take_times(0, 0);
+        const default_action = edm_take_times(0, 0, 0);
         size = 1024;
     }
 
@@ -761,8 +951,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_earliest = meta.edm_now;
         meta.edm_slack = EDM_MESSAGE - meta.edm_total;
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
-        meta.edm_scaled = (bit<64>) edm_arrived * EDM_SCALE >> 12;
-        meta.edm_first  = (bit<32>) (meta.edm_scaled >> EDM_CELL_SHIFT) + 1;
+        meta.edm_page  = meta.edm_looked == 1 ? meta.edm_found_page : meta.edm_now & EDM_PAGES;
+        meta.edm_place = meta.edm_found_place;
         if (standard_metadata.parser_error != error.NoError) {
             drop(DROP_MALFORMED);
         }
@@ -795,6 +985,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     if (reads) {
                         edm_look_at_destination(hdr.edm_management.index, meta.edm_to_wait);
                     } else {
+                        meta.edm_base = meta.edm_now + meta.edm_to_time & EDM_PAGES;
+                        edm_clear_destination_even(hdr.edm_management.index, meta.edm_saw_to_even);
+                        edm_clear_destination_odd(hdr.edm_management.index, meta.edm_saw_to_odd);
                         edm_write_destination(hdr.edm_management.index, meta.edm_to_wait);
                     }
                     hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
@@ -806,6 +999,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     if (reads) {
                         edm_look_at_source(hdr.edm_management.index, meta.edm_from_wait);
                     } else {
+                        meta.edm_base = meta.edm_now + meta.edm_from_time & EDM_PAGES;
+                        edm_clear_source_even(hdr.edm_management.index, meta.edm_saw_from_even);
+                        edm_clear_source_odd(hdr.edm_management.index, meta.edm_saw_from_odd);
                         edm_write_source(hdr.edm_management.index, meta.edm_from_wait);
                     }
                     hdr.edm_management.value = (bit<32>) meta.edm_from_wait;
@@ -934,18 +1130,44 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             }
 
-            // edm_source_cells, edm_destination_cells. The first pass finds cells that are free at both links, the second one
-            // takes them; what another frame took meanwhile is looked for again. No pass touches a calendar twice.
+            // edm_*_begin, edm_*_even, edm_*_odd. The first pass finds cells that are free at both links, the second one takes
+            // them; if another frame took some meanwhile, it looks again.
             if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
                 if (meta.edm_looked != 1) {
-                    edm_look_at_calendars();
+                    edm_look_at_source(meta.edm_from, meta.edm_from_ahead);
+                    edm_look_at_destination(meta.edm_to, meta.edm_to_ahead);
+                    meta.edm_ahead = meta.edm_from_ahead < meta.edm_to_ahead ? meta.edm_to_ahead : meta.edm_from_ahead;
+                    meta.edm_even  = meta.edm_page + (bit<32>) meta.edm_ahead;
+                    meta.edm_odd   = meta.edm_even;
+                    edm_look_at_source_even(meta.edm_from, meta.edm_saw_from_even);
+                    edm_look_at_source_odd(meta.edm_from, meta.edm_saw_from_odd);
+                    edm_look_at_destination_even(meta.edm_to, meta.edm_saw_to_even);
+                    edm_look_at_destination_odd(meta.edm_to, meta.edm_saw_to_odd);
+                    edm_begun.apply();
+                    edm_find_cells();
                     meta.edm_looked = 1;
                     resubmit_preserving_field_list(NEXT_PASS);
                     return;
                 }
-                edm_take_source(meta.edm_from);
-                if (meta.edm_taken == 1) {
-                    edm_take_destination(meta.edm_to);
+                edm_open_pages();
+                edm_move_source(meta.edm_from, meta.edm_from_ahead);
+                edm_move_destination(meta.edm_to, meta.edm_to_ahead);
+                meta.edm_taken = meta.edm_from_ahead | meta.edm_to_ahead == 0 ? 32w1 : 32w0;
+                if (meta.edm_taken == 1 && meta.edm_from_even != 0) {
+                    edm_take_source_even(meta.edm_from, meta.edm_saw_from_even);
+                    meta.edm_taken = meta.edm_saw_from_even & meta.edm_from_even == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm_taken == 1 && meta.edm_from_odd != 0) {
+                    edm_take_source_odd(meta.edm_from, meta.edm_saw_from_odd);
+                    meta.edm_taken = meta.edm_saw_from_odd & meta.edm_from_odd == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm_taken == 1 && meta.edm_to_even != 0) {
+                    edm_take_destination_even(meta.edm_to, meta.edm_saw_to_even);
+                    meta.edm_taken = meta.edm_saw_to_even & meta.edm_to_even == 0 ? 32w1 : 32w0;
+                }
+                if (meta.edm_taken == 1 && meta.edm_to_odd != 0) {
+                    edm_take_destination_odd(meta.edm_to, meta.edm_saw_to_odd);
+                    meta.edm_taken = meta.edm_saw_to_odd & meta.edm_to_odd == 0 ? 32w1 : 32w0;
                 }
                 if (meta.edm_taken == 0) {
                     if (meta.edm_again < EDM_PASSES) {
@@ -956,9 +1178,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     }
                     meta.edm_stalled = 1;
                 }
-                bit<64> wait = ((bit<64>) (meta.edm_start + 1 - meta.edm_first) << EDM_CELL_SHIFT) -
-                    (meta.edm_scaled & ((64w1 << EDM_CELL_SHIFT) - 1));
-                meta.edm_to_wait = (int<32>) (bit<32>) (wait * EDM_UNSCALE + 0xFFFFFF >> 24);
+                meta.edm_to_wait = (int<32>) (meta.edm_page + (bit<32>) meta.edm_place * EDM_CELL - meta.edm_now);
             }
             if (meta.edm_stalled != 0) {
                 bit<32> left;
