@@ -163,6 +163,14 @@ fn only_the_second_generation_places_tables_behind_a_branch_before_those_within(
 #[test]
 fn arithmetic_that_no_stage_has_is_refused() {
     refused("arithmetic", "", "hdr.data.a = hdr.data.b * hdr.data.c;", "hdr.data.a = hdr.data.b *");
+    let less = |value: &str| {
+        format!(
+            "action less(bit<32> by) {{ hdr.data.a = {value}; }}
+    table lessened {{ key = {{ hdr.data.c : exact; }} actions = {{ less; }} }}"
+        )
+    };
+    refused("arithmetic", &less("hdr.data.b - by"), "lessened.apply();", "hdr.data.a = hdr.data.b - by");
+    assert!(fit(&less("by - hdr.data.b"), "lessened.apply();").fits());
     refused("arithmetic", "", "hdr.data.a = hdr.data.b << hdr.data.e;", "hdr.data.a = hdr.data.b <<");
     assert!(fit("", "hdr.data.a = hdr.data.b << 3; hdr.data.c = hdr.data.d * 4;").fits());
     refused(
@@ -252,6 +260,14 @@ fn a_stateful_alu_does_little() {
         ONCE,
         "hdr.data.a = one",
     );
+    let other = "RegisterAction<bit<32>, bit<8>, bit<32>>(cells) wide = {
+        void apply(inout bit<32> v, out bit<32> r) { r = v; v = hdr.data.d; }
+    };";
+    let both = body("v = hdr.data.b + hdr.data.c;") + other;
+    let sides =
+        "if (hdr.data.f == 1) { hdr.data.a = one.execute(0); } else { hdr.data.a = wide.execute(0); }";
+    refused("stateful-operands", &both, sides, "hdr.data.a = wide");
+    assert!(fit(&(body("v = hdr.data.b + hdr.data.d;") + other), sides).fits());
     let compares = "if (v < 1) { v = 2; } else if (v < 3) { v = 4; } else if (v < 5) { v = 6; }";
     refused("stateful-compares", &body(compares), ONCE, "if (v < 1)");
     assert!(fit_second(&body(compares), ONCE).fits(), "the second generation has four");

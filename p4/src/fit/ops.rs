@@ -172,6 +172,10 @@ impl<'p> Reader<'p> {
                 BinOp::Mul if !power(left) && !power(right) => "a product",
                 BinOp::Div | BinOp::Mod if !power(right) => "a division",
                 BinOp::Shl | BinOp::Shr if !known(right) => "a shift by a value that is not constant",
+                // An instruction's second operand is a field or a constant.
+                BinOp::Sub if matches!(**right, Expr::Var(var) if self.params.contains(&var)) => {
+                    "a subtraction of what an entry says (add its negative)"
+                }
                 _ => return,
             };
             self.findings.refuse(Rule::Arithmetic, span, format!("{what}: no stage of the chip computes it"));

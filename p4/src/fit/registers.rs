@@ -84,7 +84,7 @@ pub(super) fn stateful(program: &View<'_>, chip: &Chip, findings: &mut Findings)
     let mut see = |stmts: &[Stmt]| {
         if let Some(access) = stateful::Access::of(program, stmts) {
             access.check(program, chip, &params, findings);
-            bodies.note(program, &access, findings);
+            bodies.note(program, &access, &params, findings);
         }
     };
     let controls = program.blocks.iter().filter(|block| block.role.task == Task::Process);

@@ -142,20 +142,9 @@ impl<'s> Access<'s> {
     }
 
     fn operands(&self, program: &View<'_>, params: &BTreeSet<VarId>, findings: &mut Findings) {
-        let mut inputs = Vec::new();
-        values(self.stmts, &mut |value| access::read(program, value, &Copies::new(), &mut inputs));
-        let vars: BTreeSet<VarId> = inputs.iter().map(|bits| bits.var).collect();
-        let vars: Vec<VarId> =
-            vars.into_iter().filter(|var| !self.is_own(*var) && !params.contains(var)).collect();
+        let vars = self.taken(program, params);
         if vars.len() > chip::ALU_INPUTS {
-            let names: Vec<&str> =
-                vars.iter().map(|var| program.vars[var.0 as usize].name.as_str()).collect();
-            let why = format!(
-                "{} values of the packet ({}): a stateful ALU takes {}",
-                vars.len(),
-                names.join(", "),
-                chip::ALU_INPUTS
-            );
+            let why = format!("{}: a stateful ALU takes {}", listed(program, &vars), chip::ALU_INPUTS);
             findings.refuse(Rule::StatefulOperands, self.span, why);
         }
         let mut constants = BTreeSet::new();
@@ -179,6 +168,14 @@ impl<'s> Access<'s> {
             );
             findings.refuse(Rule::StatefulOperands, self.span, why);
         }
+    }
+
+    /// The packet's values that the body computes with; not those of an entry.
+    fn taken(&self, program: &View<'_>, params: &BTreeSet<VarId>) -> BTreeSet<VarId> {
+        let mut inputs = Vec::new();
+        values(self.stmts, &mut |value| access::read(program, value, &Copies::new(), &mut inputs));
+        let vars = inputs.iter().map(|bits| bits.var);
+        vars.filter(|var| !self.is_own(*var) && !params.contains(var)).collect()
     }
 
     /// Where the body stands, to tell bodies apart; `None` if it is the compiler's.
@@ -288,22 +285,47 @@ fn values(stmts: &[Stmt], see: &mut dyn FnMut(&Expr)) {
     }
 }
 
-/// Bodies that act on each register, to count them.
+/// How many values of the packet these are, and which.
+fn listed(program: &View<'_>, vars: &BTreeSet<VarId>) -> String {
+    let names: Vec<&str> = vars.iter().map(|var| program.vars[var.0 as usize].name.as_str()).collect();
+    format!("{} values of the packet ({})", names.len(), names.join(", "))
+}
+
+/// Bodies that act on each register, to count them and what they take: the stateful ALU has its inputs for all of them.
 #[derive(Default)]
 pub(super) struct Bodies {
     of: BTreeMap<InstanceId, BTreeSet<(u32, u32)>>,
+    taken: BTreeMap<InstanceId, BTreeSet<VarId>>,
 }
 
 impl Bodies {
     /// Notes a body, and refuses one too many.
-    pub fn note(&mut self, program: &View<'_>, access: &Access<'_>, findings: &mut Findings) {
+    pub fn note(
+        &mut self,
+        program: &View<'_>,
+        access: &Access<'_>,
+        params: &BTreeSet<VarId>,
+        findings: &mut Findings,
+    ) {
+        let name = || &program.instances[access.instance.0 as usize].named.name;
+        let taken = self.taken.entry(access.instance).or_default();
+        taken.append(&mut access.taken(program, params));
+        if taken.len() > chip::ALU_INPUTS {
+            let why = format!(
+                "the bodies that act on `{}` take {} together: its stateful ALU takes {}",
+                name(),
+                listed(program, taken),
+                chip::ALU_INPUTS
+            );
+            findings.refuse(Rule::StatefulOperands, access.span, why);
+        }
         let span = access.body().map_or((0, 0), |span| (span.lo, span.hi));
         let bodies = self.of.entry(access.instance).or_default();
         bodies.insert(span);
         if bodies.len() > chip::REGISTER_ACTIONS {
-            let name = &program.instances[access.instance.0 as usize].named.name;
             let why = format!(
-                "`{name}` has {} bodies that act on it: a stateful ALU holds {}",
+                "`{}` has {} bodies that act on it: a stateful ALU holds {}",
+                name(),
                 bodies.len(),
                 chip::REGISTER_ACTIONS
             );

@@ -899,7 +899,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
       void apply(inout bit<32> value, out bit<32> result) {
-        value  = value |-| meta.edm_bytes;
+        value  = value |-| meta.edm_need;
         result = value;
       }
     };
@@ -926,10 +926,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost.
+    // The window's end is in `edm_now` and the excess in `edm_to_time`, since all bodies together read two values.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_settle_destination = {
       void apply(inout int<32> value, out int<32> result) {
-        if (value == (int<32>) meta.edm_left) {
-            value = value - (int<32>) meta.edm_excess;
+        if (value == (int<32>) meta.edm_now) {
+            value = value - (int<32>) meta.edm_to_time;
         }
         result = value;
       }
@@ -1210,6 +1211,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_round = 16w0 ++ meta.edm_units ++ 4w0;
     }
 
+    action edm_settle_times() {
+        meta.edm_now     = meta.edm_left;
+        meta.edm_to_time = meta.edm_excess;
+    }
+
+    // What this frame was granted before there was no time for it.
+    action edm_take_back() {
+        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_round = 0;
+    }
+
     action edm_ask_for_nothing() {
         meta.edm_round = 0;
     }
@@ -1462,6 +1474,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_serve_window();
         } else if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
             edm_settle_window();
+        } else if (meta.pass == EDM_PASS_GIVE_BACK) {
+            edm_take_back();
         } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
             edm_ask_for_demand();
         } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
@@ -1497,6 +1511,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
         meta.edm_after = meta.edm_now + meta.edm_to_time;
+        if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
+            edm_settle_times();
+        }
 
         // edm_waiting
         if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_granted != 0) {
