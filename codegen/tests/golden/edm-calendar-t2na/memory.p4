@@ -105,7 +105,6 @@ const bit<8> EDM_OP_WRITE_SOURCE      = 13;
 // Calendars have pages of time, from time 0 on, and a page has cells. What is behind its last one is lost.
 const bit<32> EDM_PAGE  = 512;
 const bit<32> EDM_PAGES = 0xFFFFFE00; // of a time, when its page begins
-const bit<32> EDM_CELL  = 27;
 const bit<8>  EDM_CELLS = 18; // of a page
 
 const bit<8>  EDM_PASS_TAKE = 1;     // what a first pass leaves for the second one: cells were found
@@ -369,7 +368,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_from          = 0;
         meta.edm_from_rate     = 0;
         meta.edm_managed       = EDM_OP_NONE;
-        meta.edm_page          = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_page          = 0;
         meta.edm_before        = 0;
         meta.edm_place         = 0;
         meta.edm_from_more     = 0;
@@ -1242,7 +1241,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The first pass: the present page, and the one with which the controller has a calendar begin.
     action edm_open_page() {
-        meta.edm_page = meta.edm_page & EDM_PAGES;
+        meta.edm_page = meta.edm_now & EDM_PAGES;
         meta.edm_base = meta.edm_now + meta.edm_to_time;
     }
 
