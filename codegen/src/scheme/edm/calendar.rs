@@ -91,7 +91,7 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
             "more": wanted - 1,
             "taken": free(from, end.min(cells)),
             "next_taken": free(from.saturating_sub(cells), end.saturating_sub(cells).min(cells)),
-            "page": from / cells << bits,
+            "page": (from / cells) << bits,
             "place": from % cells,
         })
     };
