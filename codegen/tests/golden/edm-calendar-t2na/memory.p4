@@ -959,7 +959,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
       void apply(inout bit<32> value, out bit<32> result) {
-        value  = value |-| meta.edm_bytes;
+        value  = value |-| meta.edm_need;
         result = value;
       }
     };
@@ -2248,6 +2248,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         if (meta.edm_asks == 1) {
             edm_use_up();
+        }
+        if (meta.pass == EDM_PASS_TAKE) {
+            meta.edm_need = meta.edm_bytes; // what goes back if others took its cells
         }
         if (meta.edm_asks == 1 && meta.pass == 0) {
             edm_times.apply();
