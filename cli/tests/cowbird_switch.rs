@@ -40,6 +40,11 @@ fn adapter(star: &Star, host: u8, words: &[&str]) -> Command {
 
 impl Rack {
     fn start(compute_nodes: u8) -> Rack {
+        Rack::start_on(compute_nodes, "v1model")
+    }
+
+    /// A rack whose switch has a program for this architecture.
+    fn start_on(compute_nodes: u8, arch: &str) -> Rack {
         let star = Star::without_bridge(1 + compute_nodes).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let compute: Vec<String> = (1..=compute_nodes).map(|host| format!("\"h{host}\"")).collect();
@@ -50,7 +55,7 @@ impl Rack {
             })
             .collect();
         let text = format!(
-            "name = \"offload\"\n[switch]\nport_rate = \"10 Gb/s\"\n[cowbird]\nip = \"10.0.0.254\"\npool = [\"h0\"]\n\
+            "name = \"offload\"\n[switch]\narch = \"{arch}\"\nport_rate = \"10 Gb/s\"\n[cowbird]\nip = \"10.0.0.254\"\npool = [\"h0\"]\n\
              compute = [{}]\ntimeout_us = 5000\n{hosts}",
             compute.join(", ")
         );
@@ -107,6 +112,20 @@ impl Rack {
 fn end(running: &mut Running) {
     let told = Command::new("kill").args(["-TERM", &running.0.id().to_string()]).status().unwrap();
     assert!(told.success());
+}
+
+#[test]
+fn a_program_for_tofino_serves_threads_too() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::start_on(1, "tna");
+    for (bytes, lose) in [("4096", "0"), ("64", "3")] {
+        let words = ["--threads", "2", "--operations", "1500", "--memory", "16 KiB", "--bytes", bytes];
+        let output = rack.verify(1, &[&words[..], &["--lose-per-mille", lose]].concat()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -99,6 +99,17 @@ fn edm_with_demands_that_wait_fits_where_its_documents_say_so() {
 }
 
 #[test]
+fn cowbird_fits_into_both_generations() {
+    for more in ["", "in_flight = 64", "instances = 4\nmtu = 256"] {
+        let rack =
+            rack(8, &format!("[cowbird]\nip = \"10.0.0.254\"\ncompute = [\"h1\"]\npool = [\"h2\"]\n{more}"));
+        for arch in [Arch::Tna, Arch::T2na] {
+            assert_eq!(stages(&rack, Scheme::COWBIRD, arch), 12, "{arch}, {more}");
+        }
+    }
+}
+
+#[test]
 fn plain_switching_for_32_and_64_ports_fits_into_both_generations() {
     for hosts in [32, 64] {
         let rack = rack(hosts, "");

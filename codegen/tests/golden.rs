@@ -30,7 +30,8 @@ fn generated() -> Vec<(PathBuf, String)> {
     let of_tofino = [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| {
         let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
         let of_edm = schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme));
-        of_pl2.chain(of_edm).map(move |(rack, scheme)| (rack, scheme, arch))
+        let of_cowbird = [(&offload, Scheme::COWBIRD)];
+        of_pl2.chain(of_edm).chain(of_cowbird).map(move |(rack, scheme)| (rack, scheme, arch))
     });
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
     for (rack, scheme, arch) in racks {

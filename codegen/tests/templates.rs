@@ -18,7 +18,7 @@ const ARCHITECTURES: &[(&str, &[&str], &[&str])] = &[
     (
         "tna",
         &["tna/tofino1_base.p4", "tna/tofino_metadata.p4", "tna/tofino_externs.p4"],
-        &["shared", "l2", "pl2", "pl2/alu", "edm", "edm/alu"],
+        &["shared", "l2", "pl2", "pl2/alu", "edm", "edm/alu", "cowbird", "cowbird/alu"],
     ),
 ];
 /// Words of their include files that are not one's alone: the language's, those of our own headers, and plain ones.

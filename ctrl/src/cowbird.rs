@@ -116,21 +116,16 @@ impl Engine {
     pub async fn serve(&mut self, instance: &Instance) -> Result<(), CtrlError> {
         let inserts = self.cowbird.serve(instance, &self.schema);
         let inserts = inserts.map_err(|error| CtrlError::Program(error.to_string()))?;
-        // Registers first: entries give them life.
-        for (side, frame) in
-            self.cowbird.begin_frames(instance.number, &instance.start).into_iter().enumerate()
-        {
-            self.ask(&frame, instance.number, side as u8).await?;
-        }
-        if let Err(error) = self.session.write(&self.schema, &inserts).await {
-            if let CtrlError::Updates { failures } = &error {
-                // What was refused is not there, or another's: queue pairs' numbers are drawn at random.
-                let refused = |nth: usize| failures.iter().any(|failure| failure.number == nth + 1);
-                for (_, insert) in inserts.into_iter().enumerate().rev().filter(|(nth, _)| !refused(*nth)) {
-                    let _ = self.session.write(&self.schema, &[delete(insert)]).await;
-                }
+        // Where rings are, so that registers can be set; the other entries give these life.
+        let (rings, others) = inserts.split_at(1);
+        self.session.write(&self.schema, rings).await?;
+        let begun = self.begin(instance, others).await;
+        if begun.is_err() {
+            for insert in rings {
+                // The first error is what counts.
+                let _ = self.session.write(&self.schema, &[delete(insert.clone())]).await;
             }
-            return Err(error);
+            return begun;
         }
         self.served.insert(instance.number, inserts);
         let turning = self.give_turns().await;
@@ -139,6 +134,24 @@ impl Engine {
             let _ = self.end(instance.number).await;
         }
         turning
+    }
+
+    /// Sets an instance's registers, then inserts what gives them life. Errors: none of that is left in the switch.
+    async fn begin(&mut self, instance: &Instance, inserts: &[Update]) -> Result<(), CtrlError> {
+        for (side, frame) in
+            self.cowbird.begin_frames(instance.number, &instance.start).into_iter().enumerate()
+        {
+            self.ask(&frame, instance.number, side as u8).await?;
+        }
+        let written = self.session.write(&self.schema, inserts).await;
+        if let Err(CtrlError::Updates { failures }) = &written {
+            // What was refused is not there, or another's: queue pairs' numbers are drawn at random.
+            let refused = |nth: usize| failures.iter().any(|failure| failure.number == nth + 1);
+            for (_, insert) in inserts.iter().enumerate().rev().filter(|(nth, _)| !refused(*nth)) {
+                let _ = self.session.write(&self.schema, &[delete(insert.clone())]).await;
+            }
+        }
+        written
     }
 
     /// Serves a set no more. Returns how far it was.

@@ -87,6 +87,14 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("egress", LINE),
     // Where a frame's head goes back as a copy behind a header: the fields of that, what stands in them, and states of the
     // parser of egress.
+    ("egress_metadata", LINE),
+    // Frames that a protocol keeps to itself: a condition, what is done with them, which of them stay if they are to be dropped.
+    // What precedes them on their way to egress, and the IPv4 header whose checksum is computed there.
+    ("own_frames", " || "),
+    ("own", LINE),
+    ("kept", " && "),
+    ("sent_fields", LINE),
+    ("sum_header", ""),
     ("head_fields", LINE),
     ("head_values", ", "),
     ("egress_states", LINE),

@@ -50,6 +50,8 @@ pub struct Thread {
 
 pub struct Net {
     pub rig: Rig,
+    /// Switches with programs for other architectures, which have to do the same.
+    twins: Vec<Rig>,
     pub compute: Adapter<Area>,
     pub pool: Adapter<Regions>,
     pub threads: Vec<Thread>,
@@ -71,8 +73,17 @@ pub fn built(in_flight: u32) -> Built {
     built_beside(in_flight, "", &[])
 }
 
+/// The same for another architecture.
+pub fn built_on(in_flight: u32, arch: Arch) -> Built {
+    described(in_flight, "", &[], arch)
+}
+
 /// The same, with the variants of other protocols in one pipeline, whose tables are `others`.
 pub fn built_beside(in_flight: u32, others: &str, variants: &[&'static str]) -> Built {
+    described(in_flight, others, variants, Arch::V1model)
+}
+
+fn described(in_flight: u32, others: &str, variants: &[&'static str], arch: Arch) -> Built {
     let hosts: String = (1..=3)
         .map(|n| {
             format!("[[host]]\nname = \"h{n}\"\nport = {n}\nmac = \"02:00:00:00:00:0{n}\"\nip = \"10.0.0.{n}/24\"\n")
@@ -85,7 +96,7 @@ pub fn built_beside(in_flight: u32, others: &str, variants: &[&'static str]) -> 
     );
     let rack = Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
     let scheme = Scheme::of(variants.iter().copied().chain(["cowbird"]));
-    Built::on(rack, scheme, Arch::V1model)
+    Built::on(rack, scheme, arch)
 }
 
 pub fn cowbird(rig: &Rig) -> Cowbird {
@@ -103,6 +114,19 @@ fn ip(port: u16) -> Ipv4Addr {
 impl Net {
     pub fn new(
         built: &Built,
+        threads: usize,
+        operations: usize,
+        layout: Layout,
+        faults: Faults,
+        seed: u64,
+    ) -> Net {
+        Net::beside(built, &[], threads, operations, layout, faults, seed)
+    }
+
+    /// A rack whose switch has twins: programs that have to send the same frames.
+    pub fn beside(
+        built: &Built,
+        twins: &[Built],
         threads: usize,
         operations: usize,
         layout: Layout,
@@ -132,6 +156,7 @@ impl Net {
             .unwrap();
         let mut net = Net {
             rig: Rig::new(built),
+            twins: twins.iter().map(Rig::new).collect(),
             compute: Adapter::new(adapter.clone(), area).unwrap(),
             pool: Adapter::new(adapter, memory).unwrap(),
             threads,
@@ -154,14 +179,18 @@ impl Net {
     }
 
     fn begin_turns(&mut self) {
-        let (cowbird, schema) = (cowbird(&self.rig), self.rig.built.schema());
-        let ticks = cowbird.ticks(COMPUTE, TICK_QPN, self.threads.len() as u32, &schema).unwrap();
-        self.rig.write(vec![ticks]);
+        let threads = self.threads.len() as u32;
+        for rig in self.rigs() {
+            let ticks = cowbird(rig).ticks(COMPUTE, TICK_QPN, threads, &rig.built.schema()).unwrap();
+            rig.write(vec![ticks]);
+        }
     }
 
     /// Another switch with the same program: it has lost all that this one knew.
     pub fn replace_switch(&mut self) {
-        self.rig = Rig::new(&self.rig.built.clone());
+        for rig in self.rigs() {
+            *rig = Rig::new(&rig.built.clone());
+        }
         self.begin_turns();
         for nth in 0..self.threads.len() {
             self.free_pairs(nth);
@@ -188,10 +217,11 @@ impl Net {
     /// A thread is served no more.
     pub fn end(&mut self, nth: usize) {
         let instance = self.threads[nth].instance.clone().unwrap();
-        let (cowbird, schema) = (cowbird(&self.rig), self.rig.built.schema());
-        let inserts = cowbird.serve(&instance, &schema).unwrap();
         let delete = |one: Update| Update { r#type: update::Type::Delete.into(), ..one };
-        self.rig.write(inserts.into_iter().rev().map(delete).collect());
+        for rig in self.rigs() {
+            let inserts = cowbird(rig).serve(&instance, &rig.built.schema()).unwrap();
+            rig.write(inserts.into_iter().rev().map(delete).collect());
+        }
         self.free_pairs(nth);
     }
 
@@ -240,25 +270,45 @@ impl Net {
             }],
             start,
         };
-        let schema = self.rig.built.schema();
-        let updates = engine.serve(&instance, &schema).unwrap();
-        self.rig.now = self.now;
+        self.write_part(&instance, ..1);
         for frame in engine.begin_frames(nth as u32, &start) {
             let reply = self.ask_switch(&frame);
             assert_eq!((reply.instance, reply.head), (nth as u32, start.reads + start.writes));
         }
-        self.rig.write(updates);
+        self.write_part(&instance, 1..);
         self.threads[nth].instance = Some(instance);
     }
 
     /// Sends a frame from the controller. Returns what the reply says.
     pub fn ask_switch(&mut self, frame: &[u8]) -> Management {
         let port = self.rig.built.rack.switch.cpu_port;
-        self.rig.now = self.now;
-        assert_eq!(self.rig.send(port, frame), []);
-        let mut reply = Vec::new();
-        assert!(self.rig.switch.poll_cpu(&mut reply));
-        Cowbird::reply(&reply[2..]).unwrap()
+        let now = self.now;
+        let ask = |rig: &mut Rig| {
+            rig.now = now;
+            assert_eq!(rig.send(port, frame), []);
+            let mut reply = Vec::new();
+            assert!(rig.switch.poll_cpu(&mut reply), "{:?}", rig.all_drops());
+            Cowbird::reply(&reply[2..]).unwrap()
+        };
+        let replies: Vec<Management> = self.rigs().map(ask).collect();
+        assert!(replies.iter().all(|reply| *reply == replies[0]), "{replies:?}");
+        replies[0]
+    }
+
+    fn rigs(&mut self) -> impl Iterator<Item = &mut Rig> {
+        std::iter::once(&mut self.rig).chain(&mut self.twins)
+    }
+
+    /// Writes some of the entries that have an instance served.
+    fn write_part<R: std::slice::SliceIndex<[Update], Output = [Update]> + Clone>(
+        &mut self,
+        instance: &Instance,
+        part: R,
+    ) {
+        for rig in self.rigs() {
+            let updates = cowbird(rig).serve(instance, &rig.built.schema()).unwrap();
+            rig.write(updates[part.clone()].to_vec());
+        }
     }
 
     fn red(&self, nth: usize) -> Red {
@@ -307,14 +357,24 @@ impl Net {
         if let Some(seen) = &mut self.seen {
             seen.push((port, frame.to_vec()));
         }
-        self.rig.now = self.now;
-        for (to, frame) in self.rig.send(port, frame) {
+        let now = self.now;
+        let arrive = |rig: &mut Rig| {
+            rig.now = now;
+            let (sent, mut packet_in, mut told) = (rig.send(port, frame), Vec::new(), Vec::new());
+            while rig.switch.poll_cpu(&mut packet_in) {
+                told.push(std::mem::take(&mut packet_in));
+            }
+            (sent, told, rig.all_drops())
+        };
+        let mut all: Vec<_> = self.rigs().map(arrive).collect();
+        for twin in &all[1..] {
+            assert_eq!(*twin, all[0], "at {now}, what became of {frame:02x?} from port {port}");
+        }
+        let (sent, told, _) = all.swap_remove(0);
+        for (to, frame) in sent {
             self.put(to, &frame);
         }
-        let mut packet_in = Vec::new();
-        while self.rig.switch.poll_cpu(&mut packet_in) {
-            self.to_controller.push(std::mem::take(&mut packet_in));
-        }
+        self.to_controller.extend(told);
     }
 
     fn poll(&mut self) {

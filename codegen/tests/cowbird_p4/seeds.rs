@@ -2,7 +2,8 @@
 //! sees mistakes that a program could have.
 
 use crate::common::Built;
-use crate::rack::{Faults, Net, built, built_beside};
+use crate::rack::{Faults, Net, built, built_beside, built_on};
+use p4rack_codegen::Arch;
 use p4rack_cowbird::Layout;
 use p4rack_fabric::common::SplitMix;
 use p4rack_wire::cowbird::Phase;
@@ -13,6 +14,11 @@ const SEEDS: u64 = 200;
 const STEPS_MAX: usize = 200_000;
 /// Requests of a thread.
 const REQUESTS: usize = 60;
+
+fn seeds() -> u64 {
+    let asked = std::env::var("P4RACK_SEEDS");
+    asked.map_or(SEEDS, |seeds| seeds.parse().expect("P4RACK_SEEDS is a number"))
+}
 
 /// Programs: by requests under way, and beside other protocols.
 static BUILT: LazyLock<Vec<Built>> = LazyLock::new(|| {
@@ -36,6 +42,11 @@ struct Happened {
 
 /// Runs a seed. Errors: what is out of order.
 fn run(built: &Built, seed: u64) -> Result<Happened, String> {
+    run_beside(built, &[], seed)
+}
+
+/// The same with twins of the switch.
+fn run_beside(built: &Built, twins: &[Built], seed: u64) -> Result<Happened, String> {
     let mut random = SplitMix(seed);
     let mut draw = |below: u64| random.next() % below;
     let faults = match draw(4) {
@@ -47,7 +58,7 @@ fn run(built: &Built, seed: u64) -> Result<Happened, String> {
         Layout { entries: 2 << draw(4), request_bytes: 256 << draw(4), response_bytes: 256 << draw(4) };
     let (restarts, often) = [(0, 0), (3, 2), (30, 10)][draw(3) as usize];
     let replaced = draw(8) == 0;
-    let mut net = Net::new(built, 1 + draw(3) as usize, REQUESTS, layout, faults, seed);
+    let mut net = Net::beside(built, twins, 1 + draw(3) as usize, REQUESTS, layout, faults, seed);
     let mut restarted = 0;
     for _ in 0..STEPS_MAX {
         for nth in 0..net.threads.len() {
@@ -96,9 +107,8 @@ fn run(built: &Built, seed: u64) -> Result<Happened, String> {
 
 #[test]
 fn histories_are_in_order_whatever_happens() {
-    let asked = std::env::var("P4RACK_SEEDS").map(|seeds| seeds.parse().expect("P4RACK_SEEDS is a number"));
     let mut sum = Happened::default();
-    for seed in 0..asked.unwrap_or(SEEDS) {
+    for seed in 0..seeds() {
         let built = &BUILT[seed as usize % BUILT.len()];
         let happened = run(built, seed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
         sum.requests += happened.requests;
@@ -113,6 +123,17 @@ fn histories_are_in_order_whatever_happens() {
     // What never happened was not tested.
     assert!(sum.again > 100 && sum.waits > 100 && sum.gaps > 100, "{sum:?}");
     assert!(sum.reads > 1_000 && sum.writes > 1_000, "{sum:?}");
+}
+
+/// The programs for Tofino send the frames that v1model's sends, and drop others for the same reasons.
+#[test]
+fn all_architectures_send_the_same_frames() {
+    for (nth, in_flight) in [1, 4, 16].into_iter().enumerate() {
+        let twins = [Arch::Tna, Arch::T2na].map(|arch| built_on(in_flight, arch));
+        for seed in 0..seeds() / 4 {
+            run_beside(&BUILT[nth], &twins, seed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}"));
+        }
+    }
 }
 
 /// Mistakes in the program: what stands there, and what would be wrong.

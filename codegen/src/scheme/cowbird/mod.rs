@@ -1,5 +1,6 @@
 //! Cowbird: an offload engine in the switch, which moves data between rings of compute nodes and memory pools.
 
+mod alu;
 mod check;
 mod constants;
 mod drops;
@@ -13,6 +14,7 @@ pub use drops::NO_LOSS;
 pub use serve::{Connection, Instance, Pool, Start};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_wire::roce::{Mtu, UDP_PORT};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -144,7 +146,11 @@ impl Protocol for Cowbird {
     }
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {
-        rack.switch.arch.is_tofino().then(|| format!("has no program for {} yet", rack.switch.arch))
+        rack.switch.arch.is_tofino().then(|| alu::refuses(self, rack)).flatten()
+    }
+
+    fn pass_bits(&self, arch: Arch) -> Option<u32> {
+        arch.is_tofino().then_some(alu::PASS_BITS)
     }
 
     fn claims(&self) -> Vec<(&'static str, Claim)> {

@@ -1,6 +1,6 @@
 //! The engine's part of the P4 text.
 
-use super::{CLASS_PROBE, Cowbird};
+use super::{CLASS_PROBE, Cowbird, alu};
 use crate::rack::Rack;
 use crate::scheme::Header;
 use crate::scheme::parts::templates;
@@ -24,14 +24,41 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/registers/controls",
     "cowbird/registers/begin",
     "cowbird/registers/manage",
+    "cowbird/alu/mode_constants",
+    "cowbird/alu/metadata",
+    "cowbird/alu/parsed",
+    "cowbird/alu/pass_fields",
+    "cowbird/alu/pass_values",
+    "cowbird/alu/pass_taken",
+    "cowbird/alu/states",
+    "cowbird/alu/counters",
+    "cowbird/alu/controls",
+    "cowbird/alu/frames",
+    "cowbird/alu/done",
+    "cowbird/alu/told",
+    "cowbird/alu/begun",
+    "cowbird/alu/judged",
+    "cowbird/alu/slots",
+    "cowbird/alu/steps",
+    "cowbird/alu/steps_behind",
+    "cowbird/alu/outcome",
+    "cowbird/alu/own_frames",
+    "cowbird/alu/own",
+    "cowbird/alu/kept",
+    "cowbird/alu/sent_fields",
+    "cowbird/alu/sum_header",
+    "cowbird/alu/egress_metadata",
+    "cowbird/alu/egress_states",
+    "cowbird/alu/egress_counters",
+    "cowbird/alu/egress",
 ];
 
 /// Bytes behind UDP's header in every packet, and that header.
-const HEADERS: usize = Udp::BYTES + Bth::BYTES + icrc::BYTES;
+pub(super) const HEADERS: usize = Udp::BYTES + Bth::BYTES + icrc::BYTES;
 /// Time to live of what is sent.
 pub(super) const TTL: u8 = 64;
 /// Turns without news after which an instance is at rest.
-const BUSY_TURNS: u32 = 64;
+pub(super) const BUSY_TURNS: u32 = 64;
 /// What precedes frames from the controller.
 const PACKET_OUT_BYTES: usize = 2;
 
@@ -67,9 +94,12 @@ pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
         "headers": HEADERS,
         "partition": format!("0x{DEFAULT_PARTITION:04X}"),
         "write_first": Opcode::WriteFirst as u8,
+        "write_middle": Opcode::WriteMiddle as u8,
+        "write_last": Opcode::WriteLast as u8,
         "write_only": Opcode::WriteOnly as u8,
         "read": Opcode::ReadRequest as u8,
         "read_first": Opcode::ReadResponseFirst as u8,
+        "read_middle": Opcode::ReadResponseMiddle as u8,
         "read_last": Opcode::ReadResponseLast as u8,
         "read_only": Opcode::ReadResponseOnly as u8,
         "acknowledge": Opcode::Acknowledge as u8,
@@ -103,7 +133,7 @@ pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
         "dont_fragment": DONT_FRAGMENT,
         "ttl": TTL,
     });
-    json!({
+    let mut context = json!({
         "roce": roce,
         "op": op,
         "set": set,
@@ -127,7 +157,11 @@ pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
         "regions": cowbird.regions,
         "ethernet_bytes": Ethernet::BYTES,
         "ethernet_after_packet_out": PACKET_OUT_BYTES + Ethernet::BYTES,
-    })
+    });
+    if rack.switch.arch.is_tofino() {
+        alu::add(cowbird, &mut context);
+    }
+    context
 }
 
 fn phase_constants() -> String {

@@ -6,7 +6,7 @@ use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::MacAddr;
-use p4rack_wire::cowbird::{Layout, Management, Phase, opcode};
+use p4rack_wire::cowbird::{self as wire, ENTRIES_AT, Layout, Management, Phase, opcode};
 use p4rack_wire::ipv4::{self, Ipv4};
 use p4rack_wire::roce::frame::{self, BTH_AT, Extension, Path};
 use p4rack_wire::roce::{Bth, Opcode, UDP_PORT, psn};
@@ -85,28 +85,40 @@ pub(super) fn table(name: &str) -> String {
 }
 
 impl Cowbird {
-    /// Inserts that have a set served, in this order. Its sides have to be set before ([`Cowbird::begin_frames`]): entries give
-    /// registers life. Then it needs turns ([`Cowbird::ticks`]).
+    /// Inserts that have a set served, in this order. Behind the first of them, which tells where its rings are, its sides have to
+    /// be set ([`Cowbird::begin_frames`]): the others give registers life. Then it needs turns ([`Cowbird::ticks`]).
     pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Vec<Update>, EntityError> {
         let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
-        let mut entries = Vec::new();
+        // On Tofino, egress completes what leaves.
+        let completes = format!("RackEgress.{COWBIRD}_peers");
+        let in_egress = schema.table(&completes).is_ok();
+        let serve = Entry::of(&table("instances")).exact("instance", number).action(&table("serve"));
+        let serve = serve
+            .param("entries", layout.entries)
+            .param("request_at", layout.request_data_at())
+            .param("request_bytes", layout.request_bytes)
+            .param("response_at", layout.response_data_at())
+            .param("response_bytes", layout.response_bytes);
+        let mut entries = vec![match in_egress {
+            true => serve,
+            false => serve
+                .param("key", instance.key)
+                .param("address", instance.address)
+                .param("reads", start.reads as u32 & psn::MAX)
+                .param("writes", start.writes as u32 & psn::MAX),
+        }];
+        if in_egress {
+            let set = Entry::of("RackEgress.cowbird_sets").exact("instance", number);
+            let set = set.action("RackEgress.cowbird_set").param("key", instance.key);
+            let ring = instance.address + ENTRIES_AT;
+            let mask = (layout.entries - 1) * wire::Entry::BYTES as u64;
+            entries.push(set.param("address", instance.address).param("ring", ring).param("mask", mask));
+        }
         for (region, pool) in instance.regions.iter().enumerate() {
             let entry = Entry::of(&table("regions")).exact("instance", number).exact("region", region as u64);
             let entry = entry.action(&table("region")).param("key", pool.key);
             entries.push(entry.param("address", pool.address).param("length", pool.bytes));
         }
-        let serve = Entry::of(&table("instances")).exact("instance", number).action(&table("serve"));
-        let serve = serve
-            .param("key", instance.key)
-            .param("address", instance.address)
-            .param("entries", layout.entries)
-            .param("request_at", layout.request_data_at())
-            .param("request_bytes", layout.request_bytes)
-            .param("response_at", layout.response_data_at())
-            .param("response_bytes", layout.response_bytes)
-            .param("reads", start.reads as u32 & psn::MAX)
-            .param("writes", start.writes as u32 & psn::MAX);
-        entries.push(serve);
         let sides = [(&instance.compute, &Phase::COMPUTE[..]), (&instance.pool, &Phase::POOL[..])];
         for (connection, phases) in sides {
             for (nth, phase) in phases.iter().enumerate() {
@@ -115,11 +127,24 @@ impl Cowbird {
                 let first = connection.psn.wrapping_sub(before as u32) & psn::MAX;
                 let Connection { port, mac, ip, .. } = *connection;
                 let (own, peer) = (connection.own_qpn + nth as u32, connection.peer_qpn + nth as u32);
-                let sends = Entry::of(&table("peers")).exact("instance", number).exact("phase", *phase as u8);
-                let sends = sends.action(&table("peer")).param("port", port).param("mac", mac.0);
-                let sends = sends.param("ip", u32::from(ip)).param("udp_port", connection.udp_port);
-                let sends = sends.param("qpn", peer).param("first", first);
-                entries.push(sends.param("checksum", self.checksum(ip)));
+                let of_phase = |entry: Entry| entry.exact("instance", number).exact("phase", *phase as u8);
+                let sends = match in_egress {
+                    true => Entry::of(&completes),
+                    false => Entry::of(&table("peers")),
+                };
+                let sends = match in_egress {
+                    true => of_phase(sends).action("RackEgress.cowbird_peer"),
+                    false => of_phase(sends).action(&table("peer")),
+                };
+                let sends = sends.param("mac", mac.0).param("ip", u32::from(ip));
+                let sends =
+                    sends.param("udp_port", connection.udp_port).param("qpn", peer).param("first", first);
+                if in_egress {
+                    let leaves = of_phase(Entry::of(&table("ports"))).action(&table("port"));
+                    entries.extend([sends, leaves.param("port", port)]);
+                } else {
+                    entries.push(sends.param("port", port).param("checksum", self.checksum(ip)));
+                }
                 let hears = pair(port, mac, ip, own).action(&table("pair")).param("instance", number);
                 entries.push(hears.param("phase", *phase as u8).param("first", first));
             }

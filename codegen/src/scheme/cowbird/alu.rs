@@ -1,0 +1,77 @@
+//! What the engine's P4 text needs where stateful ALUs change registers.
+
+use super::Cowbird;
+use super::program::{BUSY_TURNS, HEADERS};
+use crate::rack::Rack;
+use p4rack_wire::cowbird::Red;
+use p4rack_wire::ethernet::{Ethernet, overhead};
+use p4rack_wire::ipv4::Ipv4;
+use p4rack_wire::roce::{Aeth, Reth};
+use serde_json::{Value, json};
+
+/// Bits that a frame takes along to its second pass, beside a byte.
+pub(super) const PASS_BITS: u32 = 24 + 32;
+/// Instances that the byte beside them names.
+const INSTANCES_MAX: u32 = 64;
+/// Lowest bit of a number in its word.
+const NUMBER_LOW: u32 = 8;
+/// What precedes a frame that egress completes: its mark, phase, instance and form, a number, and the port that it came in by.
+const CARRIED_BYTES: usize = 4 + 4 + 2;
+
+/// Why there is no program.
+pub(super) fn refuses(cowbird: &Cowbird, rack: &Rack) -> Option<String> {
+    if cowbird.instances > INSTANCES_MAX {
+        let asked = cowbird.instances;
+        return Some(format!(
+            "serves {INSTANCES_MAX} instances there at most, not {asked}: lower cowbird.instances"
+        ));
+    }
+    (rack.protocols.len() > 1)
+        .then(|| "shares the stages with no other protocol there: use scheme cowbird".to_owned())
+}
+
+/// Adds what only these templates see.
+pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
+    let bits = |cells: u32| cells.next_power_of_two().ilog2().max(1);
+    let (instance_bits, slot_bits) = (bits(cowbird.instances), bits(cowbird.slots()));
+    let mtu = cowbird.mtu.bytes() as u32;
+    let mac = cowbird.mac.0.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let (read, red) = (HEADERS + Reth::BYTES, HEADERS + Reth::BYTES + Red::BYTES);
+    let instance = format!("meta.cowbird_instance[{}:0]", instance_bits - 1);
+    let number = |name: &str| format!("meta.cowbird_{name}[{}:{NUMBER_LOW}]", NUMBER_LOW + slot_bits - 1);
+    let side = |name: &str| format!("{instance} ++ meta.cowbird_{name}[0:0]");
+    let own = json!({
+        "instance_index": instance,
+        "side_index": side("kind"),
+        "acks_index": side("acks"),
+        // Too long for a line with what it is for.
+        "slot_index": format!("\n            {} ++ {}", side("kind"), number("number")),
+        "response_index": format!("\n            {instance} ++ {}", number("reads")),
+        "request_index": format!("\n            {instance} ++ {}", number("writes")),
+        "sent_index": format!("hdr.sent.instance[{}:0]", instance_bits - 1),
+        "instance_bits": instance_bits,
+        "instance_high": instance_bits - 1,
+        "last_instance": cowbird.instances - 1,
+        "side_bits": instance_bits + 1,
+        "end_bits": instance_bits + slot_bits,
+        "all_slot_bits": instance_bits + 1 + slot_bits,
+        "sent_bits": instance_bits + 3,
+        "packet_shift": mtu.ilog2() - NUMBER_LOW,
+        "ragged": format!("0x{:04X}", !(mtu - 4) & 0xffff),
+        "busy_mask": format!("0x{:04X}", !(BUSY_TURNS - 1) & 0xffff),
+        "longer": Reth::BYTES - Aeth::BYTES,
+        "shorter": format!("0x{:04X}", (Aeth::BYTES as u16).wrapping_neg()),
+        "answer_length": HEADERS + Aeth::BYTES,
+        "read_length": read,
+        "read_total": read + Ipv4::BYTES,
+        "red_length": red,
+        "red_total": red + Ipv4::BYTES,
+        "carried": Ethernet::BYTES + CARRIED_BYTES,
+        "carried_with_fcs": Ethernet::BYTES + CARRIED_BYTES + overhead::FCS as usize,
+        "mac_high": format!("0x{:08X}", mac >> 16),
+        "mac_low": format!("0x{:04X}", mac & 0xffff),
+    });
+    for (key, value) in own.as_object().into_iter().flatten() {
+        context[key] = value.clone();
+    }
+}

@@ -1,0 +1,4048 @@
+// cowbird: the switch of rack "offload".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it Cowbird's offload engine: it reads what threads of compute nodes ask for out of rings in their memory, and
+// moves data between these nodes and memory pools, by RDMA. Each packet that comes back becomes the next request.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <tna.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_IPV4 = 0x0800;
+
+// Queues, served in strict order, 7 first.
+const QueueId_t COWBIRD_CLASS_PROBE  = 0;
+const QueueId_t PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<8>  DROP_MALFORMED                    = 0;  // cut short within a header
+const bit<8>  DROP_SPOOFED                      = 1;  // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION          = 2;  // no host has this address
+const bit<8>  DROP_SAME_PORT                    = 3;  // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER            = 4;  // more best effort than the port may send
+const bit<8>  DROP_COWBIRD_BAD_FRAME            = 5;  // for the engine, but a header is missing or lengths don't agree
+const bit<8>  DROP_COWBIRD_UNKNOWN_PAIR         = 6;  // no queue pair of the engine, or not from its other end
+const bit<8>  DROP_COWBIRD_NO_INSTANCE          = 7;  // of a thread that is served no more
+const bit<8>  DROP_COWBIRD_BAD_OPCODE           = 8;  // not what its queue pair is for
+const bit<8>  DROP_COWBIRD_BAD_DATA             = 9;  // what was read is not as long as what was asked for
+const bit<8>  DROP_COWBIRD_STALE                = 10; // not the next one of its queue pair
+const bit<8>  DROP_COWBIRD_GAP                  = 11; // says that a packet before was lost
+const bit<8>  DROP_COWBIRD_WAITS                = 12; // an entry that is asked for again, as it has to wait for others
+const bit<8>  DROP_COWBIRD_CORRUPT              = 13; // a thread has ruined its rings: its red block says how
+const bit<8>  DROP_COWBIRD_NOTHING_TO_DO        = 14; // a turn or an answer, and nothing to ask for next
+const bit<8>  DROP_COWBIRD_MANAGEMENT_FROM_HOST = 15; // management from a port other than the controller's
+const bit<8>  DROP_COWBIRD_BAD_INDEX            = 16; // management of an instance that doesn't exist
+const bit<32> DROP_REASONS                      = 17; // how many there are
+const bit<8>  DROP_NONE = 255; // it is not dropped
+
+const bit<8> SENT = 0xFE; // the mark of frames that egress completes
+
+// The engine's address: what goes there is for it.
+const bit<48> COWBIRD_MAC = 0x02C0B1D00001;
+const bit<32> COWBIRD_IP  = 0x0A0000FE;
+
+// RoCEv2 in UDP over IPv4.
+const bit<16> ROCE_PORT         = 4791;
+const bit<16> ROCE_HEADERS      = 24;   // bytes of UDP, base transport header and iCRC
+const bit<16> ROCE_PARTITION    = 0xFFFF;
+const bit<8>  ROCE_WRITE_FIRST  = 6;    // FIRST, MIDDLE, LAST
+const bit<8>  ROCE_WRITE_ONLY   = 10;
+const bit<8>  ROCE_READ         = 12;
+const bit<8>  ROCE_READ_FIRST   = 13;   // what was read: FIRST, MIDDLE, LAST, ONLY
+const bit<8>  ROCE_READ_LAST    = 15;
+const bit<8>  ROCE_READ_ONLY    = 16;
+const bit<8>  ROCE_ACKNOWLEDGE  = 17;
+const bit<16> ROCE_MTU          = 1024;
+const bit<8>  COWBIRD_OP_TICK   = 0xC0;
+const bit<8>  COWBIRD_OP_READ   = 0xC1;
+const bit<8>  COWBIRD_OP_SET    = 0xC2;
+const bit<8>  COWBIRD_OP_REPLY  = 0xC3;
+
+// What a queue pair is for, and so what a packet is.
+const bit<8> COWBIRD_NOTHING    = 0;
+const bit<8> COWBIRD_PROBE      = 1;
+const bit<8> COWBIRD_ENTRY      = 2;
+const bit<8> COWBIRD_PAYLOAD    = 3;
+const bit<8> COWBIRD_RESPONSE   = 4;
+const bit<8> COWBIRD_RED        = 5;
+const bit<8> COWBIRD_POOL_READ  = 6;
+const bit<8> COWBIRD_POOL_WRITE = 7;
+const bit<8> COWBIRD_TICK       = 8;
+
+// The red block, and the ring of entries behind it.
+const bit<64> COWBIRD_RED_AT      = 64;
+const bit<64> COWBIRD_ENTRIES_AT  = 128;
+const bit<16> COWBIRD_RED_BYTES   = 48;
+const bit<16> COWBIRD_ENTRY_BYTES = 32;
+const bit<16> COWBIRD_TAIL_BYTES  = 8;
+const bit<16> COWBIRD_TYPE_READ   = 1;
+const bit<16> COWBIRD_TYPE_WRITE  = 2;
+
+// Why a set is served no more, as its red block says.
+const bit<8> COWBIRD_CORRUPT_TAIL   = 1;
+const bit<8> COWBIRD_CORRUPT_TYPE   = 2;
+const bit<8> COWBIRD_CORRUPT_REGION = 3;
+const bit<8> COWBIRD_CORRUPT_BOUNDS = 4;
+const bit<8> COWBIRD_CORRUPT_LENGTH = 5;
+const bit<8> COWBIRD_CORRUPT_PLACE  = 6;
+const bit<8> COWBIRD_CORRUPT_ID     = 7;
+
+const bit<32> COWBIRD_INSTANCES = 64;
+const bit<32> COWBIRD_SIDES     = 128; // reads and writes of each
+const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
+const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
+const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
+const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
+const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
+const bit<16> COWBIRD_BUSY      = 64; // turns without news after which an instance is probed more seldom
+const bit<16> COWBIRD_SELDOM    = 63; // then one turn of so many is used, less one
+
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+// Without any answer for so long, an instance starts again from what is done.
+const time_t COWBIRD_TIMEOUT = 20000000;
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
+// The controller's frames on their way back, beside the phases.
+const bit<8> COWBIRD_LOOK = 9;
+const bit<8> COWBIRD_SET  = 10;
+
+// What a frame is by itself; those of 16 and more carry what was read.
+const bit<8> FRAME_BAD      = 0;  // lengths don't agree, or a header is missing
+const bit<8> FRAME_OTHER    = 2;  // whole, but of no use
+const bit<8> FRAME_ACK      = 3;
+const bit<8> FRAME_GAP      = 4;
+const bit<8> FRAME_REFUSAL  = 5;
+const bit<8> FRAME_TICK     = 6;
+const bit<8> FRAME_LOOK     = 7;
+const bit<8> FRAME_SET      = 8;
+const bit<8> FRAME_BEYOND   = 9;  // management of an instance that doesn't exist
+const bit<8> FRAME_FIRST    = 16;
+const bit<8> FRAME_MIDDLE   = 17;
+const bit<8> FRAME_LAST     = 18;
+const bit<8> FRAME_ONLY     = 19;
+const bit<8> FRAME_TAIL     = 20; // ONLY, as long as an answer to a probe
+const bit<8> FRAME_ENTRY    = 21;
+
+// What the engine does with a frame.
+const bit<8> DOES_NOTHING = 0;
+const bit<8> DOES_TICK    = 1;
+const bit<8> DOES_PROBE   = 2;
+const bit<8> DOES_ENTRY   = 3;
+const bit<8> DOES_DATA    = 4;
+const bit<8> DOES_ACK     = 5;
+const bit<8> DOES_RED     = 6;
+const bit<8> DOES_GAP     = 7;
+const bit<8> DOES_REFUSAL = 8;
+const bit<8> DOES_LOOK    = 9;
+const bit<8> DOES_SET     = 10;
+const bit<8> DOES_AGAIN   = 11; // a turn or an acknowledgement in its second pass
+const bit<8> DOES_BAD     = 12; // refused
+
+// Headers behind the base header.
+const bit<8> FORM_DATA       = 0; // none
+const bit<8> FORM_READ       = 1; // the RDMA header
+const bit<8> FORM_RED        = 2; // that and a red block
+const bit<8> FORM_MANAGEMENT = 3;
+
+const bit<8>  ROCE_READ_MIDDLE  = 14;
+const bit<8>  ROCE_WRITE_MIDDLE = 7;
+const bit<8>  ROCE_WRITE_LAST   = 8;
+const bit<32> ROCE_MTU_BYTES    = 1024;
+const bit<32> COWBIRD_MAC_HIGH  = 0x02C0B1D0;
+const bit<16> COWBIRD_MAC_LOW   = 0x0001;
+
+// Numbers of entries, requests and packets have 24 bits, and stand in the upper bits of words, so that they wrap as words do.
+const bit<32> COWBIRD_ONE  = 0x100;
+const bit<32> COWBIRD_MOST = 16 << 8;
+const bit<32> COWBIRD_FAR  = 0x40000000; // entries that wait are so far ahead
+
+typedef bit<6> cowbird_instance_t;
+typedef bit<9> cowbird_sent_t;
+typedef bit<7> cowbird_side_t;
+typedef bit<11> cowbird_end_t;
+typedef bit<12> cowbird_slot_t;
+
+struct cowbird_told_t {
+    bit<32> told;  // the head that a red block tells
+    bit<32> busy;  // whether that is under way
+}
+
+struct cowbird_packets_t {
+    bit<32> passed; // packets of what was read that have passed, in order
+    bit<32> asked;  // packets of all requests begun
+}
+
+struct cowbird_high_t {
+    bit<32> top;  // the highest two bits of the low part, when it was last seen
+    bit<32> high;
+}
+
+// Precedes frames from the switch to the controller.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_in")
+#endif
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_out")
+#endif
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// IPv4 header without options.
+header ipv4_t {
+    bit<4>  version;        // 4
+    bit<4>  ihl;            // length of the header in words of 4 bytes; 5 without options
+    bit<6>  dscp;           // differentiated services code point
+    bit<2>  ecn;            // explicit congestion notification
+    bit<16> totalLen;       // bytes of the packet, this header included
+    bit<16> identification; // which packet a fragment belongs to
+    bit<3>  flags;          // don't fragment, more fragments
+    bit<13> fragOffset;     // place of a fragment in units of 8 bytes
+    bit<8>  ttl;            // routers that the packet may still pass
+    bit<8>  protocol;       // what follows
+    bit<16> hdrChecksum;    // ones' complement sum of the header
+    bit<32> srcAddr;        // source
+    bit<32> dstAddr;        // destination
+}
+
+// UDP header.
+header udp_t {
+    bit<16> srcPort;  // source port
+    bit<16> dstPort;  // destination port
+    bit<16> length;   // bytes of header and payload
+    bit<16> checksum; // 0 if the sender computed none
+}
+
+// Base transport header: every packet has one.
+header roce_bth_t {
+    bit<8>  opcode;      // what the packet is
+    bit<1>  solicited;   // the receiver's application asks to be woken up
+    bit<1>  migrated;    // path migration state; true on sending, ignored on receipt
+    bit<2>  pad;         // bytes that fill the payload up to a multiple of 4
+    bit<4>  version;     // version of the transport: 0
+    bit<16> partition;   // partition key
+    bit<1>  fecn;        // forward congestion notification
+    bit<1>  becn;        // backward congestion notification
+    bit<6>  reserved;    // zero on sending, ignored on receipt, not part of the iCRC
+    bit<24> destQp;      // queue pair that the packet is for
+    bit<1>  ackReq;      // the requester asks for an acknowledgement
+    bit<7>  reservedLow; // zero on sending, ignored on receipt
+    bit<24> psn;         // packet sequence number
+}
+
+// Acknowledgement header.
+header roce_aeth_t {
+    bit<8>  syndrome; // ACK, RNR NAK or NAK
+    bit<24> msn;      // messages that the responder has completed, modulo 2^24
+}
+
+// RDMA extended transport header: which memory.
+header roce_reth_t {
+    bit<64> virtualAddress; // address of the message's first byte
+    bit<32> rKey;           // proves the right to the region
+    bit<32> dmaLength;      // bytes of the message
+}
+
+// Where an instance of the engine in a switch begins, and how far it is; behind a base transport header.
+header cowbird_management_t {
+    bit<32> instance; // number of the instance
+    bit<8>  side;     // 0: its reads, 1: its writes
+    bit<24> reserved; // 0
+    bit<64> done;     // requests of this kind that are done
+    bit<64> end;      // position in their ring behind the last of these
+    bit<64> head;     // entries that are done, as the thread knows
+}
+
+// Red block: what the engine tells the thread.
+header cowbird_red_t {
+    bit<64> requestHead;      // entries whose requests are done, up to the first that is not
+    bit<64> requestDataHead;  // bytes of request data that are no longer needed
+    bit<64> responseDataTail; // bytes of response data that have arrived
+    bit<64> writeProgress;    // writes done
+    bit<64> readProgress;     // reads done
+    bit<64> refusal;          // 0, or why the engine serves the set no more
+}
+
+// Request of a compute node's thread.
+header cowbird_entry_t {
+    bit<16> rwType;    // 1: read, 2: write
+    bit<16> regionId;  // remote memory that it is about
+    bit<32> length;    // bytes to be moved
+    bit<64> reqAddr;   // where from: offset in the region for a read, in the set for a write
+    bit<64> respAddr;  // where to: offset in the set for a read, in the region for a write
+    bit<64> requestId; // type, region and number of the request
+}
+
+// First field of the green block, read alone: what the engine in a switch probes.
+header cowbird_tail_t {
+    bit<64> requestTail; // entries written
+}
+
+// Precedes a frame that egress completes. No port begins with its mark.
+header sent_t {
+    bit<8>  mark;
+    bit<8>  phase;    // what it is
+    bit<8>  instance;
+    bit<8>  form;     // which headers it has
+    bit<32> count;    // in the upper bits: packets of its queue pair before it
+}
+
+struct headers_t {
+    sent_t sent;
+    packet_in_t          packet_in;
+    packet_out_t         packet_out;
+    ethernet_t           ethernet;
+    vlan_t               vlan;
+    ipv4_t               cowbird_ipv4;
+    udp_t                cowbird_udp;
+    roce_bth_t           cowbird_bth;
+    roce_aeth_t          cowbird_aeth;
+    roce_reth_t          cowbird_reth;
+    cowbird_management_t cowbird_management;
+    cowbird_red_t        cowbird_red;
+    cowbird_entry_t      cowbird_entry;
+    cowbird_tail_t       cowbird_tail;
+}
+
+struct metadata_t {
+    bit<8>  cowbird_frame;    // what it is by itself
+    bit<8>  cowbird_phase;    // what its queue pair is for
+    bit<8>  cowbird_does;     // what the engine does with it
+    bit<8>  cowbird_next;     // what it becomes; 0: nothing
+    bit<8>  cowbird_instance;
+    bit<8>  cowbird_served;
+    bit<16> cowbird_last;     // the last instance that has turns
+    bit<32> cowbird_first;    // sequence number of the queue pair's first packet
+    bit<32> cowbird_psn;
+    bit<32> cowbird_count;    // packets of the queue pair before
+    bit<16> cowbird_bytes;    // of payload, with padding
+    bit<16> cowbird_framing;  // of IPv4
+    bit<16> cowbird_pad;
+    bit<16> cowbird_carried;  // of payload, without padding
+    bit<8>  cowbird_kind;     // 0: read, 1: write
+    bit<8>  cowbird_odd;
+    bit<8>  cowbird_form;     // which headers data has
+    bit<8>  cowbird_acks;     // side of an acknowledgement
+    bit<8>  cowbird_flags;
+    bit<32> cowbird_busy;
+    bit<8>  cowbird_more;
+    bit<16> cowbird_misnamed;
+    bit<32> cowbird_request_mask;
+    bit<32> cowbird_response_mask;
+    bit<32> cowbird_mask;
+    bit<32> cowbird_ends_at;
+    bit<32> cowbird_unseen;
+    bit<32> cowbird_told_all;
+    bit<32> cowbird_msn;
+    bit<32> cowbird_news;     // requests that an acknowledgement reports
+    bit<32> cowbird_reads;    // requests that are done
+    bit<32> cowbird_writes;
+    bit<32> cowbird_head;     // entries that are done; of an entry: whether it is the first of these
+    bit<32> cowbird_reds;     // red blocks before
+    bit<32> cowbird_told;
+    bit<32> cowbird_acked;
+    bit<8>  cowbird_tells;
+    bit<32> cowbird_untold;
+    bit<32> cowbird_mine;     // the entry as the next one, of its kind
+    bit<32> cowbird_other;
+    bit<32> cowbird_taken;
+    bit<32> cowbird_ahead;    // how far entries are taken beyond the head
+    bit<64> cowbird_remote;
+    bit<64> cowbird_local;
+    bit<64> cowbird_length;
+    bit<64> cowbird_sum;
+    bit<64> cowbird_room;
+    bit<32> cowbird_pool_key;
+    bit<64> cowbird_pool;
+    bit<64> cowbird_pool_bytes;
+    bit<8>  cowbird_known;    // its region is
+    bit<32> cowbird_entries;
+    bit<32> cowbird_request_at;
+    bit<32> cowbird_request_bytes;
+    bit<32> cowbird_response_at;
+    bit<32> cowbird_response_bytes;
+    bit<32> cowbird_ring;
+    bit<32> cowbird_ring_at;
+    bit<32> cowbird_half;
+    bit<32> cowbird_offset;
+    bit<32> cowbird_padded;
+    bit<32> cowbird_end;
+    bit<32> cowbird_left;
+    bit<32> cowbird_fits;
+    bit<32> cowbird_number;
+    bit<32> cowbird_id;
+    bit<32> cowbird_packets;
+    bit<32> cowbird_behind;
+    bit<8>  cowbird_outcome;
+    bit<8>  cowbird_passed;
+    bit<8>  cowbird_right;
+    bit<8>  cowbird_refusal;
+    bit<8>  cowbird_bad;
+    bit<32> cowbird_tail;
+    bit<32> cowbird_limit;
+    bit<32> cowbird_slack;
+    bit<8>  cowbird_seen;
+    bit<32> cowbird_fetched;
+    bit<32> cowbird_start;
+    bit<32> cowbird_resume;
+    bit<32> cowbird_now;
+    bit<8>  cowbird_late;
+    bit<8>  cowbird_again;
+    bit<16> cowbird_quiet;
+    bit<32> cowbird_probes;
+    bit<32> cowbird_response_end;
+    bit<32> cowbird_request_end;
+    bit<8>  cowbird_is_last;
+    bit<8>  cowbird_is_first;
+    bit<8>  cowbird_fills;
+    bit<32> cowbird_lap;
+    bit<8> drop;    // why the frame is dropped
+    bit<1> steered; // whether it goes where the controller says, or back to it
+    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    bit<8> accepted; // whether its source may send it
+    bit<8> pass; // what the pass before left for this one; 0 in the first
+}
+
+// Precedes a frame that makes another pass.
+header next_pass_t {
+    bit<8> pass;
+    bit<24> cowbird_behind; // packets of its side's requests that are done
+    bit<32> cowbird_end;    // where their data ends; in the lowest bits, the side, and whether a red block has to be sent
+}
+
+// What egress sees of a frame.
+struct egress_headers_t {
+    sent_t sent;
+    packet_in_t          packet_in;
+    packet_out_t         packet_out;
+    ethernet_t           ethernet;
+    vlan_t               vlan;
+    ipv4_t               cowbird_ipv4;
+    udp_t                cowbird_udp;
+    roce_bth_t           cowbird_bth;
+    roce_aeth_t          cowbird_aeth;
+    roce_reth_t          cowbird_reth;
+    cowbird_management_t cowbird_management;
+    cowbird_red_t        cowbird_red;
+    cowbird_entry_t      cowbird_entry;
+    cowbird_tail_t       cowbird_tail;
+}
+
+struct egress_metadata_t {
+    bit<32> cowbird_psn;
+    bit<64> cowbird_set;
+    bit<64> cowbird_ring;
+    bit<32> cowbird_key;
+    bit<32> cowbird_place;
+    bit<32> cowbird_mask;
+    bit<16> cowbird_room;
+    bit<32> cowbird_head;
+    bit<32> cowbird_reads;
+    bit<32> cowbird_writes;
+    bit<32> cowbird_response;
+    bit<32> cowbird_request;
+    bit<32> cowbird_high;
+    bit<32> cowbird_done_high;
+    bit<32> cowbird_end_high;
+}
+
+parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                  out ingress_intrinsic_metadata_t ig_intr_md) {
+    state start {
+        packet.extract(ig_intr_md);
+        meta.drop     = DROP_NONE;
+        meta.steered  = 0;
+        meta.known    = 0;
+        meta.accepted = 0;
+        meta.cowbird_phase    = 0;
+        meta.cowbird_does     = 0;
+        meta.cowbird_next     = 0;
+        meta.cowbird_instance = 0;
+        meta.cowbird_served   = 0;
+        meta.cowbird_kind     = 0;
+        meta.cowbird_news     = 0;
+        meta.cowbird_tells    = 0;
+        meta.cowbird_refusal  = 0;
+        meta.cowbird_late     = 0;
+        meta.cowbird_again    = 0;
+        meta.cowbird_outcome  = 0;
+        meta.cowbird_passed   = 0;
+        meta.cowbird_right    = 0;
+        meta.cowbird_bad      = 0;
+        meta.cowbird_more     = 0;
+        meta.cowbird_seen     = 0;
+        meta.cowbird_fetched  = 0;
+        meta.cowbird_behind   = 0;
+        meta.cowbird_known    = 0;
+        transition select(ig_intr_md.resubmit_flag) {
+            0       : parse_first_pass;
+            default : parse_next_pass;
+        }
+    }
+
+    state parse_first_pass {
+        packet.advance(PORT_METADATA_SIZE);
+        meta.pass = 0;
+        transition parse_port;
+    }
+
+    state parse_next_pass {
+        next_pass_t next_pass;
+        packet.extract(next_pass);
+        meta.pass = next_pass.pass;
+        meta.cowbird_end     = next_pass.cowbird_end;
+        meta.cowbird_flags   = next_pass.cowbird_end[7:0];
+        meta.cowbird_packets = 8w0 ++ next_pass.cowbird_behind;
+        transition parse_port;
+    }
+
+    state parse_port {
+        transition select(ig_intr_md.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_IPV4 : parse_cowbird;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_IPV4 : parse_cowbird;
+            default        : accept;
+        }
+    }
+
+    // What is not for the engine is the hosts' own.
+    state parse_cowbird {
+        transition select(hdr.ethernet.dstAddr[47:16]) {
+            COWBIRD_MAC_HIGH : parse_cowbird_low;
+            default          : accept;
+        }
+    }
+
+    state parse_cowbird_low {
+        transition select(hdr.ethernet.dstAddr[15:0]) {
+            COWBIRD_MAC_LOW : parse_cowbird_ipv4;
+            default     : accept;
+        }
+    }
+
+    state parse_cowbird_ipv4 {
+        packet.extract(hdr.cowbird_ipv4);
+        transition select(hdr.cowbird_ipv4.version, hdr.cowbird_ipv4.ihl, hdr.cowbird_ipv4.fragOffset,
+                          hdr.cowbird_ipv4.protocol) {
+            (4, 5, 0, 17) : parse_cowbird_udp;
+            default       : accept;
+        }
+    }
+
+    state parse_cowbird_udp {
+        packet.extract(hdr.cowbird_udp);
+        transition select(hdr.cowbird_udp.dstPort) {
+            ROCE_PORT : parse_cowbird_bth;
+            default   : accept;
+        }
+    }
+
+    // A frame is whole if its lengths agree and headers are there. How long it really is, egress sees.
+    state parse_cowbird_bth {
+        packet.extract(hdr.cowbird_bth);
+        transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
+            (ROCE_READ_FIRST, _)   : parse_cowbird_first;
+            (ROCE_READ_MIDDLE, _)  : parse_cowbird_middle;
+            (ROCE_READ_LAST, _)    : parse_cowbird_last;
+            (ROCE_READ_ONLY, 36)   : parse_cowbird_probed;
+            (ROCE_READ_ONLY, 60)   : parse_cowbird_fetched;
+            (ROCE_READ_ONLY, _)    : parse_cowbird_only;
+            (ROCE_ACKNOWLEDGE, 28) : parse_cowbird_acknowledgement;
+            (ROCE_ACKNOWLEDGE, _)  : parse_cowbird_long;
+            (COWBIRD_OP_READ, _)   : parse_cowbird_look;
+            (COWBIRD_OP_SET, _)    : parse_cowbird_set;
+            (COWBIRD_OP_TICK, 24)  : parse_cowbird_tick;
+            (_, 24)                : parse_cowbird_other;
+            default                : accept;
+        }
+    }
+
+    state parse_cowbird_first {
+        packet.extract(hdr.cowbird_aeth);
+        meta.cowbird_frame = FRAME_FIRST;
+        transition accept;
+    }
+
+    state parse_cowbird_middle {
+        meta.cowbird_frame = FRAME_MIDDLE;
+        transition accept;
+    }
+
+    state parse_cowbird_last {
+        packet.extract(hdr.cowbird_aeth);
+        meta.cowbird_frame = FRAME_LAST;
+        transition accept;
+    }
+
+    state parse_cowbird_only {
+        packet.extract(hdr.cowbird_aeth);
+        meta.cowbird_frame = FRAME_ONLY;
+        transition accept;
+    }
+
+    state parse_cowbird_probed {
+        packet.extract(hdr.cowbird_aeth);
+        packet.extract(hdr.cowbird_tail);
+        transition select(hdr.cowbird_bth.pad) {
+            0       : parse_cowbird_tail;
+            default : parse_cowbird_padded;
+        }
+    }
+
+    state parse_cowbird_tail {
+        meta.cowbird_frame = FRAME_TAIL;
+        transition accept;
+    }
+
+    state parse_cowbird_fetched {
+        packet.extract(hdr.cowbird_aeth);
+        packet.extract(hdr.cowbird_entry);
+        transition select(hdr.cowbird_bth.pad) {
+            0       : parse_cowbird_entry;
+            default : parse_cowbird_padded;
+        }
+    }
+
+    state parse_cowbird_entry {
+        meta.cowbird_frame = FRAME_ENTRY;
+        transition accept;
+    }
+
+    state parse_cowbird_padded {
+        meta.cowbird_frame = FRAME_ONLY;
+        transition accept;
+    }
+
+    state parse_cowbird_long {
+        packet.extract(hdr.cowbird_aeth);
+        transition accept;
+    }
+
+    state parse_cowbird_acknowledgement {
+        packet.extract(hdr.cowbird_aeth);
+        transition select(hdr.cowbird_bth.pad, hdr.cowbird_aeth.syndrome) {
+            (0, 0x00 &&& 0x60) : parse_cowbird_ack;
+            (0, 0x60 &&& 0x7F) : parse_cowbird_gap;
+            (0, 0x60 &&& 0x60) : parse_cowbird_refusal;
+            (0, _)             : parse_cowbird_other;
+            default            : accept;
+        }
+    }
+
+    state parse_cowbird_ack {
+        meta.cowbird_frame = FRAME_ACK;
+        transition accept;
+    }
+
+    state parse_cowbird_gap {
+        meta.cowbird_frame = FRAME_GAP;
+        transition accept;
+    }
+
+    state parse_cowbird_refusal {
+        meta.cowbird_frame = FRAME_REFUSAL;
+        transition accept;
+    }
+
+    state parse_cowbird_tick {
+        transition select(hdr.cowbird_bth.pad) {
+            0       : parse_cowbird_turn;
+            default : accept;
+        }
+    }
+
+    state parse_cowbird_turn {
+        meta.cowbird_frame = FRAME_TICK;
+        transition accept;
+    }
+
+    state parse_cowbird_other {
+        meta.cowbird_frame = FRAME_OTHER;
+        transition accept;
+    }
+
+    state parse_cowbird_look {
+        packet.extract(hdr.cowbird_management);
+        meta.cowbird_instance = hdr.cowbird_management.instance[7:0];
+        meta.cowbird_acks     = hdr.cowbird_management.side;
+        transition select(hdr.cowbird_management.instance) {
+            0 .. 63 : parse_cowbird_looks;
+            default          : parse_cowbird_beyond;
+        }
+    }
+
+    state parse_cowbird_beyond {
+        meta.cowbird_frame = FRAME_BEYOND;
+        transition accept;
+    }
+
+    state parse_cowbird_looks {
+        meta.cowbird_frame = FRAME_LOOK;
+        transition accept;
+    }
+
+    state parse_cowbird_set {
+        packet.extract(hdr.cowbird_management);
+        meta.cowbird_instance = hdr.cowbird_management.instance[7:0];
+        meta.cowbird_acks     = hdr.cowbird_management.side;
+        transition select(hdr.cowbird_management.instance) {
+            0 .. 63 : parse_cowbird_sets;
+            default          : parse_cowbird_beyond;
+        }
+    }
+
+    state parse_cowbird_sets {
+        meta.cowbird_frame = FRAME_SET;
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+                     in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Resubmit(RESUBMIT) resubmit;
+
+    apply {
+        if (ig_dprsr_md.resubmit_type == RESUBMIT) {
+            resubmit.emit<next_pass_t>({ meta.pass, meta.cowbird_behind[31:8], meta.cowbird_end });
+        }
+        packet.emit(hdr.sent);
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.cowbird_ipv4);
+        packet.emit(hdr.cowbird_udp);
+        packet.emit(hdr.cowbird_bth);
+        packet.emit(hdr.cowbird_aeth);
+        packet.emit(hdr.cowbird_reth);
+        packet.emit(hdr.cowbird_management);
+        packet.emit(hdr.cowbird_red);
+        packet.emit(hdr.cowbird_entry);
+        packet.emit(hdr.cowbird_tail);
+    }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    // By instance and phase: what was sent; in the cell of phase 0, how often it started again.
+    Counter<bit<64>, cowbird_sent_t>(COWBIRD_SENT, CounterType_t.PACKETS) cowbird_sent;
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+    }
+
+    action accept_source() { meta.accepted = 1; }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            ig_intr_md.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+    action cowbird_pair(bit<8> instance, bit<8> phase, bit<24> first) {
+        meta.cowbird_instance = instance;
+        meta.cowbird_phase    = phase;
+        meta.cowbird_first    = first ++ 8w0;
+        meta.cowbird_acks     = phase & 1;
+    }
+
+    action cowbird_tick(bit<16> instances) {
+        meta.cowbird_phase = COWBIRD_TICK;
+        meta.cowbird_last  = instances - 1;
+    }
+
+    table cowbird_pairs {
+        key = {
+            ig_intr_md.ingress_port  : exact @name("port");
+            hdr.ethernet.srcAddr     : exact;
+            hdr.cowbird_ipv4.srcAddr : exact;
+            hdr.cowbird_bth.destQp   : exact;
+        }
+        actions = {
+            cowbird_pair;
+            cowbird_tick;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    action cowbird_do(bit<8> what) {
+        meta.cowbird_does = what;
+    }
+
+    action cowbird_refuse(bit<8> reason) {
+        meta.cowbird_does = DOES_BAD;
+        meta.drop = reason;
+    }
+
+    table cowbird_frames {
+        key = {
+            hdr.packet_out.isValid() : ternary;
+            hdr.vlan.isValid()   : ternary;
+            meta.pass            : ternary;
+            meta.cowbird_phase   : ternary;
+            meta.cowbird_frame   : ternary;
+            meta.cowbird_framing : ternary;
+            meta.cowbird_bytes   : ternary;
+        }
+        actions = {
+            cowbird_do;
+            cowbird_refuse;
+        }
+        const default_action = cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+        const entries = {
+            (true,  _, _, _, FRAME_LOOK, _, _) : cowbird_do(DOES_LOOK);
+            (true,  _, _, _, FRAME_SET,  _, _) : cowbird_do(DOES_SET);
+            (true,  _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_INDEX);
+            (false, _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_LOOK, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_SET,  _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (_, true, _, _, _, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, _, FRAME_BAD, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, _, 16 &&& 16, _, 0) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_PAYLOAD, 16 &&& 16, 20, 0 &&& 0xFC03)   : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_PAYLOAD, 16 &&& 16, 20, ROCE_MTU)           : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_POOL_READ, 16 &&& 16, 20, 0 &&& 0xFC03) : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_POOL_READ, 16 &&& 16, 20, ROCE_MTU)         : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, 20, _)  : cowbird_do(DOES_PROBE);
+            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, 20, _) : cowbird_do(DOES_ENTRY);
+            (_, _, _, 0, 16 &&& 16, 20, 0 &&& 0xFC03) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, 0, 16 &&& 16, 20, ROCE_MTU)         : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, 16 &&& 16, 20, 0 &&& 0xFC03) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, 16 &&& 16, 20, ROCE_MTU)         : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, 16 &&& 16, _, _)             : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, 0, _, 20, _)                    : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, FRAME_GAP, 20, _)            : cowbird_do(DOES_GAP);
+            (_, _, _, _, FRAME_REFUSAL, 20, _)        : cowbird_do(DOES_REFUSAL);
+            (_, _, 0, COWBIRD_TICK, FRAME_TICK, 20, _)       : cowbird_do(DOES_TICK);
+            (_, _, _, COWBIRD_TICK, FRAME_TICK, 20, _)       : cowbird_do(DOES_AGAIN);
+            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, 20, _)    : cowbird_do(DOES_ACK);
+            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, 20, _)    : cowbird_do(DOES_AGAIN);
+            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, 20, _)  : cowbird_do(DOES_ACK);
+            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, 20, _)  : cowbird_do(DOES_AGAIN);
+            (_, _, _, COWBIRD_RED, FRAME_ACK, 20, _)         : cowbird_do(DOES_RED);
+            (_, _, _, _, _, 20, _)                    : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
+        }
+        size = 64;
+    }
+
+    action cowbird_manage() {
+        meta.cowbird_kind     = hdr.cowbird_management.side & 1;
+        meta.cowbird_id       = hdr.cowbird_management.done[23:0] ++ 8w0;
+        meta.cowbird_start    = hdr.cowbird_management.head[23:0] ++ 8w0;
+        meta.cowbird_end      = hdr.cowbird_management.end[31:0];
+        meta.cowbird_packets  = 0;
+    }
+
+    action cowbird_go_on() {
+        meta.cowbird_kind    = meta.cowbird_flags & 1;
+        meta.cowbird_flags   = meta.cowbird_flags & 2;
+        meta.cowbird_packets = meta.cowbird_packets << 8;
+    }
+
+    action cowbird_read_entry() {
+        meta.cowbird_kind     = 0;
+        meta.cowbird_remote   = hdr.cowbird_entry.reqAddr;
+        meta.cowbird_local    = hdr.cowbird_entry.respAddr;
+        meta.cowbird_misnamed = hdr.cowbird_entry.requestId[62:47];
+        meta.cowbird_length   = 32w0 ++ hdr.cowbird_entry.length;
+        meta.cowbird_id       = hdr.cowbird_entry.requestId[23:0] ++ 8w0;
+        meta.cowbird_odd      = 0;
+    }
+
+    action cowbird_write_entry() {
+        meta.cowbird_kind     = 1;
+        meta.cowbird_remote   = hdr.cowbird_entry.respAddr;
+        meta.cowbird_local    = hdr.cowbird_entry.reqAddr;
+        meta.cowbird_misnamed = hdr.cowbird_entry.requestId[62:47];
+        meta.cowbird_length   = 32w0 ++ hdr.cowbird_entry.length;
+        meta.cowbird_id       = hdr.cowbird_entry.requestId[23:0] ++ 8w0;
+        meta.cowbird_odd      = 0;
+    }
+
+    action cowbird_odd_entry() {
+        meta.cowbird_kind     = 1;
+        meta.cowbird_remote   = hdr.cowbird_entry.respAddr;
+        meta.cowbird_local    = hdr.cowbird_entry.reqAddr;
+        meta.cowbird_misnamed = hdr.cowbird_entry.requestId[62:47];
+        meta.cowbird_length   = 32w0 ++ hdr.cowbird_entry.length;
+        meta.cowbird_id       = hdr.cowbird_entry.requestId[23:0] ++ 8w0;
+        meta.cowbird_odd      = 1;
+    }
+
+    table cowbird_parts {
+        key = {
+            hdr.cowbird_management.isValid() : exact;
+            hdr.cowbird_entry.isValid()      : exact;
+            meta.pass                        : ternary;
+            hdr.cowbird_entry.rwType         : ternary;
+        }
+        actions = {
+            cowbird_manage;
+            cowbird_go_on;
+            cowbird_read_entry;
+            cowbird_write_entry;
+            cowbird_odd_entry;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (true, false, _, _)                 : cowbird_manage();
+            (false, false, 0, _)                : NoAction();
+            (false, false, _, _)                : cowbird_go_on();
+            (false, true, _, COWBIRD_TYPE_READ) : cowbird_read_entry();
+            (false, true, _, COWBIRD_TYPE_WRITE): cowbird_write_entry();
+            (false, true, _, _)                 : cowbird_odd_entry();
+        }
+        size = 8;
+    }
+
+    action cowbird_measure_entry() {
+        meta.cowbird_sum      = meta.cowbird_remote + meta.cowbird_length;
+        meta.cowbird_misnamed = meta.cowbird_misnamed ^ hdr.cowbird_entry.regionId;
+        meta.cowbird_padded  = hdr.cowbird_entry.length + 7;
+        meta.cowbird_packets = hdr.cowbird_entry.length + (ROCE_MTU_BYTES - 1);
+        meta.cowbird_carried = hdr.cowbird_entry.length[15:0] - 1;
+    }
+
+    action cowbird_measure_data(bit<8> kind) {
+        meta.cowbird_carried = meta.cowbird_bytes - meta.cowbird_pad;
+        meta.cowbird_kind    = kind;
+    }
+
+    table cowbird_measures {
+        key = {
+            meta.cowbird_phase : exact;
+        }
+        actions = {
+            cowbird_measure_entry;
+            cowbird_measure_data;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            COWBIRD_ENTRY     : cowbird_measure_entry();
+            COWBIRD_PAYLOAD   : cowbird_measure_data(1);
+            COWBIRD_POOL_READ : cowbird_measure_data(0);
+        }
+        size = 4;
+    }
+
+    // Instances take turns.
+    Register<bit<16>, bit<1>>(1) cowbird_turn;
+
+    RegisterAction<bit<16>, bit<1>, bit<8>>(cowbird_turn) cowbird_take_turn = {
+        void apply(inout bit<16> value, out bit<8> result) {
+            result = (bit<8>) value;
+            if (value >= meta.cowbird_last) {
+                value = 0;
+            } else {
+                value = value + 1;
+            }
+        }
+    };
+
+    action cowbird_do_take_turn() {
+        meta.cowbird_instance = cowbird_take_turn.execute(0);
+    }
+
+    action cowbird_do_keep_turn() {
+        meta.cowbird_instance = meta.pass & 0x3F;
+    }
+
+    table cowbird_turn_accesses {
+        key = {
+            meta.cowbird_phase : ternary;
+            meta.pass : ternary;
+        }
+        actions = {
+            cowbird_do_take_turn;
+            cowbird_do_keep_turn;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_TICK, 0) : cowbird_do_take_turn();
+            (COWBIRD_TICK, _) : cowbird_do_keep_turn();
+        }
+        size = 8;
+    }
+
+    // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_acknowledged;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_acknowledged) cowbird_acknowledge = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (meta.cowbird_msn - value <= COWBIRD_MOST) {
+                result = meta.cowbird_msn - value;
+                value  = meta.cowbird_msn;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_acknowledged) cowbird_forget_acknowledged = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_acknowledge() {
+        meta.cowbird_news = cowbird_acknowledge.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
+    }
+
+    action cowbird_do_forget_acknowledged() {
+        cowbird_forget_acknowledged.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
+    }
+
+    table cowbird_acknowledged_accesses {
+        key = {
+            meta.cowbird_frame : ternary;
+            meta.cowbird_phase : ternary;
+            meta.pass : ternary;
+            meta.cowbird_framing : ternary;
+            hdr.packet_out.isValid() : ternary;
+        }
+        actions = {
+            cowbird_do_acknowledge;
+            cowbird_do_forget_acknowledged;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (FRAME_SET, _, _, _, true) : cowbird_do_forget_acknowledged();
+            (FRAME_ACK, COWBIRD_RESPONSE, 0, 20, _) : cowbird_do_acknowledge();
+            (FRAME_ACK, COWBIRD_POOL_WRITE, 0, 20, _) : cowbird_do_acknowledge();
+        }
+        size = 8;
+    }
+
+    action cowbird_region(bit<32> key, bit<64> address, bit<64> length) {
+        meta.cowbird_pool_key   = key;
+        meta.cowbird_pool       = address;
+        meta.cowbird_pool_bytes = length;
+        meta.cowbird_known      = 1;
+    }
+
+    table cowbird_regions {
+        key = {
+            meta.cowbird_instance      : exact @name("instance");
+            hdr.cowbird_entry.regionId : exact @name("region");
+        }
+        actions = {
+            cowbird_region;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Where a thread's rings are.
+    action cowbird_serve(bit<24> entries, bit<32> request_at, bit<32> request_bytes, bit<32> response_at,
+                         bit<32> response_bytes) {
+        meta.cowbird_entries        = entries ++ 8w0;
+        meta.cowbird_request_at     = request_at;
+        meta.cowbird_request_bytes  = request_bytes;
+        meta.cowbird_response_at    = response_at;
+        meta.cowbird_response_bytes = response_bytes;
+        meta.cowbird_request_mask   = request_bytes - 8;
+        meta.cowbird_response_mask  = response_bytes - 8;
+        meta.cowbird_served         = 1;
+    }
+
+    table cowbird_instances {
+        key = {
+            meta.cowbird_instance : exact @name("instance");
+        }
+        actions = {
+            cowbird_serve;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 64;
+    }
+
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_count_reads = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird_news;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_look_at_reads = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_put_reads = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_id;
+            result = value;
+        }
+    };
+
+    action cowbird_do_count_reads() {
+        meta.cowbird_reads = cowbird_count_reads.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_reads() {
+        meta.cowbird_reads = cowbird_look_at_reads.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_reads() {
+        cowbird_put_reads.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_reads_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_phase : ternary;
+            meta.cowbird_kind : ternary;
+        }
+        actions = {
+            cowbird_do_count_reads;
+            cowbird_do_look_at_reads;
+            cowbird_do_put_reads;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, 0) : cowbird_do_put_reads();
+            (DOES_ACK, COWBIRD_RESPONSE, _) : cowbird_do_count_reads();
+            (DOES_DATA, _, _) : NoAction();
+            (DOES_SET, _, _) : NoAction();
+            (_, _, _) : cowbird_do_look_at_reads();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_count_writes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird_news;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_look_at_writes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_put_writes = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_id;
+            result = value;
+        }
+    };
+
+    action cowbird_do_count_writes() {
+        meta.cowbird_writes = cowbird_count_writes.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_writes() {
+        meta.cowbird_writes = cowbird_look_at_writes.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_writes() {
+        cowbird_put_writes.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_writes_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_phase : ternary;
+            meta.cowbird_kind : ternary;
+        }
+        actions = {
+            cowbird_do_count_writes;
+            cowbird_do_look_at_writes;
+            cowbird_do_put_writes;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, 1) : cowbird_do_put_writes();
+            (DOES_ACK, COWBIRD_POOL_WRITE, _) : cowbird_do_count_writes();
+            (DOES_DATA, _, _) : NoAction();
+            (DOES_SET, _, _) : NoAction();
+            (_, _, _) : cowbird_do_look_at_writes();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_count_entries = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird_news;
+            result = value;
+        }
+    };
+
+    // Whether an entry is the first that is not done.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_is_head = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == meta.cowbird_count) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_put_head = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_start;
+            result = value;
+        }
+    };
+
+    action cowbird_do_count_entries() {
+        meta.cowbird_head = cowbird_count_entries.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_is_head() {
+        meta.cowbird_head = cowbird_is_head.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_head() {
+        meta.cowbird_head = cowbird_put_head.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_head_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+        }
+        actions = {
+            cowbird_do_count_entries;
+            cowbird_do_is_head;
+            cowbird_do_put_head;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            DOES_SET : cowbird_do_put_head();
+            DOES_ENTRY : cowbird_do_is_head();
+            DOES_DATA : NoAction();
+            _ : cowbird_do_count_entries();
+        }
+        size = 8;
+    }
+
+    // A red block has arrived if it is the one under way.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reds;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_count_reds = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == meta.cowbird_count) {
+                value  = value + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_look_at_reds = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_forget_reds = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_count_reds() {
+        meta.cowbird_reds = cowbird_count_reds.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_reds() {
+        meta.cowbird_reds = cowbird_look_at_reds.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_forget_reds() {
+        cowbird_forget_reds.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_reds_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+        }
+        actions = {
+            cowbird_do_count_reds;
+            cowbird_do_look_at_reds;
+            cowbird_do_forget_reds;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            DOES_SET : cowbird_do_forget_reds();
+            DOES_RED : cowbird_do_count_reds();
+            DOES_DATA : NoAction();
+            DOES_ENTRY : NoAction();
+            _ : cowbird_do_look_at_reds();
+        }
+        size = 8;
+    }
+
+    Register<cowbird_told_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_told;
+
+    // What is done is told when something new is known, unless a red block is under way.
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<8>>(cowbird_told) cowbird_tell = {
+        void apply(inout cowbird_told_t value, out bit<8> result) {
+            if (value.busy == 0 && value.told != meta.cowbird_head) {
+                value.told = meta.cowbird_head;
+                value.busy = 1;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A red block has arrived: the next one follows if it has something to tell.
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_tell_next = {
+        void apply(inout cowbird_told_t value, out bit<32> result) {
+            result = value.told;
+            if (value.told == meta.cowbird_head) {
+                value.busy = 0;
+            }
+            value.told = meta.cowbird_head;
+        }
+    };
+
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_look_at_told = {
+        void apply(inout cowbird_told_t value, out bit<32> result) {
+            result = (bit<32>) value.busy;
+        }
+    };
+
+    RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_put_told = {
+        void apply(inout cowbird_told_t value, out bit<32> result) {
+            value.told = meta.cowbird_start;
+            value.busy = 0;
+            result = value.told;
+        }
+    };
+
+    action cowbird_do_tell() {
+        meta.cowbird_tells = cowbird_tell.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_tell_next() {
+        meta.cowbird_told = cowbird_tell_next.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_told() {
+        meta.cowbird_busy = cowbird_look_at_told.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_told() {
+        meta.cowbird_told = cowbird_put_told.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_told_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_news[15:8] : ternary @name("news");
+            meta.cowbird_reds : ternary;
+        }
+        actions = {
+            cowbird_do_tell;
+            cowbird_do_tell_next;
+            cowbird_do_look_at_told;
+            cowbird_do_put_told;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _) : cowbird_do_put_told();
+            (DOES_ACK, 0, _) : NoAction();
+            (DOES_ACK, _, _) : cowbird_do_tell();
+            (DOES_RED, _, 1) : cowbird_do_tell_next();
+            (DOES_TICK, _, _) : cowbird_do_look_at_told();
+        }
+        size = 8;
+    }
+
+    // Probes that were answered, and below those that were asked for.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_answered;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_answer = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == meta.cowbird_count) {
+                value  = value + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_look_at_answered = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_forget_answered = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_answer() {
+        meta.cowbird_probes = cowbird_answer.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_answered() {
+        meta.cowbird_probes = cowbird_look_at_answered.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_forget_answered() {
+        cowbird_forget_answered.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_answered_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+        }
+        actions = {
+            cowbird_do_answer;
+            cowbird_do_look_at_answered;
+            cowbird_do_forget_answered;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            DOES_SET : cowbird_do_forget_answered();
+            DOES_PROBE : cowbird_do_answer();
+            DOES_TICK : cowbird_do_look_at_answered();
+            DOES_AGAIN : cowbird_do_look_at_answered();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_acked;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_put_acked = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_told;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_look_at_acked = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_is_acked = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == meta.cowbird_count) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    action cowbird_do_put_acked() {
+        meta.cowbird_acked = cowbird_put_acked.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_acked() {
+        meta.cowbird_acked = cowbird_look_at_acked.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_is_acked() {
+        meta.cowbird_acked = cowbird_is_acked.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_acked_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_reds : ternary;
+        }
+        actions = {
+            cowbird_do_put_acked;
+            cowbird_do_look_at_acked;
+            cowbird_do_is_acked;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _) : cowbird_do_put_acked();
+            (DOES_RED, 1) : cowbird_do_put_acked();
+            (DOES_ENTRY, _) : cowbird_do_is_acked();
+            (DOES_DATA, _) : NoAction();
+            (_, _) : cowbird_do_look_at_acked();
+        }
+        size = 8;
+    }
+
+    // Entries that the thread has written.
+    Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_tail;
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<8>>(cowbird_tail) cowbird_see_tail = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.cowbird_tail > 0) {
+                result = 2;
+            } else if (value != (int<32>) meta.cowbird_tail) {
+                value  = (int<32>) meta.cowbird_tail;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_look_at_tail = {
+        void apply(inout int<32> value, out bit<32> result) {
+            result = (bit<32>) value;
+        }
+    };
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_put_tail = {
+        void apply(inout int<32> value, out bit<32> result) {
+            value  = (int<32>) meta.cowbird_start;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_see_tail() {
+        meta.cowbird_seen = cowbird_see_tail.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_tail() {
+        meta.cowbird_tail = cowbird_look_at_tail.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_tail() {
+        cowbird_put_tail.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_tail_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_probes : ternary;
+            meta.cowbird_unseen[31:31] : ternary @name("unseen");
+        }
+        actions = {
+            cowbird_do_see_tail;
+            cowbird_do_look_at_tail;
+            cowbird_do_put_tail;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _) : cowbird_do_put_tail();
+            (DOES_PROBE, 1, 0) : cowbird_do_see_tail();
+            (DOES_PROBE, _, _) : NoAction();
+            (DOES_DATA, _, _) : NoAction();
+            (DOES_ENTRY, _, _) : NoAction();
+            (_, _, _) : cowbird_do_look_at_tail();
+        }
+        size = 8;
+    }
+
+    // What is wrong with an entry; where its data is, is seen later.
+    action cowbird_accuse(bit<8> reason) {
+        meta.cowbird_bad = reason;
+    }
+
+    table cowbird_checks {
+        key = {
+            meta.cowbird_odd               : ternary;
+            meta.cowbird_known             : ternary;
+            hdr.cowbird_entry.length       : ternary;
+            meta.cowbird_half[31:31]       : ternary @name("half");
+            meta.cowbird_remote[63:63]     : ternary @name("remote");
+            meta.cowbird_sum[63:63]        : ternary @name("sum");
+            meta.cowbird_room[63:63]       : ternary @name("room");
+            meta.cowbird_misnamed          : ternary;
+            hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
+            meta.cowbird_kind              : ternary;
+            meta.cowbird_id                : ternary;
+        }
+        actions = {
+            cowbird_accuse;
+        }
+        const default_action = cowbird_accuse(COWBIRD_CORRUPT_ID);
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_TYPE);
+            (_, 0, _, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_REGION);
+            (_, _, 0, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, 0x80000000 &&& 0x80000000, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, _, 1, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, _, _, 1, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _, _, _, 1, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _, _, _, _, 1, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _, _, _, _, _, 0, 0, 0, 0) : cowbird_accuse(0);
+            (_, _, _, _, _, _, _, 0, 1, 1, 0) : cowbird_accuse(0);
+        }
+        size = 16;
+    }
+
+    // The next entry to be begun, and in the lowest bit whether reads or writes are under way.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_taken;
+
+    // When nothing is in its way, of whatever kind it is.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - meta.cowbird_count < 2) {
+                value  = meta.cowbird_mine + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_next = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value == meta.cowbird_mine) {
+                value  = value + COWBIRD_ONE;
+                result = 1;
+            } else if (value == meta.cowbird_other) {
+                result = 2;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_taken) cowbird_look_at_taken = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_taken) cowbird_put_taken = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_mine;
+            result = value;
+        }
+    };
+
+    action cowbird_do_take_first() {
+        meta.cowbird_outcome = cowbird_take_first.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_take_next() {
+        meta.cowbird_outcome = cowbird_take_next.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_taken() {
+        meta.cowbird_taken = cowbird_look_at_taken.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_taken() {
+        cowbird_put_taken.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_taken_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_kind : ternary;
+            meta.cowbird_head : ternary;
+            meta.cowbird_acked : ternary;
+        }
+        actions = {
+            cowbird_do_take_first;
+            cowbird_do_take_next;
+            cowbird_do_look_at_taken;
+            cowbird_do_put_taken;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, _) : cowbird_do_put_taken();
+            (DOES_AGAIN, _, _, _) : cowbird_do_put_taken();
+            (DOES_ENTRY, 0, 1, _) : cowbird_do_take_first();
+            (DOES_ENTRY, 1, _, 1) : cowbird_do_take_first();
+            (DOES_ENTRY, _, _, _) : cowbird_do_take_next();
+            (DOES_TICK, _, _, _) : cowbird_do_look_at_taken();
+            (DOES_ACK, _, _, _) : cowbird_do_look_at_taken();
+        }
+        size = 8;
+    }
+
+    Register<cowbird_packets_t, cowbird_side_t>(COWBIRD_SIDES) cowbird_packets;
+
+    // Sequence numbers for all packets that a READ brings.
+    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(cowbird_packets) cowbird_ask = {
+        void apply(inout cowbird_packets_t value, out bit<32> result) {
+            value.asked = value.asked + meta.cowbird_packets;
+            result = value.asked;
+        }
+    };
+
+    // Lets the next packet of what was read pass, if somebody asked for it.
+    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<8>>(cowbird_packets) cowbird_pass = {
+        void apply(inout cowbird_packets_t value, out bit<8> result) {
+            if (value.passed == meta.cowbird_count && value.asked != meta.cowbird_count) {
+                value.passed = value.passed + COWBIRD_ONE;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(cowbird_packets) cowbird_put_packets = {
+        void apply(inout cowbird_packets_t value, out bit<32> result) {
+            value.passed = meta.cowbird_packets;
+            value.asked  = meta.cowbird_packets;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_ask() {
+        meta.cowbird_behind = cowbird_ask.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_pass() {
+        meta.cowbird_passed = cowbird_pass.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_put_packets() {
+        cowbird_put_packets.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    table cowbird_packets_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+        }
+        actions = {
+            cowbird_do_ask;
+            cowbird_do_pass;
+            cowbird_do_put_packets;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _) : cowbird_do_put_packets();
+            (DOES_AGAIN, _) : cowbird_do_put_packets();
+            (DOES_DATA, _) : cowbird_do_pass();
+            (DOES_ENTRY, 1) : cowbird_do_ask();
+        }
+        size = 8;
+    }
+
+    // Where data of the last request begun ends, from 1 up to the ring's length; nothing straddles its end.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_placed;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_behind = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value == meta.cowbird_offset) {
+                value  = meta.cowbird_end;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value > meta.cowbird_left) {
+                value  = meta.cowbird_end;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_put_placed = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = meta.cowbird_end;
+            result = 1;
+        }
+    };
+
+    action cowbird_do_place_behind() {
+        meta.cowbird_right = cowbird_place_behind.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_place_first() {
+        meta.cowbird_right = cowbird_place_first.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_put_placed() {
+        cowbird_put_placed.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    table cowbird_placed_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_local[63:32] : ternary @name("far");
+            meta.cowbird_offset : ternary;
+            meta.cowbird_fits[31:31] : ternary @name("fits");
+        }
+        actions = {
+            cowbird_do_place_behind;
+            cowbird_do_place_first;
+            cowbird_do_put_placed;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, _, _) : cowbird_do_put_placed();
+            (DOES_AGAIN, _, _, _, _) : cowbird_do_put_placed();
+            (DOES_ENTRY, 1, 0, 0, _) : cowbird_do_place_first();
+            (DOES_ENTRY, 1, 0, _, 0) : cowbird_do_place_behind();
+        }
+        size = 8;
+    }
+
+    // Position at which the ring began the last time.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_lap;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_begin_lap = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value + meta.cowbird_ring;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_look_at_lap = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_put_lap = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_lap;
+            result = value;
+        }
+    };
+
+    action cowbird_do_begin_lap() {
+        meta.cowbird_lap = cowbird_begin_lap.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_look_at_lap() {
+        meta.cowbird_lap = cowbird_look_at_lap.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_put_lap() {
+        meta.cowbird_lap = cowbird_put_lap.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    table cowbird_lap_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_right : ternary;
+            meta.cowbird_offset : ternary;
+        }
+        actions = {
+            cowbird_do_begin_lap;
+            cowbird_do_look_at_lap;
+            cowbird_do_put_lap;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _) : cowbird_do_put_lap();
+            (DOES_AGAIN, _, _) : cowbird_do_put_lap();
+            (DOES_ENTRY, 1, 0) : cowbird_do_begin_lap();
+            (DOES_ENTRY, _, _) : cowbird_do_look_at_lap();
+        }
+        size = 8;
+    }
+
+    // Number of the request whose data is next.
+    Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_messages;
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_end_message = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value + COWBIRD_ONE;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_look_at_message = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_put_messages = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_first;
+            result = value;
+        }
+    };
+
+    action cowbird_do_end_message() {
+        meta.cowbird_number = cowbird_end_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_look_at_message() {
+        meta.cowbird_number = cowbird_look_at_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    action cowbird_do_put_messages() {
+        cowbird_put_messages.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    }
+
+    table cowbird_messages_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_passed : ternary;
+            meta.cowbird_frame : ternary;
+        }
+        actions = {
+            cowbird_do_end_message;
+            cowbird_do_look_at_message;
+            cowbird_do_put_messages;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _) : cowbird_do_put_messages();
+            (DOES_AGAIN, _, _) : cowbird_do_put_messages();
+            (DOES_DATA, 1, FRAME_FIRST) : cowbird_do_look_at_message();
+            (DOES_DATA, 1, FRAME_MIDDLE) : cowbird_do_look_at_message();
+            (DOES_DATA, 1, _) : cowbird_do_end_message();
+        }
+        size = 8;
+    }
+
+    // Why the set is served no more: the first reason stays.
+    Register<bit<8>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_refusal;
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            if (value == 0) {
+                value = meta.cowbird_bad;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge_place = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            if (value == 0) {
+                value = COWBIRD_CORRUPT_PLACE;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge_tail = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            if (value == 0) {
+                value = COWBIRD_CORRUPT_TAIL;
+            }
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_forget_refusal = {
+        void apply(inout bit<8> value, out bit<8> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_judge() {
+        meta.cowbird_refusal = cowbird_judge.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_judge_place() {
+        meta.cowbird_refusal = cowbird_judge_place.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_judge_tail() {
+        meta.cowbird_refusal = cowbird_judge_tail.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_forget_refusal() {
+        cowbird_forget_refusal.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_refusal_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_bad : ternary;
+            meta.cowbird_right : ternary;
+            meta.cowbird_seen : ternary;
+        }
+        actions = {
+            cowbird_do_judge;
+            cowbird_do_judge_place;
+            cowbird_do_judge_tail;
+            cowbird_do_forget_refusal;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, _, _) : cowbird_do_forget_refusal();
+            (DOES_DATA, _, _, _, _) : NoAction();
+            (DOES_GAP, _, _, _, _) : NoAction();
+            (DOES_ENTRY, 1, 0, 0, _) : cowbird_do_judge_place();
+            (DOES_ENTRY, 1, _, _, _) : cowbird_do_judge();
+            (DOES_ENTRY, _, _, _, _) : NoAction();
+            (DOES_PROBE, _, _, _, 2) : cowbird_do_judge_tail();
+            (_, _, _, _, _) : cowbird_do_judge();
+        }
+        size = 8;
+    }
+
+    // When something last went on.
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_stamp;
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_put_stamp = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = meta.cowbird_now;
+            result = 0;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_look_at_time = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (meta.cowbird_now - value > COWBIRD_TIMEOUT) {
+                value  = meta.cowbird_now;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    action cowbird_do_put_stamp() {
+        cowbird_put_stamp.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_look_at_time() {
+        meta.cowbird_late = cowbird_look_at_time.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_stamp_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_passed : ternary;
+            meta.cowbird_news[15:8] : ternary @name("news");
+            meta.cowbird_reds : ternary;
+        }
+        actions = {
+            cowbird_do_put_stamp;
+            cowbird_do_look_at_time;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_TICK, _, _, _, _) : cowbird_do_look_at_time();
+            (DOES_SET, _, _, _, _) : cowbird_do_put_stamp();
+            (DOES_GAP, _, _, _, _) : cowbird_do_put_stamp();
+            (DOES_ENTRY, 1, _, _, _) : cowbird_do_put_stamp();
+            (DOES_DATA, _, 1, _, _) : cowbird_do_put_stamp();
+            (DOES_ACK, _, _, 0, _) : NoAction();
+            (DOES_ACK, _, _, _, _) : cowbird_do_put_stamp();
+            (DOES_RED, _, _, _, 1) : cowbird_do_put_stamp();
+        }
+        size = 8;
+    }
+
+    // Entries that were asked for. One that has to wait is asked for again when it need not any more.
+    Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_fetched;
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if (value - (int<32>) meta.cowbird_limit < 0) {
+                value  = value + (int<32>) COWBIRD_ONE;
+                result = (bit<32>) value;
+            } else if (value == (int<32>) meta.cowbird_resume) {
+                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
+                result = (bit<32>) value;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // The thread knows of all that is done: writes need not wait either.
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch_told = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if (value - (int<32>) meta.cowbird_limit < 0) {
+                value  = value + (int<32>) COWBIRD_ONE;
+                result = (bit<32>) value;
+            } else if ((bit<32>) value - meta.cowbird_resume < 2) {
+                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
+                result = (bit<32>) value;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_put_fetched = {
+        void apply(inout int<32> value, out bit<32> result) {
+            value  = (int<32>) meta.cowbird_start;
+            result = (bit<32>) value;
+        }
+    };
+
+    action cowbird_do_fetch() {
+        meta.cowbird_fetched = cowbird_fetch.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_fetch_told() {
+        meta.cowbird_fetched = cowbird_fetch_told.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_fetched() {
+        meta.cowbird_fetched = cowbird_put_fetched.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_fetched_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+            meta.cowbird_tells : ternary;
+            meta.cowbird_late : ternary;
+            meta.cowbird_ahead[31:31] : ternary @name("ahead");
+            meta.cowbird_probes : ternary;
+            meta.cowbird_told_all : ternary;
+        }
+        actions = {
+            cowbird_do_fetch;
+            cowbird_do_fetch_told;
+            cowbird_do_put_fetched;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, _, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_ENTRY, 2, _, _, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_AGAIN, _, 0, 0, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_TICK, _, 0, 0, 0, _, _, 0) : cowbird_do_fetch_told();
+            (DOES_TICK, _, 0, 0, 0, _, _, _) : cowbird_do_fetch();
+            (DOES_ACK, _, 0, 0, _, 0, _, 0) : cowbird_do_fetch_told();
+            (DOES_ACK, _, 0, 0, _, 0, _, _) : cowbird_do_fetch();
+            (DOES_RED, _, 0, 0, _, _, _, 0) : cowbird_do_fetch_told();
+            (DOES_RED, _, 0, 0, _, _, _, _) : cowbird_do_fetch();
+            (DOES_PROBE, _, 0, _, _, _, 1, 0) : cowbird_do_fetch_told();
+            (DOES_PROBE, _, 0, _, _, _, 1, _) : cowbird_do_fetch();
+        }
+        size = 11;
+    }
+
+    // Turns since the tail last moved.
+    Register<bit<16>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_quiet;
+
+    RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(cowbird_quiet) cowbird_count_turns = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            if (value == 0xFFFF) {
+                value = COWBIRD_BUSY;
+            } else {
+                value = value + 1;
+            }
+        }
+    };
+
+    RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(cowbird_quiet) cowbird_wake = {
+        void apply(inout bit<16> value, out bit<16> result) {
+            value  = 0;
+            result = 1;
+        }
+    };
+
+    action cowbird_do_count_turns() {
+        meta.cowbird_quiet = cowbird_count_turns.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_wake() {
+        cowbird_wake.execute(meta.cowbird_instance[5:0]);
+    }
+
+    table cowbird_quiet_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_phase : ternary;
+            meta.cowbird_seen : ternary;
+            meta.cowbird_tells : ternary;
+            meta.cowbird_again : ternary;
+            meta.cowbird_fetched : ternary;
+            meta.cowbird_more : ternary;
+        }
+        actions = {
+            cowbird_do_count_turns;
+            cowbird_do_wake;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, _, _, _, _) : cowbird_do_wake();
+            (DOES_PROBE, _, 1, _, _, _, _) : cowbird_do_wake();
+            (DOES_TICK, _, _, 0, 0, 0, _) : cowbird_do_count_turns();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, _, 0) : cowbird_do_count_turns();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_asked;
+
+    // One probe is under way, unless it got lost.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - meta.cowbird_probes == COWBIRD_ONE) {
+                result = 0;
+            } else {
+                value  = meta.cowbird_probes + COWBIRD_ONE;
+                result = COWBIRD_PROBE;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_again = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = meta.cowbird_probes + COWBIRD_ONE;
+            result = COWBIRD_PROBE;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_forget_asked = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = 0;
+            result = 0;
+        }
+    };
+
+    action cowbird_do_probe() {
+        meta.cowbird_next = cowbird_probe.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_probe_again() {
+        meta.cowbird_next = cowbird_probe_again.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_forget_asked() {
+        cowbird_forget_asked.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_tell_refusal() {
+        meta.cowbird_next = COWBIRD_RED;
+    }
+
+    table cowbird_asked_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_phase : ternary;
+            meta.cowbird_again : ternary;
+            meta.cowbird_next : ternary;
+            meta.cowbird_refusal : ternary;
+            meta.cowbird_quiet : ternary;
+        }
+        actions = {
+            cowbird_do_probe;
+            cowbird_do_probe_again;
+            cowbird_do_forget_asked;
+            cowbird_do_tell_refusal;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, _, _, _) : cowbird_do_forget_asked();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, 0, _) : cowbird_do_probe_again();
+            (DOES_TICK, _, 0, 0, 0, 0 &&& 0xFFC0) : cowbird_do_probe();
+            (DOES_TICK, _, 0, 0, 0, 0 &&& COWBIRD_SELDOM) : cowbird_do_probe();
+            (DOES_TICK, _, 0, 0, _, 0 &&& 0xFFC0) : cowbird_do_tell_refusal();
+            (DOES_TICK, _, 0, 0, _, 0 &&& COWBIRD_SELDOM) : cowbird_do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& 0xFFC0) : cowbird_do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& COWBIRD_SELDOM) : cowbird_do_tell_refusal();
+        }
+        size = 8;
+    }
+
+    // Of requests under way: packets up to the end, the first packet, bytes in the last one.
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_behind;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_behind) cowbird_put_behind = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_behind;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_behind) cowbird_look_at_behind = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_behind) cowbird_see_last = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - meta.cowbird_count == COWBIRD_ONE) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    action cowbird_do_put_behind() {
+        cowbird_put_behind.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_look_at_behind() {
+        meta.cowbird_behind = cowbird_look_at_behind.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_see_last() {
+        meta.cowbird_is_last = cowbird_see_last.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_behind_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_behind;
+            cowbird_do_look_at_behind;
+            cowbird_do_see_last;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _) : cowbird_do_put_behind();
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_behind();
+            (DOES_DATA, _, _) : cowbird_do_see_last();
+            (DOES_TICK, _, _) : cowbird_do_look_at_behind();
+            (DOES_ACK, _, _) : cowbird_do_look_at_behind();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_first;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_put_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = meta.cowbird_first;
+            result = 0;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_see_first = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value == meta.cowbird_count) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    action cowbird_do_put_first() {
+        cowbird_put_first.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_see_first() {
+        meta.cowbird_is_first = cowbird_see_first.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_first_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_first;
+            cowbird_do_see_first;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_first();
+            (DOES_DATA, _, _) : cowbird_do_see_first();
+        }
+        size = 8;
+    }
+
+    Register<bit<16>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_rest;
+
+    RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_put_rest = {
+        void apply(inout bit<16> value, out bit<8> result) {
+            value  = meta.cowbird_carried;
+            result = 0;
+        }
+    };
+
+    RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_see_rest = {
+        void apply(inout bit<16> value, out bit<8> result) {
+            if (value == meta.cowbird_carried) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    action cowbird_do_put_rest() {
+        cowbird_put_rest.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_see_rest() {
+        meta.cowbird_fills = cowbird_see_rest.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_rest_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_rest;
+            cowbird_do_see_rest;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_rest();
+            (DOES_DATA, _, _) : cowbird_do_see_rest();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_length;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_length) cowbird_put_length = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = hdr.cowbird_entry.length;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_length) cowbird_look_at_length = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    action cowbird_do_put_length() {
+        cowbird_put_length.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_look_at_length() {
+        hdr.cowbird_reth.dmaLength = cowbird_look_at_length.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_length_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_length;
+            cowbird_do_look_at_length;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_length();
+            (DOES_DATA, _, _) : cowbird_do_look_at_length();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_key;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_key) cowbird_put_key = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_pool_key;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_key) cowbird_look_at_key = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    action cowbird_do_put_key() {
+        cowbird_put_key.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_look_at_key() {
+        hdr.cowbird_reth.rKey = cowbird_look_at_key.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_key_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_key;
+            cowbird_do_look_at_key;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_key();
+            (DOES_DATA, _, _) : cowbird_do_look_at_key();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_high;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_high = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_pool[63:32];
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_look_at_high = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    action cowbird_do_put_high() {
+        cowbird_put_high.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_look_at_high() {
+        hdr.cowbird_reth.virtualAddress[63:32] = cowbird_look_at_high.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_high_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_high;
+            cowbird_do_look_at_high;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_high();
+            (DOES_DATA, _, _) : cowbird_do_look_at_high();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_low;
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_low = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_pool[31:0];
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_look_at_low = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    action cowbird_do_put_low() {
+        cowbird_put_low.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    action cowbird_do_look_at_low() {
+        hdr.cowbird_reth.virtualAddress[31:0] = cowbird_look_at_low.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+    }
+
+    table cowbird_slot_low_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+        }
+        actions = {
+            cowbird_do_put_low;
+            cowbird_do_look_at_low;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, 1, 0) : cowbird_do_put_low();
+            (DOES_DATA, _, _) : cowbird_do_look_at_low();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_response_ends;
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_put_response_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_lap;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_look_at_response_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    action cowbird_do_put_response_end() {
+        cowbird_put_response_end.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_reads[12:8]);
+    }
+
+    action cowbird_do_look_at_response_end() {
+        meta.cowbird_response_end = cowbird_look_at_response_end.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_reads[12:8]);
+    }
+
+    table cowbird_response_ends_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+            meta.cowbird_kind : ternary;
+        }
+        actions = {
+            cowbird_do_put_response_end;
+            cowbird_do_look_at_response_end;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, 0) : cowbird_do_put_response_end();
+            (DOES_ENTRY, 1, 0, 0) : cowbird_do_put_response_end();
+            (DOES_TICK, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_ACK, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_RED, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_AGAIN, _, _, _) : cowbird_do_look_at_response_end();
+        }
+        size = 8;
+    }
+
+    Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_request_ends;
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_request_ends) cowbird_put_request_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_lap;
+            result = value;
+        }
+    };
+
+    RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_request_ends) cowbird_look_at_request_end = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
+    };
+
+    action cowbird_do_put_request_end() {
+        cowbird_put_request_end.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_writes[12:8]);
+    }
+
+    action cowbird_do_look_at_request_end() {
+        meta.cowbird_request_end = cowbird_look_at_request_end.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_writes[12:8]);
+    }
+
+    table cowbird_request_ends_accesses {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_refusal : ternary;
+            meta.cowbird_kind : ternary;
+        }
+        actions = {
+            cowbird_do_put_request_end;
+            cowbird_do_look_at_request_end;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_SET, _, _, 1) : cowbird_do_put_request_end();
+            (DOES_ENTRY, 1, 0, 1) : cowbird_do_put_request_end();
+            (DOES_TICK, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_ACK, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_RED, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_AGAIN, _, _, _) : cowbird_do_look_at_request_end();
+        }
+        size = 8;
+    }
+
+    action cowbird_read_3() {
+        meta.cowbird_padded  = meta.cowbird_padded & 0xFFFFFFF8;
+        meta.cowbird_packets = meta.cowbird_packets >> 2;
+        meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
+        meta.cowbird_room    = meta.cowbird_pool_bytes - meta.cowbird_sum;
+        meta.cowbird_pool    = meta.cowbird_pool + meta.cowbird_remote;
+        meta.cowbird_number  = meta.cowbird_count + COWBIRD_ONE;
+        meta.cowbird_mine    = meta.cowbird_count;
+    }
+
+    action cowbird_write_3() {
+        meta.cowbird_padded  = meta.cowbird_padded & 0xFFFFFFF8;
+        meta.cowbird_packets = meta.cowbird_packets >> 2;
+        meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
+        meta.cowbird_room    = meta.cowbird_pool_bytes - meta.cowbird_sum;
+        meta.cowbird_pool    = meta.cowbird_pool + meta.cowbird_remote;
+        meta.cowbird_number  = meta.cowbird_count + COWBIRD_ONE;
+        meta.cowbird_mine    = meta.cowbird_count | 1;
+    }
+
+    action cowbird_gap_3() {
+        meta.cowbird_now = meta.cowbird_now - (COWBIRD_TIMEOUT + 1);
+    }
+
+    action cowbird_other_3() {
+        meta.cowbird_ends_at = meta.cowbird_end - 8;
+        meta.cowbird_lap     = meta.cowbird_end & 0xFFFFFFF8;
+        meta.cowbird_number  = meta.cowbird_id;
+        meta.cowbird_first   = meta.cowbird_id + COWBIRD_ONE;
+        meta.cowbird_mine    = meta.cowbird_start;
+    }
+
+    table cowbird_third {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_kind : ternary;
+        }
+        actions = {
+            cowbird_read_3;
+            cowbird_write_3;
+            cowbird_gap_3;
+            cowbird_other_3;
+        }
+        const default_action = cowbird_other_3();
+        const entries = {
+            (DOES_ENTRY, 0) : cowbird_read_3();
+            (DOES_ENTRY, _) : cowbird_write_3();
+            (DOES_GAP, _)   : cowbird_gap_3();
+        }
+        size = 4;
+    }
+
+    action cowbird_read_4() {
+        meta.cowbird_packets = meta.cowbird_packets & 0xFFFFFF00;
+        meta.cowbird_carried = meta.cowbird_carried + 1;
+        meta.cowbird_other   = meta.cowbird_mine ^ 1;
+        meta.cowbird_number  = meta.cowbird_number - meta.cowbird_writes;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress = meta.cowbird_pool;
+        meta.cowbird_pool    = meta.cowbird_local;
+        meta.cowbird_ring    = meta.cowbird_response_bytes;
+        meta.cowbird_ring_at = meta.cowbird_response_at;
+        meta.cowbird_half    = meta.cowbird_response_bytes >> 1;
+    }
+
+    action cowbird_write_4() {
+        meta.cowbird_packets = meta.cowbird_packets & 0xFFFFFF00;
+        meta.cowbird_carried = meta.cowbird_carried + 1;
+        meta.cowbird_other   = meta.cowbird_mine ^ 1;
+        meta.cowbird_number  = meta.cowbird_number - meta.cowbird_reads;
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_reth.virtualAddress = meta.cowbird_local;
+        meta.cowbird_ring    = meta.cowbird_request_bytes;
+        meta.cowbird_ring_at = meta.cowbird_request_at;
+        meta.cowbird_half    = meta.cowbird_request_bytes >> 1;
+    }
+
+    action cowbird_reads_again_4() {
+        meta.cowbird_mine   = meta.cowbird_head;
+        meta.cowbird_first  = meta.cowbird_reads + COWBIRD_ONE;
+        meta.cowbird_mask   = meta.cowbird_response_mask;
+        meta.cowbird_limit  = meta.cowbird_head + COWBIRD_MOST;
+    }
+
+    action cowbird_writes_again_4() {
+        meta.cowbird_mine   = meta.cowbird_head | 1;
+        meta.cowbird_first  = meta.cowbird_writes + COWBIRD_ONE;
+        meta.cowbird_mask   = meta.cowbird_request_mask;
+        meta.cowbird_limit  = meta.cowbird_head + COWBIRD_MOST;
+    }
+
+    action cowbird_set_reads_4() {
+        meta.cowbird_mask  = meta.cowbird_response_mask;
+        meta.cowbird_limit = meta.cowbird_head + COWBIRD_MOST;
+    }
+
+    action cowbird_set_writes_4() {
+        meta.cowbird_mask  = meta.cowbird_request_mask;
+        meta.cowbird_limit = meta.cowbird_head + COWBIRD_MOST;
+    }
+
+    action cowbird_look_reads_4() {
+        meta.cowbird_number = meta.cowbird_reads;
+    }
+
+    action cowbird_look_writes_4() {
+        meta.cowbird_number = meta.cowbird_writes;
+    }
+
+    action cowbird_other_4() {
+        meta.cowbird_unseen = meta.cowbird_tail - meta.cowbird_head;
+        meta.cowbird_limit  = meta.cowbird_head + COWBIRD_MOST;
+        meta.cowbird_resume = meta.cowbird_head + (COWBIRD_FAR + 2);
+    }
+
+    table cowbird_fourth {
+        key = {
+            meta.cowbird_does : exact;
+            meta.cowbird_kind : exact;
+        }
+        actions = {
+            cowbird_read_4;
+            cowbird_write_4;
+            cowbird_reads_again_4;
+            cowbird_writes_again_4;
+            cowbird_set_reads_4;
+            cowbird_set_writes_4;
+            cowbird_look_reads_4;
+            cowbird_look_writes_4;
+            cowbird_other_4;
+        }
+        const default_action = cowbird_other_4();
+        const entries = {
+            (DOES_ENTRY, 0) : cowbird_read_4();
+            (DOES_ENTRY, 1) : cowbird_write_4();
+            (DOES_AGAIN, 0) : cowbird_reads_again_4();
+            (DOES_AGAIN, 1) : cowbird_writes_again_4();
+            (DOES_SET, 0)   : cowbird_set_reads_4();
+            (DOES_SET, 1)   : cowbird_set_writes_4();
+            (DOES_LOOK, 0)  : cowbird_look_reads_4();
+            (DOES_LOOK, 1)  : cowbird_look_writes_4();
+        }
+        size = 8;
+    }
+
+    action cowbird_entry_5() {
+        meta.cowbird_half   = meta.cowbird_half - hdr.cowbird_entry.length;
+        meta.cowbird_offset = meta.cowbird_local[31:0] - meta.cowbird_ring_at;
+        meta.cowbird_left   = meta.cowbird_ring - meta.cowbird_padded;
+        meta.cowbird_id     = meta.cowbird_number - meta.cowbird_id;
+    }
+
+    action cowbird_other_5() {
+        meta.cowbird_unseen  = meta.cowbird_entries - meta.cowbird_unseen;
+        meta.cowbird_ends_at = meta.cowbird_ends_at & meta.cowbird_mask;
+        meta.cowbird_untold  = meta.cowbird_told - meta.cowbird_head;
+    }
+
+    table cowbird_fifth {
+        key = { meta.cowbird_does : exact; }
+        actions = { cowbird_entry_5; cowbird_other_5; }
+        const default_action = cowbird_other_5();
+        const entries = { DOES_ENTRY : cowbird_entry_5(); }
+        size = 2;
+    }
+
+    action cowbird_entry_6() {
+        meta.cowbird_end  = meta.cowbird_offset + meta.cowbird_padded;
+        meta.cowbird_fits = meta.cowbird_left - meta.cowbird_offset;
+    }
+
+    action cowbird_other_6() {
+        meta.cowbird_end      = meta.cowbird_ends_at + 8;
+        meta.cowbird_told_all = meta.cowbird_acked - meta.cowbird_head;
+    }
+
+    action cowbird_tell_6() {
+        meta.cowbird_told_all = meta.cowbird_acked - meta.cowbird_head;
+        meta.cowbird_tells    = 1;
+    }
+
+    action cowbird_again_6() {
+        meta.cowbird_end      = meta.cowbird_ends_at + 8;
+        meta.cowbird_tells    = meta.cowbird_flags >> 1;
+    }
+
+    action cowbird_refuse_tail() {
+        meta.cowbird_bad = COWBIRD_CORRUPT_TAIL;
+        meta.cowbird_told_all = meta.cowbird_acked - meta.cowbird_head;
+    }
+
+    table cowbird_sixth {
+        key = {
+            meta.cowbird_does   : ternary;
+            meta.cowbird_reds   : ternary;
+            meta.cowbird_untold : ternary;
+            meta.cowbird_unseen[31:31] : ternary @name("unseen");
+        }
+        actions = { cowbird_other_6; cowbird_tell_6; cowbird_again_6; cowbird_refuse_tail; }
+        const default_action = cowbird_other_6();
+        const entries = {
+            (DOES_AGAIN, _, _, _) : cowbird_again_6();
+            (DOES_PROBE, _, _, 1) : cowbird_refuse_tail();
+            (DOES_RED, 1, 0, _)   : cowbird_other_6();
+            (DOES_RED, 1, _, _)   : cowbird_tell_6();
+        }
+        size = 8;
+    }
+
+    action cowbird_entry_7() {
+        meta.cowbird_start = meta.cowbird_mine + (COWBIRD_FAR + 2);
+    }
+
+    action cowbird_begin_7() {
+        meta.cowbird_lap    = meta.cowbird_lap - meta.cowbird_end;
+        meta.cowbird_start  = meta.cowbird_head + 2;
+        meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
+        meta.cowbird_unseen = meta.cowbird_tail - meta.cowbird_head;
+    }
+
+    action cowbird_reads_7() {
+        meta.cowbird_ahead  = meta.cowbird_taken - meta.cowbird_head;
+        meta.cowbird_kind   = 0;
+        meta.cowbird_number = meta.cowbird_reads;
+        meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
+    }
+
+    action cowbird_writes_7() {
+        meta.cowbird_ahead  = meta.cowbird_taken - meta.cowbird_head;
+        meta.cowbird_kind   = 1;
+        meta.cowbird_number = meta.cowbird_writes;
+        meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
+    }
+
+    table cowbird_seventh {
+        key = {
+            meta.cowbird_does     : ternary;
+            meta.cowbird_taken[0:0] : ternary @name("taken");
+        }
+        actions = { cowbird_entry_7; cowbird_begin_7; cowbird_reads_7; cowbird_writes_7; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, _) : cowbird_entry_7();
+            (DOES_SET, _)   : cowbird_begin_7();
+            (DOES_AGAIN, _) : cowbird_begin_7();
+            (DOES_DATA, _)  : NoAction();
+            (DOES_LOOK, _)  : NoAction();
+            (DOES_TICK, 1)  : cowbird_writes_7();
+            (DOES_ACK, 1)   : cowbird_writes_7();
+            (_, _)          : cowbird_reads_7();
+        }
+        size = 8;
+    }
+
+    action cowbird_entry_8() {
+        meta.cowbird_first = meta.cowbird_behind - meta.cowbird_packets;
+    }
+
+    action cowbird_more_8() {
+        meta.cowbird_start = meta.cowbird_start + COWBIRD_ONE;
+        meta.cowbird_more  = 1;
+    }
+
+    action cowbird_limit_8() {
+        meta.cowbird_limit = meta.cowbird_tail;
+    }
+
+    table cowbird_eighth {
+        key = {
+            meta.cowbird_does          : ternary;
+            meta.cowbird_unseen[31:8]  : ternary @name("unseen");
+            meta.cowbird_slack[31:31]  : ternary @name("slack");
+        }
+        actions = { cowbird_entry_8; cowbird_more_8; cowbird_limit_8; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, _, _) : cowbird_entry_8();
+            (DOES_SET, _, _)   : NoAction();
+            (DOES_DATA, _, _)  : NoAction();
+            (DOES_AGAIN, 0, _) : NoAction();
+            (DOES_AGAIN, _, _) : cowbird_more_8();
+            (_, _, 1)          : cowbird_limit_8();
+        }
+        size = 8;
+    }
+
+    action cowbird_end_9() {
+        meta.cowbird_lap    = meta.cowbird_lap + meta.cowbird_end;
+        meta.cowbird_reads  = meta.cowbird_number;
+        meta.cowbird_writes = meta.cowbird_number;
+    }
+
+    action cowbird_next_red() {
+        meta.cowbird_reds = meta.cowbird_count + COWBIRD_ONE;
+    }
+
+    action cowbird_tell_again() {
+        meta.cowbird_tells = 1;
+    }
+
+    action cowbird_start_again() {
+        meta.cowbird_again = 1;
+    }
+
+    table cowbird_ninth {
+        key = {
+            meta.cowbird_does : ternary;
+            meta.cowbird_late : ternary;
+            meta.cowbird_busy : ternary;
+            meta.cowbird_news[15:8]   : ternary @name("news");
+            meta.cowbird_ahead[31:31] : ternary @name("ahead");
+        }
+        actions = { cowbird_end_9; cowbird_next_red; cowbird_tell_again; cowbird_start_again; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (DOES_ENTRY, _, _, _, _) : cowbird_end_9();
+            (DOES_SET, _, _, _, _)   : cowbird_end_9();
+            (DOES_RED, _, _, _, _)   : cowbird_next_red();
+            (DOES_TICK, 1, 1, _, _)  : cowbird_tell_again();
+            (DOES_TICK, 1, _, _, _)  : cowbird_start_again();
+            (DOES_ACK, _, _, 0, _)   : NoAction();
+            (DOES_ACK, _, _, _, 1)   : cowbird_start_again();
+        }
+        size = 8;
+    }
+
+    action cowbird_become(bit<8> next) {
+        meta.cowbird_next = next;
+    }
+
+    action cowbird_come_again() {
+        meta.pass = meta.cowbird_instance | 0x80; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    action cowbird_refuse_now(bit<8> reason) {
+        meta.drop = reason;
+    }
+
+    table cowbird_tenth {
+        key = {
+            meta.cowbird_does    : ternary;
+            meta.cowbird_outcome : ternary;
+            meta.cowbird_kind    : ternary;
+            meta.cowbird_refusal : ternary;
+            meta.cowbird_again   : ternary;
+            meta.cowbird_tells   : ternary;
+            meta.cowbird_probes  : ternary;
+            meta.cowbird_more    : ternary;
+            meta.cowbird_fetched : ternary;
+        }
+        actions = { cowbird_become; cowbird_come_again; cowbird_refuse_now; }
+        const default_action = cowbird_become(COWBIRD_NOTHING);
+        const entries = {
+            (DOES_ENTRY, 0, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
+            (DOES_ENTRY, 2, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_WAITS);
+            (DOES_ENTRY, _, 0, 0, _, _, _, _, _) : cowbird_become(COWBIRD_POOL_READ);
+            (DOES_ENTRY, _, 1, 0, _, _, _, _, _) : cowbird_become(COWBIRD_PAYLOAD);
+            (DOES_ENTRY, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
+            (DOES_SET, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_SET);
+            (DOES_LOOK, _, _, _, _, _, _, _, _)  : cowbird_become(COWBIRD_LOOK);
+            (DOES_GAP, _, _, _, _, _, _, _, _)   : cowbird_refuse_now(DROP_COWBIRD_GAP);
+            (DOES_REFUSAL, _, _, _, _, _, _, _, _) : cowbird_become(COWBIRD_NOTHING);
+            (DOES_BAD, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_NOTHING);
+            (DOES_TICK, _, _, _, 1, _, _, _, _)  : cowbird_come_again();
+            (DOES_ACK, _, _, _, 1, _, _, _, _)   : cowbird_come_again();
+            (DOES_PROBE, _, _, _, _, _, 0, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
+            (DOES_PROBE, _, _, 0, _, _, _, _, 0) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_PROBE, _, _, 0, _, _, _, _, _) : cowbird_become(COWBIRD_ENTRY);
+            (DOES_PROBE, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
+            (_, _, _, _, _, 1, _, _, _)          : cowbird_become(COWBIRD_RED);
+            (DOES_AGAIN, _, _, 0, _, _, _, 1, _) : cowbird_become(COWBIRD_ENTRY);
+            (DOES_AGAIN, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, 0)          : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, _)          : cowbird_become(COWBIRD_ENTRY);
+        }
+        size = 32;
+    }
+
+    action cowbird_reads_11() {
+        meta.cowbird_end = meta.cowbird_response_end;
+    }
+
+    action cowbird_writes_11() {
+        meta.cowbird_end = meta.cowbird_request_end + 1;
+    }
+
+    // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
+    action cowbird_write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
+        meta.cowbird_next = next;
+        hdr.cowbird_bth.opcode = opcode;
+        hdr.cowbird_bth.ackReq = ack;
+        hdr.cowbird_udp.length = hdr.cowbird_udp.length + longer;
+        meta.cowbird_form = FORM_DATA;
+    }
+
+    action cowbird_write_first(bit<8> next, bit<8> opcode, bit<1> ack) {
+        meta.cowbird_next = next;
+        hdr.cowbird_bth.opcode = opcode;
+        hdr.cowbird_bth.ackReq = ack;
+        hdr.cowbird_udp.length = hdr.cowbird_udp.length + 12;
+        meta.cowbird_form = FORM_READ;
+        hdr.cowbird_reth.setValid();
+    }
+
+    action cowbird_refuse_data(bit<8> reason) {
+        meta.drop = reason;
+    }
+
+    table cowbird_data {
+        key = {
+            meta.cowbird_passed   : ternary;
+            meta.cowbird_kind     : ternary;
+            meta.cowbird_frame    : ternary;
+            meta.cowbird_is_first : ternary;
+            meta.cowbird_is_last  : ternary;
+            meta.cowbird_fills    : ternary;
+            meta.cowbird_carried  : ternary;
+        }
+        actions = {
+            cowbird_write;
+            cowbird_write_first;
+            cowbird_refuse_data;
+        }
+        const default_action = cowbird_refuse_data(DROP_COWBIRD_BAD_DATA);
+        const entries = {
+            (0, _, _, _, _, _, _) : cowbird_refuse_data(DROP_COWBIRD_STALE);
+            (1, 0, FRAME_FIRST, 1, 0, _, ROCE_MTU)  : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_FIRST, 0);
+            (1, 0, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_MIDDLE, 0, 0);
+            (1, 0, FRAME_LAST, 0, 1, 1, _)      : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_LAST, 1, 0xFFFC);
+            (1, 0, FRAME_ONLY, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, 0, FRAME_TAIL, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, 0, FRAME_ENTRY, 1, 1, 1, _)     : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, 1, FRAME_FIRST, 1, 0, _, ROCE_MTU)  : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_FIRST, 0);
+            (1, 1, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_MIDDLE, 0, 0);
+            (1, 1, FRAME_LAST, 0, 1, 1, _)      : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_LAST, 1, 0xFFFC);
+            (1, 1, FRAME_ONLY, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (1, 1, FRAME_TAIL, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (1, 1, FRAME_ENTRY, 1, 1, 1, _)     : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+        }
+        size = 16;
+    }
+
+    action cowbird_port(port_t port) {
+        ig_tm_md.ucast_egress_port = port;
+    }
+
+    table cowbird_ports {
+        key = {
+            meta.cowbird_instance : exact @name("instance");
+            meta.cowbird_next     : exact @name("phase");
+        }
+        actions = {
+            cowbird_port;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    action cowbird_send_red() {
+        hdr.sent.setValid();
+        hdr.sent.form           = FORM_RED;
+        hdr.sent.count          = meta.cowbird_reds;
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_reth.setValid();
+        hdr.cowbird_red.setValid();
+        hdr.cowbird_red.requestHead      = 40w0 ++ meta.cowbird_head[31:8];
+        hdr.cowbird_red.requestDataHead  = 32w0 ++ meta.cowbird_request_end;
+        hdr.cowbird_red.responseDataTail = 32w0 ++ meta.cowbird_response_end;
+        hdr.cowbird_red.writeProgress    = 40w0 ++ meta.cowbird_writes[31:8];
+        hdr.cowbird_red.readProgress     = 40w0 ++ meta.cowbird_reads[31:8];
+        hdr.cowbird_red.refusal          = 56w0 ++ meta.cowbird_refusal;
+    }
+
+    action cowbird_send_probe() {
+        hdr.sent.setValid();
+        hdr.sent.form  = FORM_READ;
+        hdr.sent.count = meta.cowbird_probes;
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_reth.setValid();
+        ig_tm_md.qid = COWBIRD_CLASS_PROBE;
+    }
+
+    action cowbird_send_entry() {
+        hdr.sent.setValid();
+        hdr.sent.form  = FORM_READ;
+        hdr.sent.count = meta.cowbird_fetched - COWBIRD_ONE;
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_tail.setInvalid();
+        hdr.cowbird_reth.setValid();
+    }
+
+    action cowbird_send_read() {
+        hdr.sent.setValid();
+        hdr.sent.form  = FORM_READ;
+        hdr.sent.count = meta.cowbird_first;
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_entry.setInvalid();
+        hdr.cowbird_reth.rKey      = meta.cowbird_pool_key;
+        hdr.cowbird_reth.dmaLength = hdr.cowbird_entry.length;
+    }
+
+    action cowbird_send_data() {
+        hdr.sent.setValid();
+        hdr.sent.form  = meta.cowbird_form;
+        hdr.sent.count = meta.cowbird_count;
+        hdr.cowbird_aeth.setInvalid();
+    }
+
+    action cowbird_reply(bit<8> form) {
+        hdr.sent.setValid();
+        hdr.sent.form = form;
+        hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
+    }
+
+    action cowbird_reply_progress() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_MANAGEMENT;
+        hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
+        hdr.cowbird_management.end  = 56w0 ++ meta.cowbird_refusal;
+        hdr.cowbird_management.head = 40w0 ++ meta.cowbird_acked[31:8];
+        hdr.cowbird_management.done = 40w0 ++ meta.cowbird_number[31:8];
+    }
+
+    table cowbird_sendings {
+        key = { meta.cowbird_next : exact; }
+        actions = {
+            cowbird_send_red; cowbird_send_probe; cowbird_send_entry; cowbird_send_read; cowbird_send_data; cowbird_reply;
+            cowbird_reply_progress;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            COWBIRD_RED        : cowbird_send_red();
+            COWBIRD_PROBE      : cowbird_send_probe();
+            COWBIRD_ENTRY      : cowbird_send_entry();
+            COWBIRD_POOL_READ  : cowbird_send_read();
+            COWBIRD_PAYLOAD    : cowbird_send_read();
+            COWBIRD_RESPONSE   : cowbird_send_data();
+            COWBIRD_POOL_WRITE : cowbird_send_data();
+            COWBIRD_SET        : cowbird_reply(FORM_MANAGEMENT);
+            COWBIRD_LOOK       : cowbird_reply_progress();
+        }
+        size = 16;
+    }
+
+    // Every refusal ends here: nothing disappears uncounted.
+    action count_drop(bit<8> reason) {
+        drops.count(reason);
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
+    table refusals {
+        key = {
+            meta.drop         : exact;
+            best_effort_color : exact;
+        }
+        actions = {
+            count_drop;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_COWBIRD_BAD_FRAME, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_FRAME);
+            (DROP_COWBIRD_UNKNOWN_PAIR, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_UNKNOWN_PAIR);
+            (DROP_COWBIRD_NO_INSTANCE, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_NO_INSTANCE);
+            (DROP_COWBIRD_BAD_OPCODE, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_OPCODE);
+            (DROP_COWBIRD_BAD_DATA, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_DATA);
+            (DROP_COWBIRD_STALE, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_STALE);
+            (DROP_COWBIRD_GAP, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_GAP);
+            (DROP_COWBIRD_WAITS, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_WAITS);
+            (DROP_COWBIRD_CORRUPT, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_CORRUPT);
+            (DROP_COWBIRD_NOTHING_TO_DO, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_NOTHING_TO_DO);
+            (DROP_COWBIRD_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (DROP_COWBIRD_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_COWBIRD_BAD_INDEX);
+        }
+        size = 64;
+    }
+
+    apply {
+        // Goes with the frame to egress, and on to the controller alone.
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+
+        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        if (hdr.cowbird_bth.isValid()) {
+            meta.cowbird_now = ig_intr_md.ingress_mac_tstamp[31:0];
+            meta.cowbird_psn = hdr.cowbird_bth.psn ++ 8w0;
+            meta.cowbird_msn = hdr.cowbird_aeth.msn ++ 8w0;
+            meta.cowbird_pad = 14w0 ++ hdr.cowbird_bth.pad;
+            meta.cowbird_framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
+
+            // 1
+            if (hdr.cowbird_tail.isValid()) {
+                meta.cowbird_tail = hdr.cowbird_tail.requestTail[23:0] ++ 8w0;
+            }
+            if (hdr.cowbird_aeth.isValid()) {
+                meta.cowbird_bytes = hdr.cowbird_udp.length - 28;
+            } else {
+                meta.cowbird_bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
+            }
+            if (!hdr.cowbird_management.isValid()) {
+                cowbird_pairs.apply();
+            }
+            cowbird_parts.apply();
+
+            // 2
+            meta.cowbird_count = meta.cowbird_psn - meta.cowbird_first;
+            cowbird_frames.apply();
+            cowbird_measures.apply();
+            if (meta.cowbird_phase == COWBIRD_TICK) {
+                cowbird_turn_accesses.apply();
+            } else {
+                cowbird_acknowledged_accesses.apply();
+                if (meta.cowbird_frame == FRAME_ENTRY) {
+                    cowbird_regions.apply();
+                }
+            }
+
+            // 3
+            cowbird_instances.apply();
+            cowbird_third.apply();
+            cowbird_reads_accesses.apply();
+            cowbird_writes_accesses.apply();
+            cowbird_head_accesses.apply();
+            cowbird_reds_accesses.apply();
+
+            // 4
+            cowbird_fourth.apply();
+            cowbird_told_accesses.apply();
+            cowbird_answered_accesses.apply();
+            if (meta.cowbird_does == DOES_TICK && meta.cowbird_served == 0) {
+                meta.cowbird_does = DOES_BAD;
+                meta.drop = DROP_COWBIRD_NO_INSTANCE;
+            }
+
+            // 5
+            cowbird_fifth.apply();
+            cowbird_acked_accesses.apply();
+
+            // 6
+            cowbird_taken_accesses.apply();
+            cowbird_tail_accesses.apply();
+            if (meta.cowbird_does == DOES_ENTRY) {
+                cowbird_entry_6();
+                cowbird_checks.apply();
+            } else {
+                cowbird_sixth.apply();
+            }
+
+            // 7
+            cowbird_packets_accesses.apply();
+            cowbird_placed_accesses.apply();
+            cowbird_seventh.apply();
+
+            // 8
+            cowbird_lap_accesses.apply();
+            cowbird_messages_accesses.apply();
+            cowbird_refusal_accesses.apply();
+            cowbird_stamp_accesses.apply();
+            cowbird_eighth.apply();
+
+            // 9
+            cowbird_fetched_accesses.apply();
+            cowbird_slot_behind_accesses.apply();
+            cowbird_slot_first_accesses.apply();
+            cowbird_slot_rest_accesses.apply();
+            cowbird_ninth.apply();
+
+            // 10
+            if (meta.cowbird_does == DOES_DATA) {
+                cowbird_data.apply();
+            } else {
+                cowbird_tenth.apply();
+            }
+            cowbird_slot_length_accesses.apply();
+            cowbird_response_ends_accesses.apply();
+            cowbird_request_ends_accesses.apply();
+            cowbird_quiet_accesses.apply();
+
+            // 11
+            cowbird_slot_key_accesses.apply();
+            cowbird_slot_high_accesses.apply();
+            cowbird_slot_low_accesses.apply();
+            cowbird_asked_accesses.apply();
+            if (meta.cowbird_again == 1) {
+                if (meta.cowbird_kind == 0) {
+                    cowbird_reads_11();
+                } else {
+                    cowbird_writes_11();
+                }
+            }
+
+            // 12
+            if (meta.cowbird_again == 1 && meta.cowbird_tells == 1) {
+                meta.cowbird_end = meta.cowbird_end | 2;
+            }
+            cowbird_sendings.apply();
+            hdr.sent.mark     = SENT;
+            hdr.sent.instance = meta.cowbird_instance;
+            hdr.sent.phase    = meta.cowbird_next;
+            if (meta.cowbird_next != 0 || meta.cowbird_again == 1) {
+                cowbird_sent.count(meta.cowbird_instance[5:0] ++ meta.cowbird_next[2:0]);
+            }
+            if (meta.cowbird_does == DOES_LOOK || meta.cowbird_does == DOES_SET || meta.cowbird_does == DOES_REFUSAL) {
+                ig_tm_md.ucast_egress_port = CPU_PORT;
+            } else {
+                cowbird_ports.apply();
+            }
+        } else {
+
+        if (hdr.ethernet.dstAddr[40:40] == 0) {
+            l2_forward.apply();
+        }
+        // The controller's frames without a port go where a host's would.
+        if (!hdr.packet_out.isValid()) {
+            source_guard.apply();
+        } else {
+            if (hdr.packet_out.egress_port == 0) {
+                meta.accepted = 1;
+            }
+        }
+
+        if (ig_prsr_md.parser_err != 0) {
+            meta.drop = DROP_MALFORMED;
+        } else if (meta.accepted == 0) {
+            if (hdr.packet_out.isValid()) {
+                meta.steered = 1;
+                if (hdr.packet_out.egress_port[15:9] != 0) {
+                    meta.drop = DROP_UNKNOWN_DESTINATION;
+                }
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+            } else {
+                meta.drop = DROP_SPOOFED;
+            }
+        } else {
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                meta.drop = DROP_SAME_PORT;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+                ig_tm_md.mcast_grp_a = RACK_GROUP;
+            } else if (meta.known == 0 && meta.steered == 0) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+            }
+        }
+
+        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+            send_best_effort();
+        }
+        }
+        if (meta.cowbird_next == 0 && (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED)) {
+            refusals.apply();
+        }
+    }
+}
+
+parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_metadata_t meta,
+                        out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        transition select(packet.lookahead<bit<8>>()) {
+            SENT    : parse_sent;
+            default : parse_carried;
+        }
+    }
+
+    state parse_carried {
+        packet.extract(hdr.packet_in);
+        transition accept;
+    }
+
+    state parse_sent {
+        packet.extract(hdr.sent);
+        packet.extract(hdr.packet_in);
+        transition parse_sent_frame;
+    }
+
+    state parse_sent_frame {
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.cowbird_ipv4);
+        packet.extract(hdr.cowbird_udp);
+        packet.extract(hdr.cowbird_bth);
+        transition select(hdr.sent.form) {
+            FORM_READ       : parse_cowbird_read;
+            FORM_RED        : parse_cowbird_red;
+            FORM_MANAGEMENT : parse_cowbird_management;
+            default         : accept;
+        }
+    }
+
+    state parse_cowbird_read {
+        packet.extract(hdr.cowbird_reth);
+        transition accept;
+    }
+
+    state parse_cowbird_red {
+        packet.extract(hdr.cowbird_reth);
+        packet.extract(hdr.cowbird_red);
+        transition accept;
+    }
+
+    state parse_cowbird_management {
+        packet.extract(hdr.cowbird_management);
+        transition accept;
+    }
+}
+
+control RackEgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta,
+                           in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    Checksum() sum;
+
+    apply {
+        if (hdr.cowbird_ipv4.isValid()) {
+            hdr.cowbird_ipv4.hdrChecksum = sum.update({
+                hdr.cowbird_ipv4.version, hdr.cowbird_ipv4.ihl, hdr.cowbird_ipv4.dscp, hdr.cowbird_ipv4.ecn,
+                hdr.cowbird_ipv4.totalLen, hdr.cowbird_ipv4.identification, hdr.cowbird_ipv4.flags, hdr.cowbird_ipv4.fragOffset, hdr.cowbird_ipv4.ttl,
+                hdr.cowbird_ipv4.protocol, hdr.cowbird_ipv4.srcAddr, hdr.cowbird_ipv4.dstAddr });
+        }
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.cowbird_ipv4);
+        packet.emit(hdr.cowbird_udp);
+        packet.emit(hdr.cowbird_bth);
+        packet.emit(hdr.cowbird_aeth);
+        packet.emit(hdr.cowbird_reth);
+        packet.emit(hdr.cowbird_management);
+        packet.emit(hdr.cowbird_red);
+        packet.emit(hdr.cowbird_entry);
+        packet.emit(hdr.cowbird_tail);
+    }
+}
+
+control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+                   in egress_intrinsic_metadata_t eg_intr_md,
+                   in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                   inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                   inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // What is not as long as it says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) cowbird_bad_length;
+
+    action cowbird_peer(mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first) {
+        hdr.ethernet.dstAddr     = mac;
+        hdr.cowbird_ipv4.dstAddr = ip;
+        hdr.cowbird_udp.srcPort  = udp_port;
+        hdr.cowbird_bth.destQp   = qpn;
+        meta.cowbird_psn         = first ++ 8w0;
+    }
+
+    table cowbird_peers {
+        key = {
+            hdr.sent.instance : exact @name("instance");
+            hdr.sent.phase    : exact @name("phase");
+        }
+        actions = {
+            cowbird_peer;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 512;
+    }
+
+    action cowbird_set(bit<32> key, bit<64> address, bit<64> ring, bit<32> mask) {
+        meta.cowbird_ring = ring;
+        meta.cowbird_key  = key;
+        meta.cowbird_set  = address;
+        meta.cowbird_mask = mask;
+    }
+
+    table cowbird_sets {
+        key = {
+            hdr.sent.instance : exact @name("instance");
+        }
+        actions = {
+            cowbird_set;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 64;
+    }
+
+    // What a packet of each phase is.
+    action cowbird_form_read(bit<32> bytes) {
+        hdr.cowbird_udp.length     = 40;
+        hdr.cowbird_ipv4.totalLen  = 60;
+        hdr.cowbird_bth.opcode     = ROCE_READ;
+        hdr.cowbird_bth.pad        = 0;
+        hdr.cowbird_reth.dmaLength = bytes;
+        hdr.cowbird_reth.virtualAddress = 0;
+    }
+
+    action cowbird_form_pool_read() {
+        hdr.cowbird_udp.length     = 40;
+        hdr.cowbird_ipv4.totalLen  = 60;
+        hdr.cowbird_bth.opcode     = ROCE_READ;
+        hdr.cowbird_bth.pad        = 0;
+    }
+
+    action cowbird_form_red() {
+        hdr.cowbird_udp.length     = 88;
+        hdr.cowbird_ipv4.totalLen  = 108;
+        hdr.cowbird_bth.opcode     = ROCE_WRITE_ONLY;
+        hdr.cowbird_bth.pad        = 0;
+        hdr.cowbird_bth.ackReq     = 1;
+        hdr.cowbird_reth.dmaLength = 48;
+        hdr.cowbird_reth.virtualAddress = COWBIRD_RED_AT;
+    }
+
+    action cowbird_form_data() {
+        hdr.cowbird_ipv4.totalLen  = hdr.cowbird_udp.length + 20;
+    }
+
+    table cowbird_forms {
+        key = { hdr.sent.phase : exact; }
+        actions = { cowbird_form_read; cowbird_form_pool_read; cowbird_form_red; cowbird_form_data; }
+        const default_action = cowbird_form_data();
+        const entries = {
+            COWBIRD_PROBE     : cowbird_form_read(8);
+            COWBIRD_ENTRY     : cowbird_form_read(32);
+            COWBIRD_RED       : cowbird_form_red();
+            COWBIRD_POOL_READ : cowbird_form_pool_read();
+            COWBIRD_PAYLOAD   : cowbird_form_pool_read();
+        }
+        size = 8;
+    }
+
+    // What all packets have that the engine sends.
+    action cowbird_address() {
+        meta.cowbird_place               = hdr.sent.count >> 3;
+        meta.cowbird_head     = 30w0 ++ hdr.cowbird_red.requestHead[23:22];
+        meta.cowbird_reads    = 30w0 ++ hdr.cowbird_red.readProgress[23:22];
+        meta.cowbird_writes   = 30w0 ++ hdr.cowbird_red.writeProgress[23:22];
+        meta.cowbird_response = 30w0 ++ hdr.cowbird_red.responseDataTail[31:30];
+        meta.cowbird_request  = 30w0 ++ hdr.cowbird_red.requestDataHead[31:30];
+        hdr.ethernet.srcAddr             = COWBIRD_MAC;
+        hdr.cowbird_ipv4.dscp            = 0;
+        hdr.cowbird_ipv4.ecn             = 0;
+        hdr.cowbird_ipv4.identification  = 0;
+        hdr.cowbird_ipv4.flags           = 2;
+        hdr.cowbird_ipv4.ttl             = 64;
+        hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
+        hdr.cowbird_udp.dstPort          = ROCE_PORT;
+        hdr.cowbird_udp.checksum         = 0;
+        hdr.cowbird_bth.solicited        = 0;
+        hdr.cowbird_bth.migrated         = 1;
+        hdr.cowbird_bth.version          = 0;
+        hdr.cowbird_bth.partition        = ROCE_PARTITION;
+        hdr.cowbird_bth.fecn             = 0;
+        hdr.cowbird_bth.becn             = 0;
+        hdr.cowbird_bth.reserved         = 0;
+        hdr.cowbird_bth.reservedLow      = 0;
+    }
+
+    action cowbird_find_entry() {
+        hdr.cowbird_reth.virtualAddress = (bit<64>) (meta.cowbird_place & meta.cowbird_mask);
+    }
+
+    action cowbird_in_ring() {
+        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird_ring;
+        hdr.cowbird_reth.rKey = meta.cowbird_key;
+    }
+
+    action cowbird_in_set() {
+        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird_set;
+        hdr.cowbird_reth.rKey = meta.cowbird_key;
+    }
+
+    action cowbird_manage() {
+        meta.cowbird_head     = 30w0 ++ hdr.cowbird_management.head[23:22];
+        meta.cowbird_reads    = 30w0 ++ hdr.cowbird_management.done[23:22];
+        meta.cowbird_writes   = 30w0 ++ hdr.cowbird_management.done[23:22];
+        meta.cowbird_response = 30w0 ++ hdr.cowbird_management.end[31:30];
+        meta.cowbird_request  = 30w0 ++ hdr.cowbird_management.end[31:30];
+        meta.cowbird_high     = hdr.cowbird_management.head[55:24];
+        meta.cowbird_done_high = hdr.cowbird_management.done[55:24];
+        meta.cowbird_end_high = hdr.cowbird_management.end[63:32];
+    }
+
+    // What is beyond the lowest 24 bits of numbers, and the lowest 32 of positions.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head_high;
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_follow_head = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - meta.cowbird_head == 3) {
+                value.high = value.high + 1;
+            } else if (meta.cowbird_head - value.top == 3) {
+                value.high = value.high - 1;
+            }
+            value.top = meta.cowbird_head;
+            result = value.high;
+        }
+    };
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_put_head = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = meta.cowbird_head;
+            value.high = meta.cowbird_high;
+            result = 0;
+        }
+    };
+
+    // The same of reads
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - meta.cowbird_reads == 3) {
+                value.high = value.high + 1;
+            } else if (meta.cowbird_reads - value.top == 3) {
+                value.high = value.high - 1;
+            }
+            value.top = meta.cowbird_reads;
+            result = value.high;
+        }
+    };
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = meta.cowbird_reads;
+            value.high = meta.cowbird_done_high;
+            result = 0;
+        }
+    };
+
+    // writes
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - meta.cowbird_writes == 3) {
+                value.high = value.high + 1;
+            } else if (meta.cowbird_writes - value.top == 3) {
+                value.high = value.high - 1;
+            }
+            value.top = meta.cowbird_writes;
+            result = value.high;
+        }
+    };
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = meta.cowbird_writes;
+            value.high = meta.cowbird_done_high;
+            result = 0;
+        }
+    };
+
+    // response
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - meta.cowbird_response == 3) {
+                value.high = value.high + 1;
+            } else if (meta.cowbird_response - value.top == 3) {
+                value.high = value.high - 1;
+            }
+            value.top = meta.cowbird_response;
+            result = value.high;
+        }
+    };
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = meta.cowbird_response;
+            value.high = meta.cowbird_end_high;
+            result = 0;
+        }
+    };
+
+    // request
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - meta.cowbird_request == 3) {
+                value.high = value.high + 1;
+            } else if (meta.cowbird_request - value.top == 3) {
+                value.high = value.high - 1;
+            }
+            value.top = meta.cowbird_request;
+            result = value.high;
+        }
+    };
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = meta.cowbird_request;
+            value.high = meta.cowbird_end_high;
+            result = 0;
+        }
+    };
+
+    action cowbird_head_told() {
+        hdr.cowbird_red.requestHead[55:24] = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_head_looked() {
+        hdr.cowbird_management.head[55:24] = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_head_put() {
+        cowbird_put_head.execute(hdr.sent.instance[5:0]);
+    }
+
+    table cowbird_head_highs {
+        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        actions = { cowbird_head_told; cowbird_head_looked; cowbird_head_put; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : cowbird_head_told();
+            (COWBIRD_LOOK, _) : cowbird_head_looked();
+            (COWBIRD_SET, _) : cowbird_head_put();
+        }
+        size = 8;
+    }
+    action cowbird_reads_told() {
+        hdr.cowbird_red.readProgress[55:24] = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_reads_looked() {
+        hdr.cowbird_management.done[55:24] = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_reads_put() {
+        cowbird_put_reads.execute(hdr.sent.instance[5:0]);
+    }
+
+    table cowbird_reads_highs {
+        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        actions = { cowbird_reads_told; cowbird_reads_looked; cowbird_reads_put; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : cowbird_reads_told();
+            (COWBIRD_LOOK, 0 &&& 1) : cowbird_reads_looked();
+            (COWBIRD_SET, 0 &&& 1) : cowbird_reads_put();
+        }
+        size = 8;
+    }
+    action cowbird_writes_told() {
+        hdr.cowbird_red.writeProgress[55:24] = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_writes_looked() {
+        hdr.cowbird_management.done[55:24] = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_writes_put() {
+        cowbird_put_writes.execute(hdr.sent.instance[5:0]);
+    }
+
+    table cowbird_writes_highs {
+        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        actions = { cowbird_writes_told; cowbird_writes_looked; cowbird_writes_put; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : cowbird_writes_told();
+            (COWBIRD_LOOK, 1 &&& 1) : cowbird_writes_looked();
+            (COWBIRD_SET, 1 &&& 1) : cowbird_writes_put();
+        }
+        size = 8;
+    }
+    action cowbird_response_told() {
+        hdr.cowbird_red.responseDataTail[63:32] = cowbird_follow_response.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_response_put() {
+        cowbird_put_response.execute(hdr.sent.instance[5:0]);
+    }
+
+    table cowbird_response_highs {
+        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        actions = { cowbird_response_told; cowbird_response_put; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : cowbird_response_told();
+            (COWBIRD_SET, 0 &&& 1) : cowbird_response_put();
+        }
+        size = 8;
+    }
+    action cowbird_request_told() {
+        hdr.cowbird_red.requestDataHead[63:32] = cowbird_follow_request.execute(hdr.sent.instance[5:0]);
+    }
+
+    action cowbird_request_put() {
+        cowbird_put_request.execute(hdr.sent.instance[5:0]);
+    }
+
+    table cowbird_request_highs {
+        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        actions = { cowbird_request_told; cowbird_request_put; @defaultonly NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (COWBIRD_RED, _) : cowbird_request_told();
+            (COWBIRD_SET, 1 &&& 1) : cowbird_request_put();
+        }
+        size = 8;
+    }
+
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (eg_intr_md.egress_rid != 0 &&
+            (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
+            eg_dprsr_md.drop_ctl = 1;
+        }
+        if (hdr.sent.isValid()) {
+            if (hdr.cowbird_management.isValid()) {
+                cowbird_manage();
+            } else {
+                cowbird_peers.apply();
+                cowbird_sets.apply();
+                cowbird_forms.apply();
+                cowbird_address();
+                meta.cowbird_psn = meta.cowbird_psn + hdr.sent.count;
+                hdr.cowbird_bth.psn = meta.cowbird_psn[31:8];
+                if (hdr.sent.phase == COWBIRD_ENTRY) {
+                    cowbird_find_entry();
+                    cowbird_in_ring();
+                } else if (hdr.sent.phase != COWBIRD_POOL_READ && hdr.sent.phase != COWBIRD_POOL_WRITE) {
+                    cowbird_in_set();
+                }
+                // What goes with the frame is counted, and on the device the FCS too.
+                meta.cowbird_room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
+                if (meta.cowbird_room != 24 && meta.cowbird_room != 28) {
+                    cowbird_bad_length.count(0);
+                    eg_dprsr_md.drop_ctl = 1;
+                }
+            }
+            cowbird_head_highs.apply();
+            cowbird_reads_highs.apply();
+            cowbird_writes_highs.apply();
+            cowbird_response_highs.apply();
+            cowbird_request_highs.apply();
+        }
+        if (eg_intr_md.egress_port != CPU_PORT) {
+            hdr.packet_in.setInvalid();
+        }
+    }
+}
+
+Pipeline(
+    RackParser(),
+    RackIngress(),
+    RackDeparser(),
+    RackEgressParser(),
+    RackEgress(),
+    RackEgressDeparser()
+) pipe;
+
+@pkginfo(name="cowbird", version="0.1.0")
+Switch(pipe) main;
