@@ -9,6 +9,7 @@ use crate::p4::v1::{
 use crate::stratum::P4RoleConfig;
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use thiserror::Error;
 
@@ -68,11 +69,50 @@ pub fn print<M: TextMessage>(message: &M) -> String {
     let mut dynamic = DynamicMessage::new(descriptor::<M>());
     dynamic.transcode_from(message).expect("same message, same encoding");
     let options = FormatOptions::new().pretty(true).print_message_fields_in_index_order(true);
-    let mut text = dynamic.to_text_format_with_options(&options);
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+    sorted(&dynamic.to_text_format_with_options(&options))
+}
+
+/// Names of all fields that are maps.
+fn maps() -> &'static BTreeSet<String> {
+    static MAPS: OnceLock<BTreeSet<String>> = OnceLock::new();
+    MAPS.get_or_init(|| {
+        let fields = pool().all_messages().flat_map(|message| message.fields().collect::<Vec<_>>());
+        fields.filter(|field| field.is_map()).map(|field| field.name().to_owned()).collect()
+    })
+}
+
+/// The text with the entries of each map in order, a line break behind each line: they are printed as a hash map has them.
+fn sorted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 1);
+    let mut lines = text.lines().peekable();
+    while let Some(first) = lines.next() {
+        let name = first.trim_start().strip_suffix(" {");
+        if !name.is_some_and(|name| maps().contains(name)) {
+            out.push_str(first);
+            out.push('\n');
+            continue;
+        }
+        let indent = first.len() - first.trim_start().len();
+        let mut entries = vec![Vec::new()];
+        loop {
+            let is_last = |line: &&str| line.len() == indent + 1 && line.ends_with('}');
+            let entry = entries.last_mut().expect("there is a first one");
+            while let Some(line) = lines.next_if(|line| !is_last(line)) {
+                entry.push(line);
+            }
+            entry.extend(lines.next());
+            if lines.next_if_eq(&first).is_none() {
+                break;
+            }
+            entries.push(Vec::new());
+        }
+        entries.sort();
+        for line in entries.iter().flat_map(|entry| std::iter::once(&first).chain(entry)) {
+            out.push_str(line);
+            out.push('\n');
+        }
     }
-    text
+    out
 }
 
 /// Parses the text form of a message.
@@ -134,6 +174,21 @@ mod tests {
         let text = print(&request);
         assert!(text.contains("table_id: 33554433"), "{text}");
         assert_eq!(parse::<WriteRequest>(&text), Ok(request));
+    }
+
+    #[test]
+    fn maps_are_printed_in_order() {
+        let spec = crate::p4::config::v1::P4StructTypeSpec::default;
+        let names: Vec<String> = (0..20).map(|n| format!("s{n:02}")).collect();
+        let type_info = crate::p4::config::v1::P4TypeInfo {
+            structs: names.iter().rev().map(|name| (name.clone(), spec())).collect(),
+            ..Default::default()
+        };
+        let info = P4Info { type_info: Some(type_info), ..Default::default() };
+        let text = print(&info);
+        let places: Vec<usize> = names.iter().map(|name| text.find(name.as_str()).unwrap()).collect();
+        assert!(places.is_sorted(), "{text}");
+        assert_eq!(parse::<P4Info>(&text), Ok(info));
     }
 
     #[test]
