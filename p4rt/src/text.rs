@@ -83,36 +83,36 @@ fn maps() -> &'static BTreeSet<String> {
 
 /// The text with the entries of each map in order, a line break behind each line: they are printed as a hash map has them.
 fn sorted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 1);
-    let mut lines = text.lines().peekable();
+    let mut out = Vec::new();
+    let mut lines = text.lines();
     while let Some(first) = lines.next() {
-        let name = first.trim_start().strip_suffix(" {");
+        out.push(first);
+        let name = first.trim_start().strip_suffix(": [{");
         if !name.is_some_and(|name| maps().contains(name)) {
-            out.push_str(first);
-            out.push('\n');
             continue;
         }
         let indent = first.len() - first.trim_start().len();
         let mut entries = vec![Vec::new()];
-        loop {
-            let is_last = |line: &&str| line.len() == indent + 1 && line.ends_with('}');
-            let entry = entries.last_mut().expect("there is a first one");
-            while let Some(line) = lines.next_if(|line| !is_last(line)) {
-                entry.push(line);
+        let (mut between, mut last) = ("", "");
+        for line in lines.by_ref() {
+            match line.get(indent..) {
+                Some("}, {") => {
+                    between = line;
+                    entries.push(Vec::new());
+                }
+                Some("}]") => {
+                    last = line;
+                    break;
+                }
+                _ => entries.last_mut().expect("there is a first one").push(line),
             }
-            entry.extend(lines.next());
-            if lines.next_if_eq(&first).is_none() {
-                break;
-            }
-            entries.push(Vec::new());
         }
         entries.sort();
-        for line in entries.iter().flat_map(|entry| std::iter::once(&first).chain(entry)) {
-            out.push_str(line);
-            out.push('\n');
-        }
+        out.extend(entries.join(&between));
+        out.push(last);
     }
-    out
+    out.push("");
+    out.join("\n")
 }
 
 /// Parses the text form of a message.

@@ -1,7 +1,6 @@
 //! What the engine's P4 text needs where stateful ALUs change registers.
 
-use super::Cowbird;
-use super::program::{BUSY_TURNS, HEADERS};
+use super::{BUSY_TURNS, Cowbird, HEADERS};
 use crate::rack::Rack;
 use p4rack_wire::cowbird::Red;
 use p4rack_wire::ethernet::{Ethernet, overhead};
@@ -34,7 +33,7 @@ pub(super) fn refuses(cowbird: &Cowbird, rack: &Rack) -> Option<String> {
 pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
     let bits = |cells: u32| cells.next_power_of_two().ilog2().max(1);
     let (instance_bits, slot_bits) = (bits(cowbird.instances), bits(cowbird.slots()));
-    let mtu = cowbird.mtu.bytes() as u32;
+    let mtu = cowbird.mtu.bytes();
     let mac = cowbird.mac.0.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let (read, red) = (HEADERS + Reth::BYTES, HEADERS + Reth::BYTES + Red::BYTES);
     let instance = format!("meta.cowbird_instance[{}:0]", instance_bits - 1);

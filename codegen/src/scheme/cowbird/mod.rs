@@ -16,7 +16,8 @@ pub use serve::{Connection, Instance, Pool, Start};
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
 use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
-use p4rack_wire::roce::{Mtu, UDP_PORT};
+use p4rack_wire::ipv4::Udp;
+use p4rack_wire::roce::{Bth, Mtu, UDP_PORT, icrc};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -28,6 +29,10 @@ pub const SENT_COUNTER: &str = "RackIngress.cowbird_sent";
 
 /// Queue of probes: below everything else.
 const CLASS_PROBE: u8 = 0;
+/// Bytes behind UDP's header in every packet, and that header.
+const HEADERS: usize = Udp::BYTES + Bth::BYTES + icrc::BYTES;
+/// Turns without news after which an instance is at rest.
+const BUSY_TURNS: u32 = 64;
 const COWBIRD: &str = "cowbird";
 
 impl Scheme {

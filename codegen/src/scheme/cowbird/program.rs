@@ -1,6 +1,6 @@
 //! The engine's part of the P4 text.
 
-use super::{CLASS_PROBE, Cowbird, alu};
+use super::{BUSY_TURNS, CLASS_PROBE, Cowbird, HEADERS, alu};
 use crate::rack::Rack;
 use crate::scheme::Header;
 use crate::scheme::parts::templates;
@@ -8,7 +8,7 @@ use p4rack_fabric::cowbird::Corruption;
 use p4rack_wire::cowbird::{ENTRIES_AT, Entry, Kind, Management, Phase, RED_AT, Red, Tail, opcode};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::ipv4::{DONT_FRAGMENT, Ipv4, UDP, Udp};
-use p4rack_wire::roce::{Aeth, Bth, DEFAULT_PARTITION, Opcode, Reth, UDP_PORT, icrc};
+use p4rack_wire::roce::{Aeth, Bth, DEFAULT_PARTITION, Opcode, Reth, UDP_PORT};
 use serde_json::{Value, json};
 
 /// The engine's templates.
@@ -53,12 +53,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/alu/egress",
 ];
 
-/// Bytes behind UDP's header in every packet, and that header.
-pub(super) const HEADERS: usize = Udp::BYTES + Bth::BYTES + icrc::BYTES;
 /// Time to live of what is sent.
 pub(super) const TTL: u8 = 64;
-/// Turns without news after which an instance is at rest.
-pub(super) const BUSY_TURNS: u32 = 64;
 /// What precedes frames from the controller.
 const PACKET_OUT_BYTES: usize = 2;
 

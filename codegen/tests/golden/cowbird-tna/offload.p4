@@ -1080,7 +1080,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_news = cowbird_acknowledge.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
     }
 
+    // Who sets an instance says its head where others find news: one register takes two values of the frame, not three.
     action cowbird_do_forget_acknowledged() {
+        meta.cowbird_news = hdr.cowbird_management.head[23:0] ++ 8w0;
         cowbird_forget_acknowledged.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
     }
 
@@ -1287,7 +1289,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_put_head = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_start;
+            value  = meta.cowbird_news;
             result = value;
         }
     };
@@ -1691,7 +1693,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // When nothing is in its way, of whatever kind it is.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_first = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value - meta.cowbird_count < 2) {
+            if (value == meta.cowbird_mine || value == meta.cowbird_other) {
                 value  = meta.cowbird_mine + COWBIRD_ONE;
                 result = 1;
             } else {
@@ -1837,7 +1839,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_behind = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird_offset) {
+            if (value == meta.cowbird_left) {
                 value  = meta.cowbird_end;
                 result = 1;
             } else {
@@ -2187,7 +2189,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_put_fetched = {
         void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird_start;
+            value  = (int<32>) meta.cowbird_resume;
             result = (bit<32>) value;
         }
     };
@@ -2966,9 +2968,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 2;
     }
 
+    // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
+    action cowbird_first_6() {
+        meta.cowbird_end  = meta.cowbird_padded;
+        meta.cowbird_fits = meta.cowbird_left;
+    }
+
+    // Of other data, where it begins.
     action cowbird_entry_6() {
         meta.cowbird_end  = meta.cowbird_offset + meta.cowbird_padded;
         meta.cowbird_fits = meta.cowbird_left - meta.cowbird_offset;
+        meta.cowbird_left = meta.cowbird_offset;
     }
 
     action cowbird_other_6() {
@@ -3010,12 +3020,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_entry_7() {
-        meta.cowbird_start = meta.cowbird_mine + (COWBIRD_FAR + 2);
+        meta.cowbird_resume = meta.cowbird_mine + (COWBIRD_FAR + 2);
     }
 
     action cowbird_begin_7() {
         meta.cowbird_lap    = meta.cowbird_lap - meta.cowbird_end;
-        meta.cowbird_start  = meta.cowbird_head + 2;
+        meta.cowbird_resume = meta.cowbird_head + 2;
         meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
         meta.cowbird_unseen = meta.cowbird_tail - meta.cowbird_head;
     }
@@ -3059,8 +3069,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_more_8() {
-        meta.cowbird_start = meta.cowbird_start + COWBIRD_ONE;
-        meta.cowbird_more  = 1;
+        meta.cowbird_resume = meta.cowbird_resume + COWBIRD_ONE;
+        meta.cowbird_more   = 1;
     }
 
     action cowbird_limit_8() {
@@ -3450,7 +3460,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_taken_accesses.apply();
             cowbird_tail_accesses.apply();
             if (meta.cowbird_does == DOES_ENTRY) {
-                cowbird_entry_6();
+                if (meta.cowbird_offset == 0) {
+                    cowbird_first_6();
+                } else {
+                    cowbird_entry_6();
+                }
                 cowbird_checks.apply();
             } else {
                 cowbird_sixth.apply();
@@ -3620,8 +3634,9 @@ control RackEgressDeparser(packet_out packet, inout egress_headers_t hdr, in egr
         if (hdr.cowbird_ipv4.isValid()) {
             hdr.cowbird_ipv4.hdrChecksum = sum.update({
                 hdr.cowbird_ipv4.version, hdr.cowbird_ipv4.ihl, hdr.cowbird_ipv4.dscp, hdr.cowbird_ipv4.ecn,
-                hdr.cowbird_ipv4.totalLen, hdr.cowbird_ipv4.identification, hdr.cowbird_ipv4.flags, hdr.cowbird_ipv4.fragOffset, hdr.cowbird_ipv4.ttl,
-                hdr.cowbird_ipv4.protocol, hdr.cowbird_ipv4.srcAddr, hdr.cowbird_ipv4.dstAddr });
+                hdr.cowbird_ipv4.totalLen, hdr.cowbird_ipv4.identification,
+                hdr.cowbird_ipv4.flags, hdr.cowbird_ipv4.fragOffset, hdr.cowbird_ipv4.ttl, hdr.cowbird_ipv4.protocol,
+                hdr.cowbird_ipv4.srcAddr, hdr.cowbird_ipv4.dstAddr });
         }
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
