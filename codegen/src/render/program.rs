@@ -70,8 +70,9 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: for accepted
     // frames before their destination is looked at (`if … else`), for those that have one (`} else if …`), for those beyond
     // a meter (`if … else`), for all that go on; what is done beside each refusal, and once a frame is accepted; which
-    // frames to a group go there (`&& …`); what is done with frames for the switch itself, whose destination nobody asks. Behind `schedule`: what becomes of the frame, best effort included, and what is
-    // counted at the end.
+    // frames to a group go there (`&& …`), and which to one host need not pass egress (`&& …`); what is done with frames for
+    // the switch itself, whose destination nobody asks. Behind `schedule`: what becomes of the frame, best effort included,
+    // and what is counted at the end.
     ("requests", LINE),
     ("claims", LINE),
     ("metered", LINE),
@@ -79,6 +80,7 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("refused", LINE),
     ("accepted", LINE),
     ("addressed", ""),
+    ("past_egress", ""),
     ("steered", LINE),
     ("verdict", LINE),
     ("counts", LINE),

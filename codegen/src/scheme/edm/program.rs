@@ -64,6 +64,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/egress_states",
     "edm/alu/egress_counters",
     "edm/alu/egress",
+    "edm/alu/past_egress",
     "edm/alu/counts",
     "edm/alu/pass_fields",
     "edm/alu/pass_values",

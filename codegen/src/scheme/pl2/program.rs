@@ -72,6 +72,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/verdict",
     "pl2/alu/egress_counters",
     "pl2/alu/egress",
+    "pl2/alu/past_egress",
     "pl2/alu/lanes",
     "pl2/alu/clock",
     "pl2/alu/counter",

@@ -433,6 +433,7 @@ struct metadata_t {
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     bit<8> pass; // what the pass before left for this one; 0 in the first
 }
@@ -487,6 +488,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.drop     = DROP_NONE;
         meta.steered  = 0;
         meta.known    = 0;
+        meta.known_port = 0;
         meta.accepted = 0;
         meta.cowbird_phase    = 0;
         meta.cowbird_does     = 0;
@@ -812,6 +814,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port) {
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
+        meta.known_port = port;
     }
 
     table l2_forward {
@@ -3396,7 +3399,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        // Goes with the frame to egress, and on to the controller alone.
+        // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
@@ -3565,6 +3568,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
+        // A frame for one host of which egress asks nothing passes egress by.
+        if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
+            meta.known_port != CPU_PORT) {
+            hdr.packet_in.setInvalid();
+            ig_tm_md.bypass_egress = 1;
+        }
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
             send_best_effort();
         }

@@ -236,6 +236,7 @@ struct metadata_t {
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
@@ -323,6 +324,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.drop     = DROP_NONE;
         meta.steered  = 0;
         meta.known    = 0;
+        meta.known_port = 0;
         meta.accepted = 0;
         // The controller has no link and no memory; its lanes are the first ones.
         meta.edm_kind          = EDM_OP_NONE;
@@ -877,6 +879,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
+        meta.known_port = port;
         meta.edm_destination_link   = edm_link;
         meta.edm_destination_asks   = edm_asks;
         meta.edm_destination_asked  = edm_asked;
@@ -2135,7 +2138,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     apply {
         bit<8> color = MeterColor_t.GREEN;
 
-        // Goes with the frame to egress, and on to the controller alone.
+        // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
@@ -2209,6 +2212,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
+        // A frame for one host of which egress asks nothing passes egress by.
+        if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
+            meta.known_port != CPU_PORT && !hdr.edm_message.isValid()) {
+            hdr.packet_in.setInvalid();
+            ig_tm_md.bypass_egress = 1;
+        }
         // Which lane, and which way data goes: an answer goes the other way than its request.
         if (hdr.edm_management.isValid()) {
             edm_manage();

@@ -232,6 +232,7 @@ struct metadata_t {
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     bit<8> pass; // what the pass before left for this one; 0 in the first
     time_t  time_in;     // what a reservation takes at the source; or what the controller writes, from now
@@ -260,6 +261,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.drop     = DROP_NONE;
         meta.steered  = 0;
         meta.known    = 0;
+        meta.known_port = 0;
         meta.accepted = 0;
         // The controller has no link, and its frames no graces.
         meta.op          = OP_NONE;
@@ -594,6 +596,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action forward(port_t port, link_t link, bit<8> destination, bit<8> rate) {
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
+        meta.known_port = port;
         meta.link_out    = link;
         meta.destination = destination;
         meta.rate_out    = rate;
@@ -1148,7 +1151,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     apply {
         bit<8> color = MeterColor_t.GREEN;
 
-        // Goes with the frame to egress, and on to the controller alone.
+        // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
@@ -1235,11 +1238,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
 
+        // A frame for one host of which egress asks nothing passes egress by.
+        if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
+            meta.known_port != CPU_PORT && meta.claims == 0) {
+            hdr.packet_in.setInvalid();
+            ig_tm_md.bypass_egress = 1;
+        }
         // What the rates of its links say of a frame of PL2.
-        if (hdr.pl2_control.isValid() || meta.claims == 1) {
+        if (hdr.pl2_control.isValid()) {
             slots_in.apply();
             slots_out.apply();
             limits.apply();
+        }
+        if (hdr.pl2_control.isValid() || meta.claims == 1) {
             graces.apply();
         }
         if (meta.op == OP_RESERVE && hdr.pl2_control.unsolicited == 1) {
