@@ -4,12 +4,13 @@
 //! one group, an LPM table has one group per prefix length. A group is a hash table from masked key to row,
 //! behind a [`filter`]. In a ternary table only masks that several entries share have a group, and at most
 //! [`MAX_GROUPS`] of them; all other rows are found by [`vectors`]. Rows are stored in flat arrays, so a
-//! lookup touches few cache lines and allocates nothing. Entries as the control plane sees them are rebuilt
-//! from the rows on demand.
+//! lookup touches few cache lines and allocates nothing. Entries are rebuilt from rows on demand.
 
 mod direct;
 mod entries;
 mod filter;
+#[cfg(feature = "native")]
+pub(crate) mod fixed;
 mod index;
 mod masks;
 mod plain;
@@ -167,6 +168,9 @@ pub(crate) struct TableState {
     smoother: Option<bool>,
     /// What of a key counts, if that is set at run time; empty if all of it does.
     key_mask: Vec<u64>,
+    /// If nothing of the table can change: the bits that each word of a key can have.
+    #[cfg(feature = "native")]
+    fixed: Option<Vec<u64>>,
     /// Time of each row's last hit, if hits are recorded.
     pub last_hit: Vec<u64>,
 }
@@ -232,6 +236,8 @@ impl TableState {
             smoothers: vec![Smoother::default(); usize::from(shape.smoother.is_some())],
             smoother: shape.smoother,
             key_mask: Vec::new(),
+            #[cfg(feature = "native")]
+            fixed: fixed::word_bits(shape),
             last_hit: Vec::new(),
         };
         state.set_default(shape, None)?;
@@ -279,12 +285,6 @@ impl TableState {
             known.is_some_and(|known| known.iter().zip(key).fold(0, |differ, (a, b)| differ | a ^ b) == 0)
         };
         self.groups.first()?.rows.get(hash(key.iter().copied()), same)
-    }
-
-    /// Words of the key, if [`TableState::lookup_exact`] is the complete lookup.
-    #[cfg(feature = "native")]
-    pub fn plain_words(&self) -> Option<usize> {
-        (self.style == Style::Exact && !self.observed()).then_some(self.words)
     }
 
     #[inline(never)]

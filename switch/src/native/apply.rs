@@ -41,7 +41,11 @@ impl Translator<'_, '_> {
 
     /// Calls a lookup and loads the arguments inline, with one block per action.
     fn apply_direct(&mut self, plan: &ApplyPlan, number: u32) {
-        let table = &self.tables[plan.table as usize];
+        let tables = self.tables;
+        let table = &tables[plan.table as usize];
+        if let Some(rows) = table.fixed_rows() {
+            return self.apply_fixed(plan, &rows);
+        }
         let exact = match table.plain_words() {
             Some(1) => Some(call::look_up_exact::<1> as *const ()),
             Some(2) => Some(call::look_up_exact::<2> as *const ()),

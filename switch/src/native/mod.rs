@@ -16,6 +16,7 @@
 
 mod apply;
 mod call;
+mod fixed;
 mod graph;
 mod known;
 mod packet;

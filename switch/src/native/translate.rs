@@ -242,7 +242,7 @@ impl Translator<'_, '_> {
     }
 
     /// The number that a word of the variables certainly is.
-    fn constant(&self, slot: Slot) -> Option<u64> {
+    pub fn constant(&self, slot: Slot) -> Option<u64> {
         match self.known.words.get(&slot) {
             _ if !self.pending.knows_ways() => None,
             Some(Fact::Number(number)) => Some(*number),

@@ -131,17 +131,21 @@ impl Bench {
         let parameters = |action: &str| -> Vec<&str> {
             let list = text.split_once(&format!("action {action}(")).expect("a rack's program").1;
             let list = list.split_once(')').expect("a list of parameters").0;
-            list.split(", ").filter_map(|parameter| parameter.split(' ').nth(1)).collect()
+            list.split(',').filter_map(|parameter| parameter.split_whitespace().nth(1)).collect()
         };
         for port in 1..=4u16 {
             // One lane a pair, so two cells.
             let args = |action: &str, cells: u64| -> Vec<u64> {
-                let value = |name: &&str| match *name {
-                    "port" => port.into(),
+                // By the last word of its name: protocols prefix theirs.
+                let value = |name: &&str| match name.rsplit('_').next().unwrap_or_default() {
+                    "port" | "link" | "session" => port.into(),
+                    "source" | "destination" => u64::from(port - 1),
+                    "rate" | "memory" => 1,
                     "slot" => 100,
-                    "drop_threshold" => 1_000_000,
+                    "threshold" => 1_000_000,
                     "cells" => cells * u64::from(port - 1),
-                    other => panic!("{action} has a parameter {other}"),
+                    "asks" | "asked" => 8 * u64::from(port - 1),
+                    _ => 0,
                 };
                 parameters(action).iter().map(value).collect()
             };
