@@ -270,9 +270,8 @@ struct metadata_t {
     bit<32> edm_saw_to_odd; // and those taken already
     bit<8>  edm_managed;    // what the controller's frame asks, whatever becomes of it
     bit<32> edm_passes_at;  // when this pass began
-    int<32> edm_from_clash; // whether others took cells since the frame came: where data comes from,
-    int<32> edm_to_clash;   // where it goes,
-    int<32> edm_clash;      // or at either
+    bit<8>  edm_from_clash; // whether others took cells since the frame came: where data comes from,
+    bit<8>  edm_to_clash;   // and where it goes
     bit<32> edm_next_page;  // when the page behind `edm_page` begins
     bit<8>  edm_from_last;  // the last cell's place in these
     bit<8>  edm_to_last;
@@ -385,7 +384,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_passes_at     = 0;
         meta.edm_from_clash    = 0;
         meta.edm_to_clash      = 0;
-        meta.edm_clash         = 0;
         meta.edm_next_page     = 0;
         meta.edm_from_last     = 0;
         meta.edm_from_head     = 0;
@@ -1218,28 +1216,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // be taken: it takes nothing.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
 
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_source_claimed) edm_claim_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now > 0 && value - (int<32>) meta.edm_now < EDM_PASS_TIME) {
-            result = 1;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_passes_at;
+    RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm_now > 0 && value - (int<32>) meta.edm_now < EDM_PASS_TIME) {
+                result = 1;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm_passes_at;
+            }
         }
-      }
     };
 
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
 
-    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_claimed) edm_claim_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now > 0 && value - (int<32>) meta.edm_now < EDM_PASS_TIME) {
-            result = 1;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_passes_at;
+    RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm_now > 0 && value - (int<32>) meta.edm_now < EDM_PASS_TIME) {
+                result = 1;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm_passes_at;
+            }
         }
-      }
     };
 
     // The first pass: the present page, and the one with which the controller has a calendar begin.
@@ -2305,11 +2303,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else {
             meta.edm_to_ahead = edm_look_at_destination.execute(meta.edm_to[15:0]);
         }
-        meta.edm_clash = meta.edm_from_clash | meta.edm_to_clash;
         meta.edm_ahead = max(meta.edm_from_ahead, meta.edm_to_ahead);
 
         // edm_rights
-        if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_clash != 0) {
+        if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
             meta.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
         } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
             meta.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
@@ -2327,7 +2324,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
             }
         }
-        if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
+        if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted[1:0] == 1) {
             meta.edm_looks = 1;
         }
 
@@ -2337,7 +2334,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_EDM_NO_MEMORY;
             } else if (meta.edm_granted == 0) {
                 meta.drop = DROP_EDM_LANE_TAKEN;
-            } else if (meta.edm_clash != 0) {
+            } else if (meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
                 meta.drop = DROP_EDM_NO_TIME;
             } else {
                 ig_tm_md.qid = EDM_CLASS_CONTROL;
@@ -2353,7 +2350,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (meta.edm_looks == 0) {
                     edm_data.count(ig_tm_md.ucast_egress_port);
                 }
-                if (meta.edm_clash != 0) {
+                if (meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
                     edm_stalled.count(0);
                 }
             }
@@ -2363,7 +2360,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // What it tells of the cells that it took: a notification goes back, a request goes on, a chunk's head goes back; or what
         // the controller asked.
-        if (meta.pass == EDM_PASS_TAKE && meta.edm_clash == 0) {
+        if (meta.pass == EDM_PASS_TAKE && meta.edm_from_clash == 0 && meta.edm_to_clash == 0) {
             if (meta.edm_op == EDM_OP_NOTIFY) {
                 edm_grant();
             } else if (meta.edm_op == EDM_OP_REQUEST) {
@@ -2398,7 +2395,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_clear_source_even.execute(meta.edm_from[15:0]);
         } else if (meta.pass == 0) {
             meta.edm_saw_from_even = edm_look_at_source_even.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_clash == 0 &&
+        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
             (meta.edm_page[9:9] == 0 || meta.edm_from_last >= EDM_CELLS)) {
             edm_take_source_even.execute(meta.edm_from[15:0]);
         }
@@ -2406,7 +2403,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_clear_source_odd.execute(meta.edm_from[15:0]);
         } else if (meta.pass == 0) {
             meta.edm_saw_from_odd = edm_look_at_source_odd.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_clash == 0 &&
+        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
             (meta.edm_page[9:9] == 1 || meta.edm_from_last >= EDM_CELLS)) {
             edm_take_source_odd.execute(meta.edm_from[15:0]);
         }
@@ -2414,7 +2411,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_clear_destination_even.execute(meta.edm_to[15:0]);
         } else if (meta.pass == 0) {
             meta.edm_saw_to_even = edm_look_at_destination_even.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_clash == 0 &&
+        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
             (meta.edm_page[9:9] == 0 || meta.edm_to_last >= EDM_CELLS)) {
             edm_take_destination_even.execute(meta.edm_to[15:0]);
         }
@@ -2422,7 +2419,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_clear_destination_odd.execute(meta.edm_to[15:0]);
         } else if (meta.pass == 0) {
             meta.edm_saw_to_odd = edm_look_at_destination_odd.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_clash == 0 &&
+        } else if (meta.edm_from_clash == 0 && meta.edm_to_clash == 0 &&
             (meta.edm_page[9:9] == 1 || meta.edm_to_last >= EDM_CELLS)) {
             edm_take_destination_odd.execute(meta.edm_to[15:0]);
         }
