@@ -106,7 +106,8 @@ async fn bring_to(
         client.install(desired).await?;
         done(Step::Installed);
     }
-    let (found, changes) = compare(client, desired, !runs).await?;
+    let wanted = client.held(&desired.entities)?;
+    let (found, changes) = compare(client, schema, &wanted, !runs).await?;
     done(Step::Compared { found, changes: changes.clone() });
     if extent == Extent::DryRun {
         return Ok(());
@@ -117,11 +118,12 @@ async fn bring_to(
         let phases = changes.phases.iter().map(Vec::as_slice).chain([cells.as_slice()]);
         client.write_phases(schema, phases.collect(), updates).await?;
         done(Step::Written { updates });
-        let (_, left) = compare(client, desired, false).await?;
+        let (_, left) = compare(client, schema, &wanted, false).await?;
         if !left.is_empty() {
-            return Err(differs(schema, &left, desired.entities.len()));
+            return Err(differs(schema, &left, wanted.len()));
         }
     }
+    client.start().await?;
     done(Step::Verified { entities: desired.entities.len() });
     Ok(())
 }
@@ -130,10 +132,11 @@ async fn bring_to(
 /// absent if the program is `new`, otherwise as correct.
 async fn compare(
     client: &mut impl Reach,
-    desired: &Desired,
+    schema: &Schema,
+    wanted: &[Entity],
     new: bool,
 ) -> Result<(usize, Changes), CtrlError> {
-    let mut found = readback::read(client, &desired.schema, &desired.entities).await?;
+    let mut found = readback::read(client, schema, wanted).await?;
     let count = found.entities.len();
     if !new && !found.unreadable.is_empty() {
         tracing::warn!(
@@ -141,10 +144,10 @@ async fn compare(
             "this switch can't read them, so they are assumed to be right"
         );
         let unread = |entity: &&Entity| found.unreadable.contains(&readback::kind_of(entity));
-        let assumed: Vec<Entity> = desired.entities.iter().filter(unread).cloned().collect();
+        let assumed: Vec<Entity> = wanted.iter().filter(unread).cloned().collect();
         found.entities.extend(assumed);
     }
-    Ok((count, changes(&desired.entities, found.entities)))
+    Ok((count, changes(wanted, found.entities)))
 }
 
 fn differs(schema: &Schema, left: &Changes, total: usize) -> CtrlError {

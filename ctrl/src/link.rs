@@ -16,8 +16,12 @@ use p4rack_p4rt::schema::Schema;
 pub(crate) trait Reach {
     /// Whether it has the program.
     async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError>;
-    /// Installs the program.
+    /// Installs the program, or prepares it.
     async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError>;
+    /// Starts the program if it was prepared.
+    async fn start(&mut self) -> Result<(), CtrlError>;
+    /// What should be there, in the form in which the switch can hold it.
+    fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError>;
     /// Reads what the requests name.
     async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError>;
     /// Writes phase after phase.
@@ -36,6 +40,14 @@ impl Reach for Client {
 
     async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
         self.set_pipeline(desired.config.clone()).await
+    }
+
+    async fn start(&mut self) -> Result<(), CtrlError> {
+        Ok(())
+    }
+
+    fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError> {
+        Ok(desired.to_vec())
     }
 
     async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
@@ -59,6 +71,14 @@ impl Reach for bfrt::Link {
 
     async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
         bfrt::Link::install(self, desired).await
+    }
+
+    async fn start(&mut self) -> Result<(), CtrlError> {
+        bfrt::Link::start(self).await
+    }
+
+    fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError> {
+        bfrt::Link::held(self, desired)
     }
 
     async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {

@@ -14,6 +14,10 @@ use p4rack_ctrl::{Client, ConnectOptions, CtrlError};
 use p4rack_p4rt::p4::v1::{Entity, Update, update};
 use p4rack_p4rt::schema::Schema;
 
+fn example(name: &str) -> Rack {
+    Rack::load(format!("{}/../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
 fn desired(rack: &Rack) -> Desired {
     Desired::for_tofino(rack, Scheme::L2, None).unwrap()
 }
@@ -215,4 +219,56 @@ async fn queues_are_read_changed_and_reset() {
     assert_eq!(link.port_rate(port).await.unwrap(), None);
     assert!(link.queues(99).await.unwrap_err().to_string().contains("no entry"));
     assert!(link.set_queue(port, 8, &QueueChange::default()).await.is_err());
+}
+
+#[tokio::test]
+async fn every_scheme_is_deployed_once_and_then_stays() {
+    let schemes = [
+        ("pl2-incast", Scheme::L2),
+        ("pl2-incast", Scheme::PL2_COUNTER),
+        ("pl2-incast", Scheme::PL2_CLOCK),
+        ("edm-kv", Scheme::EDM_TIMED_DST),
+        ("edm-kv", Scheme::EDM_MATCHED),
+        ("cowbird-switch", Scheme::COWBIRD),
+    ];
+    for (name, scheme) in schemes {
+        let rack = example(name);
+        let (_running, _, target) = start_both(&rack).await;
+        let desired = Desired::for_tofino(&rack, scheme, None).unwrap();
+        let steps =
+            deploy(&desired, &target, Extent::All).await.unwrap_or_else(|error| panic!("{scheme}: {error}"));
+        assert!(steps.contains(&Step::Installed), "{scheme}: {steps:?}");
+        let steps = retried(&desired, &target, Extent::All).await;
+        assert!(steps.contains(&Step::Kept), "{scheme}: {steps:?}");
+        assert_eq!(changes(&steps), 0, "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn a_deployment_that_fails_leaves_what_runs() {
+    let rack = rack();
+    let (_running, p4runtime, target) = start_both(&rack).await;
+    let plain = desired(&rack);
+    deploy(&plain, &target, Extent::All).await.unwrap();
+    // A program of another rack, with ports that this switch lacks.
+    let mut larger = Desired::for_tofino(&rack, Scheme::PL2_CLOCK, None).unwrap();
+    let group = MulticastItem {
+        group: 9,
+        replicas: vec![ReplicaItem { at: PlaceItem { port: 99, instance: 1 }, backups: Vec::new() }],
+    };
+    larger.entities.push(Item::Multicast(group).entity(&larger.schema).unwrap());
+    let error = loop {
+        match deploy(&larger, &target, Extent::All).await {
+            Err(error @ CtrlError::Updates { .. }) => break error.to_string(),
+            // The session before this one is still ending.
+            Err(CtrlError::Refused { .. }) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(error.contains("multicast group 9"), "{error}");
+    let steps = retried(&plain, &target, Extent::DryRun).await;
+    assert!(steps.contains(&Step::Kept), "{steps:?}");
+    assert_eq!(changes(&steps), 0, "the program before still has all of its entries");
+    let mut client = Client::connect(p4runtime).await.unwrap();
+    assert!(client.schema().await.unwrap().info().tables.len() > 1);
 }

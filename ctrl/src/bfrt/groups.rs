@@ -32,7 +32,8 @@ fn numbers(entry: &Entry, field: &str) -> Vec<u32> {
     }
 }
 
-fn number(entry: &Entry, key: &str) -> Option<u32> {
+/// An exact key of at most 32 bits.
+pub fn number(entry: &Entry, key: &str) -> Option<u32> {
     entry.exact_number(key).and_then(|number| u32::try_from(number).ok())
 }
 
@@ -51,6 +52,24 @@ pub fn read(nodes: &[Entry], groups: &[Entry]) -> Vec<Group> {
     groups.iter().filter_map(group).collect()
 }
 
+/// The port of a replica, if it has one of 32 bits.
+pub fn port_of(replica: &Replica) -> Option<u32> {
+    #[allow(deprecated)]
+    match &replica.port_kind {
+        Some(replica::PortKind::EgressPort(port)) => Some(*port),
+        Some(replica::PortKind::Port(port)) if port.len() <= 4 => {
+            Some(port.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)))
+        }
+        _ => None,
+    }
+}
+
+/// A copy to a port.
+pub fn replica(port: u32, instance: u32) -> Replica {
+    #[allow(deprecated)]
+    Replica { port_kind: Some(replica::PortKind::EgressPort(port)), instance, ..Default::default() }
+}
+
 impl Group {
     /// The group of P4Runtime's entry.
     pub fn of(given: &MulticastGroupEntry) -> Result<Group, UpdateError> {
@@ -58,14 +77,8 @@ impl Group {
         let invalid = |message: String| UpdateError::new(Code::InvalidArgument, message);
         let mut ports: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for replica in &given.replicas {
-            #[allow(deprecated)]
-            let port = match &replica.port_kind {
-                Some(replica::PortKind::EgressPort(port)) => *port,
-                Some(replica::PortKind::Port(port)) if port.len() <= 4 => {
-                    port.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte))
-                }
-                _ => return Err(invalid(format!("multicast group {id}: a replica without a port"))),
-            };
+            let none = || invalid(format!("multicast group {id}: a replica without a port"));
+            let port = port_of(replica).ok_or_else(none)?;
             if !replica.backup_replicas.is_empty() {
                 let message = format!("multicast group {id}: BFRuntime has no backups of replicas");
                 return Err(UpdateError::new(Code::Unimplemented, message));
@@ -83,12 +96,7 @@ impl Group {
     /// P4Runtime's entity.
     pub fn entity(&self) -> Entity {
         let copies = self.nodes.values().flat_map(|(rid, ports)| ports.iter().map(|port| (*port, *rid)));
-        #[allow(deprecated)]
-        let replicas = copies.map(|(port, instance)| Replica {
-            port_kind: Some(replica::PortKind::EgressPort(port)),
-            instance,
-            ..Default::default()
-        });
+        let replicas = copies.map(|(port, instance)| replica(port, instance));
         let group = MulticastGroupEntry {
             multicast_group_id: self.id,
             replicas: replicas.collect(),

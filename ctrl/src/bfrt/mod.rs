@@ -4,13 +4,15 @@
 //! and commands are the same for both.
 //!
 //! ```text
-//!  connect ─ Subscribe ─ [ install ] ─ BIND ─▶ read, write
+//!  connect ─ Subscribe ─ [ install ] ─ BIND ─▶ read, write ─ [ start ]
 //!  groups    a multicast group is one entry and a node for each replication id
+//!  sessions  a clone session is a mirror session
 //!  queues    what ports do with their queues
 //! ```
 
 mod groups;
 mod queues;
+mod sessions;
 
 pub use queues::{Queue, QueueChange, Rate};
 
@@ -35,6 +37,7 @@ use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
 use p4rack_p4rt::schema as p4;
 use prost::Message;
+use sessions::{SESSIONS, Session};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -73,6 +76,8 @@ pub struct Link {
     _outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
     bound: Option<Bound>,
+    /// Whether the program is prepared and does not run yet.
+    prepared: bool,
 }
 
 fn program_error(error: impl ToString) -> CtrlError {
@@ -106,7 +111,7 @@ impl Link {
         if status.code != Code::Ok as i32 {
             return Err(refused("subscribing")(Status::new(tonic::Code::from(status.code), status.message)));
         }
-        Ok(Link { target, client_id, grpc, _outgoing: outgoing, incoming, bound: None })
+        Ok(Link { target, client_id, grpc, _outgoing: outgoing, incoming, bound: None, prepared: false })
     }
 
     /// The program that the switch runs, if any, and the device's tables.
@@ -139,7 +144,7 @@ impl Link {
         // Only the device's own tables tell its generation.
         translation.set_device(schema.tables().iter().any(|table| table.name.starts_with("tf2.")));
         let named = ForwardingPipelineConfig { p4_name: config.p4_name.clone(), ..Default::default() };
-        self.set(Action::Bind, named, "binding to the program").await?;
+        self.set(Action::Bind, Some(named), "binding to the program").await?;
         self.bound = Some(Bound { p4_name: config.p4_name, schema, translation });
         Ok(names)
     }
@@ -147,14 +152,14 @@ impl Link {
     async fn set(
         &mut self,
         action: Action,
-        config: ForwardingPipelineConfig,
+        config: Option<ForwardingPipelineConfig>,
         call: &'static str,
     ) -> Result<(), CtrlError> {
         let request = SetForwardingPipelineConfigRequest {
             device_id: DEVICE,
             client_id: self.client_id,
             action: action as i32,
-            config: vec![config],
+            config: config.into_iter().collect(),
             ..Default::default()
         };
         self.grpc.set_forwarding_pipeline_config(request).await.map_err(refused(call))?;
@@ -183,7 +188,8 @@ impl Link {
         Ok(true)
     }
 
-    /// Installs the program, which clears all tables, and binds to it.
+    /// Prepares the program, and binds to it. What is written from now on is its own; the one that runs goes on until
+    /// [`start`](Link::start), and for good if the session ends before.
     pub async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
         let wanted = own_program(desired)?;
         let profile = Profile {
@@ -197,10 +203,32 @@ impl Link {
             bfruntime_info: wanted.bf_rt.clone().into_bytes(),
             profiles: vec![profile],
         };
-        self.set(Action::VerifyAndWarmInitBeginAndEnd, config, "installing the program").await?;
-        self.finished().await?;
+        self.set(Action::VerifyAndWarmInitBegin, Some(config), "preparing the program").await?;
         self.bind(Some(&desired.schema)).await?;
+        self.prepared = true;
         Ok(())
+    }
+
+    /// Starts the program that was prepared, if one was, with all that was written to it.
+    pub async fn start(&mut self) -> Result<(), CtrlError> {
+        if !std::mem::take(&mut self.prepared) {
+            return Ok(());
+        }
+        self.set(Action::WarmInitEnd, None, "starting the program").await?;
+        self.finished().await
+    }
+
+    /// The entities as the switch can hold them: rates and bursts of bytes are in kilobits.
+    pub fn held(&self, desired: &[v1::Entity]) -> Result<Vec<v1::Entity>, CtrlError> {
+        let translation = &self.bound()?.translation;
+        let held = |entity: &v1::Entity| match &entity.entity {
+            Some(Kind::MeterEntry(_) | Kind::DirectMeterEntry(_)) => {
+                let entry = translation.entry(entity).map_err(update_error)?;
+                translation.entity(&entry).map_err(update_error)
+            }
+            _ => Ok(entity.clone()),
+        };
+        desired.iter().map(held).collect()
     }
 
     /// Waits until the switch says that the program runs.
@@ -238,7 +266,11 @@ impl Link {
                         let wanted = Some(group.multicast_group_id).filter(|id| *id != 0);
                         found.extend(self.groups(wanted).await?.iter().map(Group::entity));
                     }
-                    _ => return Err(unoffered("clone sessions")),
+                    Some(Replication::CloneSessionEntry(session)) => {
+                        let wanted = Some(session.session_id).filter(|id| *id != 0);
+                        found.extend(self.sessions(wanted).await?.iter().map(Session::entity));
+                    }
+                    None => {}
                 },
                 Some(Kind::ValueSetEntry(_)) => return Err(unoffered("value sets")),
                 Some(Kind::DigestEntry(_)) => return Err(unoffered("digests")),
@@ -288,6 +320,19 @@ impl Link {
         let mut found = groups::read(&nodes, &groups);
         found.retain(|group| wanted.is_none_or(|wanted| wanted == group.id));
         Ok(found)
+    }
+
+    async fn sessions(&mut self, wanted: Option<u32>) -> Result<Vec<Session>, CtrlError> {
+        let schema = &self.bound()?.schema;
+        let table = schema.table(SESSIONS).map_err(program_error)?;
+        let entry = match wanted {
+            Some(id) => Session::key(id).build(schema).map_err(program_error)?,
+            None => TableEntry { table_id: table.id, ..Default::default() },
+        };
+        let answers = self.ask(vec![entry]).await?;
+        let schema = &self.bound()?.schema;
+        let read = answers.iter().map(|entry| Entry::read(schema, entry)).collect::<Result<Vec<Entry>, _>>();
+        Ok(read.map_err(program_error)?.iter().filter_map(Session::read).collect())
     }
 
     async fn ask(&mut self, entries: Vec<TableEntry>) -> Result<Vec<TableEntry>, CtrlError> {
@@ -445,49 +490,24 @@ impl Link {
         Ok(bfrt::Update { r#type: kind as i32, entity: Some(Entity { entity }) })
     }
 
-    /// Writes a multicast group: what it was goes, then what it shall be comes, in one Write. If it can't be what it shall
-    /// be, it stays what it was.
+    /// Writes a multicast group or a clone session.
     async fn write_group(&mut self, update: &v1::Update) -> Result<Option<UpdateError>, CtrlError> {
         let entry = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(Kind::PacketReplicationEngineEntry(entry)) => &entry.r#type,
             _ => return Ok(None),
         };
-        let Some(Replication::MulticastGroupEntry(given)) = entry else {
-            return Ok(Some(UpdateError::new(
-                Code::Unimplemented,
-                "clone sessions are not written over BFRuntime",
-            )));
+        let updates = match entry {
+            Some(Replication::MulticastGroupEntry(given)) => match Group::of(given) {
+                Ok(wanted) => self.group_updates(update.r#type(), &wanted).await?,
+                Err(error) => return Ok(Some(error)),
+            },
+            Some(Replication::CloneSessionEntry(given)) => self.session_update(update.r#type(), given)?,
+            None => return Ok(None),
         };
-        let wanted = match Group::of(given) {
-            Ok(wanted) => wanted,
+        let updates = match updates {
+            Ok(updates) => updates,
             Err(error) => return Ok(Some(error)),
         };
-        let (removes, adds) = match update.r#type() {
-            v1::update::Type::Insert => (false, true),
-            v1::update::Type::Delete => (true, false),
-            _ => (true, true),
-        };
-        let mut updates = Vec::new();
-        let there = if removes { self.groups(Some(wanted.id)).await?.pop() } else { None };
-        if removes && there.is_none() {
-            let message = format!("there is no multicast group {}", wanted.id);
-            return Ok(Some(UpdateError::new(Code::NotFound, message)));
-        }
-        let schema = &self.bound()?.schema;
-        let mut add = |kind: bfrt::update::Type, entry: Entry| {
-            let entry = entry.build(schema).map_err(program_error)?;
-            let entity = Entity { entity: Some(entity::Entity::TableEntry(entry)) };
-            updates.push(bfrt::Update { r#type: kind as i32, entity: Some(entity) });
-            Ok::<(), CtrlError>(())
-        };
-        if let Some(there) = there {
-            add(bfrt::update::Type::Delete, there.key())?;
-            there.node_keys().try_for_each(|node| add(bfrt::update::Type::Delete, node))?;
-        }
-        if adds {
-            wanted.nodes().try_for_each(|node| add(bfrt::update::Type::Insert, node))?;
-            add(bfrt::update::Type::Insert, wanted.entry())?;
-        }
         let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
         let request = WriteRequest { atomicity: whole, ..self.request(updates)? };
         match self.grpc.write(request).await {
@@ -498,7 +518,67 @@ impl Link {
             },
         }
     }
+
+    /// What makes a multicast group: what it was goes, then what it shall be comes, in one Write. If it can't be what it
+    /// shall be, it stays what it was.
+    async fn group_updates(&mut self, kind: v1::update::Type, wanted: &Group) -> Result<Updates, CtrlError> {
+        let (removes, adds) = match kind {
+            v1::update::Type::Insert => (false, true),
+            v1::update::Type::Delete => (true, false),
+            _ => (true, true),
+        };
+        let there = if removes { self.groups(Some(wanted.id)).await?.pop() } else { None };
+        if removes && there.is_none() {
+            let message = format!("there is no multicast group {}", wanted.id);
+            return Ok(Err(UpdateError::new(Code::NotFound, message)));
+        }
+        let mut updates = Vec::new();
+        if let Some(there) = there {
+            updates.push(self.fixed(bfrt::update::Type::Delete, there.key())?);
+            for node in there.node_keys() {
+                updates.push(self.fixed(bfrt::update::Type::Delete, node)?);
+            }
+        }
+        if adds {
+            for node in wanted.nodes() {
+                updates.push(self.fixed(bfrt::update::Type::Insert, node)?);
+            }
+            updates.push(self.fixed(bfrt::update::Type::Insert, wanted.entry())?);
+        }
+        Ok(Ok(updates))
+    }
+
+    /// What makes a clone session.
+    fn session_update(
+        &self,
+        kind: v1::update::Type,
+        given: &v1::CloneSessionEntry,
+    ) -> Result<Updates, CtrlError> {
+        if kind == v1::update::Type::Delete {
+            let key = Session::key(given.session_id);
+            return Ok(Ok(vec![self.fixed(bfrt::update::Type::Delete, key)?]));
+        }
+        let session = match Session::of(given) {
+            Ok(session) => session,
+            Err(error) => return Ok(Err(error)),
+        };
+        let kind = match kind {
+            v1::update::Type::Insert => bfrt::update::Type::Insert,
+            _ => bfrt::update::Type::Modify,
+        };
+        Ok(Ok(vec![self.fixed(kind, session.entry())?]))
+    }
+
+    /// An update of one of the device's own tables.
+    fn fixed(&self, kind: bfrt::update::Type, entry: Entry) -> Result<bfrt::Update, CtrlError> {
+        let entry = entry.build(&self.bound()?.schema).map_err(program_error)?;
+        let entity = Entity { entity: Some(entity::Entity::TableEntry(entry)) };
+        Ok(bfrt::Update { r#type: kind as i32, entity: Some(entity) })
+    }
 }
+
+/// Updates, or why there are none.
+type Updates = Result<Vec<bfrt::Update>, UpdateError>;
 
 fn own_program(desired: &Desired) -> Result<&BfrtProgram, CtrlError> {
     let none = || {
