@@ -104,8 +104,8 @@ impl Translator<'_, '_> {
     /// A key's fields as one number.
     fn side_by_side(&mut self, key: Slot, widths: &[u32]) -> Value {
         let mut whole = self.get(key);
-        for (slot, width) in (key..).zip(widths).skip(1) {
-            let (high, field) = (self.b.ins().ishl_imm_u(whole, i64::from(*width)), self.get(slot));
+        for (width, after) in widths.iter().skip(1).zip(1..) {
+            let (high, field) = (self.b.ins().ishl_imm_u(whole, i64::from(*width)), self.get(key + after));
             whole = self.b.ins().bor(high, field);
         }
         whole
