@@ -24,7 +24,7 @@ parser P(packet_in pkt, out hdr_t hdr, inout meta_t meta, inout standard_metadat
         transition select(meta.a, meta.w) {
             1 : accept; // error: expected 2 keys, 1 given
             (1, true) : accept; // error: expected `bit<16>`, found `bool`
-            (meta.a, 1) : accept; // error: a value to match must be known at compile time
+            (meta.a &&& 1, 1) : accept; // error: a value to match must be known at compile time
         }
     }
 }

@@ -2,7 +2,7 @@
 #include <core.p4>
 #include <v1model.p4>
 
-header h_t { bit<8> a; varbit<16> v; varbit<8> w; } // error: a header has at most one varbit field
+header h_t { bit<8> a; varbit<16> v; varbit<8> w; } // error: a header that is extracted has at most one varbit field
 header bad_t { string s; } // error: field `s` cannot hold `string`
 header ok_t { bit<8> a; int<8> s; }
 header_union u_t { ok_t h; bit<8> n; } // error: a header union cannot have a field of type `bit<8>`
@@ -13,7 +13,7 @@ const int HUGE = 1 / 0; // error: division by zero
 
 struct pair_t<T> { T x; T y; }
 typedef pair_t<bit<8>, bit<8>> two_t; // error: `pair_t` takes 1 type argument, 2 given
-typedef error[4] array_t; // error: an array cannot hold `error`
+typedef string[4] array_t; // error: an array cannot hold `string`
 
 void f(inout bit<8> a, inout bit<16> b, inout int<8> s, inout New n, inout ok_t h, inout bool c, inout pair_t<bit<8>> p) {
     a = b; // error: expected `bit<8>`, found `bit<16>`
@@ -49,3 +49,9 @@ void h() { return 1; } // error: `return` has a value, but none is expected
 bit<8> i() { return; } // error: `return` needs a value of type `bit<8>`
 void j() { break; } // error: `break` outside of a loop
 void k() { exit; } // error: `exit` is not allowed in a function
+parser Two(packet_in pkt, out h_t h) {
+    state start { pkt.extract(h, 8); transition accept; }
+}
+void l(inout bit<8> a, in int<8> s) {
+    a = a[s +: 4]; // error: the start of a slice is an unsigned number, not `int<8>`
+}

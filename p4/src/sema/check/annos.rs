@@ -200,8 +200,11 @@ impl Checker {
 
 fn single_string(body: &AnnotationBody) -> Option<String> {
     match body {
-        AnnotationBody::Tokens(tokens) if !tokens.is_empty() && tokens.iter().all(|t| t.is_string) => {
-            Some(tokens.iter().map(|t| t.text.as_str()).collect())
+        AnnotationBody::Tokens(tokens) if tokens.iter().any(|t| t.is_string) => {
+            // Strings stand side by side, or are joined by `++`.
+            let strings = tokens.iter().filter(|t| t.is_string).map(|t| t.text.as_str()).collect();
+            let joined = |t: &AnnotationToken| t.is_string || matches!(t.text.as_str(), "++" | "+");
+            tokens.iter().all(joined).then_some(strings)
         }
         AnnotationBody::List(items) => match &items[..] {
             [ast::Expr { kind: ast::ExprKind::String(s), .. }] => Some(s.clone()),

@@ -209,12 +209,29 @@ impl Checker {
                 }
                 let Some(def) = self.overload(&list, args, name, span) else { return TExpr::bad(span) };
                 let outer = bind(&ext.def.type_params, &ext.args);
+                self.extracts_one_varbit(name, args);
                 self.finish_call(Callee::Method(base, def.clone()), &def, &outer, type_args, args, span)
             }
             _ => {
                 self.type_args_and_values(args);
                 self.no_method(&ty, member, &[], span)
             }
+        }
+    }
+
+    /// Reports a header whose length `extract` cannot know: one length is for one field.
+    fn extracts_one_varbit(&mut self, method: &str, args: &[Arg]) {
+        if method != "extract" || self.two_varbits.is_empty() {
+            return;
+        }
+        let Some(header) = args.first().and_then(|arg| arg.value.as_ref()) else { return };
+        if let Type::Struct(ty) = self.expr(header).ty
+            && let Some(&(first, second)) = self.two_varbits.get(&ty.id)
+        {
+            self.report(
+                Diagnostic::error(first, "a header that is extracted has at most one varbit field")
+                    .label(second, "here is another"),
+            );
         }
     }
 
@@ -300,14 +317,8 @@ impl Checker {
         if let [only] = list {
             return Some(only.clone());
         }
-        let fits = |def: &&Rc<FnDef>| {
-            let named = args
-                .iter()
-                .all(|a| a.name.as_ref().is_none_or(|n| def.params.iter().any(|p| p.name == n.name)));
-            let required = def.params.iter().filter(|p| !p.may_be_absent()).count();
-            named && (required..=def.params.len()).contains(&args.len())
-        };
-        let found: Vec<&Rc<FnDef>> = list.iter().filter(fits).collect();
+        let found: Vec<&Rc<FnDef>> =
+            list.iter().filter(|def| super::construct::takes(&def.params, args)).collect();
         match &found[..] {
             [] => {
                 let mut counts: Vec<String> = list.iter().map(|d| d.params.len().to_string()).collect();
@@ -417,7 +428,7 @@ impl Checker {
                     );
                     return TExpr::bad(span);
                 }
-                Some(ty @ (Type::Block(_) | Type::Table(_) | Type::Extern(_))) => {
+                Some(ty @ (Type::Block(_) | Type::Table(_))) => {
                     self.error(span, format!("`{ty}` cannot be given to {what}"));
                     return TExpr::bad(span);
                 }

@@ -5,7 +5,7 @@ use super::args::unify;
 use super::typeref::bind;
 use crate::ast::{Arg, Span};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{EKind, InstDecl, Param, TExpr};
+use crate::sema::tree::{Callee, EKind, InstDecl, Param, TExpr};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, Subst, Type, TypeVar};
 use std::rc::Rc;
 
@@ -19,6 +19,15 @@ impl Checker {
             _ => self.construct(ty, args, span),
         };
         let Some((ty, args)) = constructed else { return TExpr::bad(span) };
+        if let Type::Extern(ext) = &ty
+            && ext.def.methods.iter().any(|m| m.is_abstract)
+        {
+            self.report(
+                Diagnostic::error(span, format!("`{ty}` has abstract methods, which nobody implements here"))
+                    .help("declare it with a name, and implement them: `T() name = { … };`"),
+            );
+            return TExpr::bad(span);
+        }
         let name = match &ty {
             Type::Block(b) => b.name.clone(),
             Type::Extern(e) => e.def.name.clone(),
@@ -66,6 +75,10 @@ impl Checker {
                 Some((Type::Extern(Rc::new(ExternTy { def: ext.def.clone(), args: types })), args))
             }
             Type::Block(block) => self.construct_block(block, args, false, span),
+            Type::Stack(element, number) if matches!(**element, Type::Extern(_)) => {
+                let (element, args) = self.construct(element, args, span)?;
+                Some((Type::Stack(Rc::new(element), *number), args))
+            }
             other => {
                 self.error(span, format!("`{other}` has no constructor"));
                 None
@@ -82,6 +95,7 @@ impl Checker {
         may_stay_open: bool,
         span: Span,
     ) -> Option<(Type, Vec<Option<TExpr>>)> {
+        let block = &self.block_overload(block, args, span)?;
         if block.kind != BlockKind::Package && block.body.is_none() {
             self.error(
                 span,
@@ -90,7 +104,7 @@ impl Checker {
             return None;
         }
         let what = format!("`{}`", block.name);
-        let params = if block.kind == BlockKind::Package { &block.params } else { &block.ctor_params };
+        let params = block.constructor();
         let typed = self.args(&what, params, args, span)?;
         // Type arguments that are written stand; `_` and what is left out is inferred.
         let vars = &block.type_params;
@@ -104,7 +118,7 @@ impl Checker {
         let open = block.args.iter().any(|ty| ty.is_open(vars));
         let specialised = if open {
             if block.kind == BlockKind::Package {
-                let absent = |v: &&Rc<TypeVar>| left_out(v, params, &typed);
+                let absent = |v: &&Rc<TypeVar>| left_out(v, params, &typed) || unused(v, params);
                 let absent: Vec<Rc<TypeVar>> = vars.iter().filter(absent).cloned().collect();
                 leave_open(&absent, &mut subst);
             }
@@ -115,11 +129,23 @@ impl Checker {
         } else {
             block.clone()
         };
-        let params =
-            if block.kind == BlockKind::Package { &specialised.params } else { &specialised.ctor_params };
-        let args = self.fit_args(params, typed, &subst)?;
+        let args = self.fit_args(specialised.constructor(), typed, &subst)?;
         self.constant_args(&args)?;
         Some((Type::Block(specialised), args))
+    }
+
+    /// Of several declarations with a name, the one whose constructor takes these arguments.
+    fn block_overload(&mut self, block: &Rc<BlockTy>, args: &[Arg], span: Span) -> Option<Rc<BlockTy>> {
+        let Some(others) = self.overloads.get(&block.id) else { return Some(block.clone()) };
+        let written = |other: &Rc<BlockTy>| Rc::new(other.subst(&bind(&other.type_params, &block.args)));
+        let mut all = vec![block.clone()];
+        all.extend(others.iter().map(|other| if block.is_open() { other.clone() } else { written(other) }));
+        let found = all.into_iter().find(|block| takes(block.constructor(), args));
+        if found.is_none() {
+            self.error(span, format!("no `{}` takes these {} arguments", block.name, args.len()));
+            self.type_args_and_values(args);
+        }
+        found
     }
 
     /// Checks that arguments of a constructor are constants, constructor parameters or instances.
@@ -146,6 +172,10 @@ impl Checker {
             EKind::Binary(_, a, b) => self.known_at_instantiation(a) && self.known_at_instantiation(b),
             EKind::Ternary(a, b, c) => [a, b, c].iter().all(|e| self.known_at_instantiation(e)),
             EKind::List(items) => items.iter().all(|e| self.known_at_instantiation(e)),
+            // What an extern makes of constants; the architecture knows it.
+            EKind::Call(call) if matches!(call.target, Callee::Extern(_)) => {
+                call.args.iter().flatten().all(|e| self.known_at_instantiation(e))
+            }
             _ => false,
         }
     }
@@ -183,4 +213,20 @@ fn leave_open(vars: &[Rc<TypeVar>], subst: &mut Subst) {
 pub(super) fn left_out(var: &Rc<TypeVar>, params: &[Rc<Param>], args: &[Option<TExpr>]) -> bool {
     let var = std::slice::from_ref(var);
     params.iter().zip(args).all(|(param, arg)| arg.is_none() || !param.ty.is_open(var))
+}
+
+/// Whether no parameter of a parser or control that is taken mentions the type parameter: any type will do.
+fn unused(var: &Rc<TypeVar>, params: &[Rc<Param>]) -> bool {
+    let var = std::slice::from_ref(var);
+    params.iter().all(|param| match &param.ty {
+        Type::Block(block) => !block.params.iter().any(|inner| inner.ty.is_open(var)),
+        ty => !ty.is_open(var),
+    })
+}
+
+/// Whether parameters fit arguments in number and names.
+pub(super) fn takes(params: &[Rc<Param>], args: &[Arg]) -> bool {
+    let named = |arg: &Arg| arg.name.as_ref().is_none_or(|n| params.iter().any(|p| p.name == n.name));
+    let required = params.iter().filter(|p| !p.may_be_absent()).count();
+    args.iter().all(named) && (required..=params.len()).contains(&args.len())
 }

@@ -23,6 +23,7 @@ impl Checker {
         let span = e.span;
         match (&e.ty, want) {
             (Type::InfInt, Type::Bit(_) | Type::Int(_)) => return self.size_int(e, want),
+            (Type::Bit(_) | Type::Int(_), Type::InfInt) => return convert_to(e, want),
             (Type::Enum(en), Type::Bit(_) | Type::Int(_)) if en.repr.as_ref() == Some(want) => {
                 return convert_to(e, want);
             }
@@ -39,8 +40,18 @@ impl Checker {
             }
             (Type::Literal(lit), _) => {
                 let lit = lit.clone();
-                if let EKind::List(items) = e.kind {
-                    return self.fill(items, &lit, want, span);
+                match e.kind {
+                    EKind::List(items) => return self.fill(items, &lit, want, span),
+                    // Both sides are lists that take their type from here.
+                    EKind::Ternary(cond, then, otherwise) => {
+                        let (then, otherwise) = (self.coerce(*then, want), self.coerce(*otherwise, want));
+                        if then.is_bad() || otherwise.is_bad() {
+                            return TExpr::bad(span);
+                        }
+                        let sides = EKind::Ternary(cond, Box::new(then), Box::new(otherwise));
+                        return TExpr::new(sides, want.clone(), span);
+                    }
+                    _ => return TExpr::bad(span),
                 }
             }
             (Type::Block(actual), Type::Block(pattern)) => {
@@ -144,7 +155,19 @@ impl Checker {
     /// Gives a type to a list that stands alone.
     pub(super) fn settle(&mut self, e: TExpr) -> TExpr {
         let Type::Literal(lit) = &e.ty else { return e };
-        let EKind::List(items) = e.kind else { return e };
+        let items = match e.kind {
+            EKind::List(items) => items,
+            EKind::Ternary(cond, then, otherwise) => {
+                let then = self.settle(*then);
+                let otherwise = self.coerce(*otherwise, &then.ty);
+                if then.is_bad() || otherwise.is_bad() {
+                    return TExpr::bad(e.span);
+                }
+                let ty = then.ty.clone();
+                return TExpr::new(EKind::Ternary(cond, Box::new(then), Box::new(otherwise)), ty, e.span);
+            }
+            _ => return e,
+        };
         if lit.dots {
             self.error(e.span, "`...` needs a type to stand for");
             return TExpr::bad(e.span);

@@ -35,10 +35,9 @@ impl Checker {
                 let fine = c.field_fits(kind, &ty, field);
                 if matches!(ty, Type::Varbit(_)) && kind == StructKind::Header {
                     match varbit {
-                        Some(first) => c.report(
-                            Diagnostic::error(first, "a header has at most one varbit field")
-                                .label(field.name.span, "here is another"),
-                        ),
+                        Some(first) => {
+                            c.two_varbits.insert(id, (first, field.name.span));
+                        }
                         None => varbit = Some(field.name.span),
                     }
                 }
@@ -110,7 +109,7 @@ impl Checker {
             }
             let value = match (&member.value, &repr_ty) {
                 (Some(e), Some(ty)) => {
-                    let typed = self.expr(e);
+                    let typed = self.among_members(&list, ty, |c| c.expr(e));
                     let typed = self.coerce(typed, ty);
                     match typed.value() {
                         Some(Value::Int(i)) => i.clone(),
@@ -148,6 +147,23 @@ impl Checker {
         let ty = Rc::new(EnumTy { id, name: name.name.clone(), repr, members: list });
         self.out.enums.push(ty.clone());
         self.declare(name, Symbol::Type(TypeSym::Plain(Type::Enum(ty))));
+    }
+
+    /// Runs where the members that an enum has so far can be named alone, as their numbers.
+    fn among_members<T>(
+        &mut self,
+        so_far: &[EnumMemberTy],
+        ty: &Type,
+        run: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        self.scoped(|c| {
+            for member in so_far {
+                let ident = Ident { name: member.name.clone(), span: ast::Span::default() };
+                let number = TExpr::constant(Value::Int(member.value.clone()), ty.clone(), ident.span);
+                c.declare(&ident, Symbol::Const(number));
+            }
+            run(c)
+        })
     }
 
     /// The constant for a member of an enum.

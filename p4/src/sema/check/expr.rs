@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::scope::{Symbol, TypeSym, Writable};
-use crate::ast::{Expr, ExprKind, Ident, Name, Span};
+use crate::ast::{BinaryOp, Expr, ExprKind, Ident, Name, Span};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{Callee, EKind, LocalId, StackPart, TExpr};
 use crate::sema::types::{LiteralTy, Type};
@@ -42,15 +42,11 @@ impl Checker {
                 self.slice(base, &hi, &lo, span)
             }
             ExprKind::PlusSlice { base, start, width } => {
-                let base = self.expr(base);
-                let (Some(lo), Some(width)) = (
-                    self.const_int(start, "the start of a slice"),
-                    self.const_int(width, "the width of a slice"),
-                ) else {
+                let (base, start) = (self.expr(base), self.expr(start));
+                let Some(width) = self.const_int(width, "the width of a slice") else {
                     return TExpr::bad(span);
                 };
-                let hi = &lo + width - 1;
-                self.slice(base, &hi, &lo, span)
+                self.slice_from(base, start, &width, span)
             }
             ExprKind::List { items, dots } => {
                 let items: Vec<TExpr> = items.iter().map(|i| self.expr(i)).collect();
@@ -303,6 +299,7 @@ impl Checker {
         if base.is_bad() || index.is_bad() {
             return TExpr::bad(span);
         }
+        let base = self.settle(base);
         let index = self.as_number(index);
         if !index.ty.is_bits() && !matches!(index.ty, Type::InfInt) {
             self.error(index.span, format!("an index is a number, not `{}`", index.ty));
@@ -320,7 +317,10 @@ impl Checker {
                 return TExpr::bad(span);
             }
         };
+        // Of a stack without elements only sizes can be asked for.
+        let sizes_only = len == 0 && element.is_some();
         if let Some(i) = &known
+            && !sizes_only
             && i.to_usize().is_none_or(|i| i >= len)
         {
             self.error(index.span, format!("index {i} is out of range: there are {len} elements"));
@@ -344,6 +344,34 @@ impl Checker {
                 TExpr::bad(span)
             }
         }
+    }
+
+    /// `base[start +: width]`. Where the start is not constant, it is a shift and a slice; bits beyond the value are 0.
+    fn slice_from(&mut self, base: TExpr, start: TExpr, width: &BigInt, span: Span) -> TExpr {
+        if base.is_bad() || start.is_bad() {
+            return TExpr::bad(span);
+        }
+        let start = self.as_number(start);
+        if let Some(Value::Int(lo)) = start.value() {
+            return self.slice(base, &(lo + width - 1), &lo.clone(), span);
+        }
+        if !matches!(start.ty, Type::Bit(_)) {
+            self.error(start.span, format!("the start of a slice is an unsigned number, not `{}`", start.ty));
+            return TExpr::bad(span);
+        }
+        let base = match self.as_number(base) {
+            signed if matches!(signed.ty, Type::Int(_)) => {
+                let width = signed.ty.scalar().map_or(0, |ty| ty.width());
+                super::convert::convert_to(signed, &Type::Bit(width))
+            }
+            base => base,
+        };
+        if !matches!(base.ty, Type::Bit(_)) {
+            self.error(base.span, format!("`{}` has no bits to slice from a varying place", base.ty));
+            return TExpr::bad(span);
+        }
+        let shifted = self.binary(BinaryOp::Shr, base, start, span);
+        self.slice(shifted, &(width - 1), &BigInt::ZERO, span)
     }
 
     fn slice(&mut self, base: TExpr, hi: &BigInt, lo: &BigInt, span: Span) -> TExpr {

@@ -21,8 +21,8 @@ impl Checker {
     ) -> Implemented {
         let mut given = Implemented::default();
         let Type::Extern(ext) = ty else {
-            for decl in init.unwrap_or_default() {
-                self.error(decl.span, format!("`{ty}` has no abstract methods to implement"));
+            if init.is_some() {
+                self.error(name.span, format!("`{ty}` has no abstract methods to implement"));
             }
             return given;
         };

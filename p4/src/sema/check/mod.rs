@@ -18,7 +18,7 @@ mod table;
 mod typeref;
 
 use super::tree::{Checked, LocalId, LocalInfo};
-use super::types::{Type, TypeVar};
+use super::types::{BlockTy, Type, TypeVar};
 use crate::ast::{self, Ident, Span};
 use crate::diag::Diagnostic;
 use scope::{Scope, Symbol, Writable};
@@ -80,6 +80,10 @@ struct Checker {
     loops: u32,
     /// Parts of constants expanded so far.
     copied: u64,
+    /// Further parsers, controls and packages with a name, by the first one's type.
+    overloads: HashMap<u32, Vec<Rc<BlockTy>>>,
+    /// Headers with two varbit fields, by type: they cannot be extracted.
+    two_varbits: HashMap<u32, (Span, Span)>,
     /// The instance whose abstract methods are being implemented.
     this: Option<(LocalId, Type)>,
 }

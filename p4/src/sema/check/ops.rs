@@ -126,6 +126,9 @@ impl Checker {
 
     /// Folds or builds a binary expression with operands of matching types.
     fn build(&mut self, op: BinaryOp, left: TExpr, right: TExpr, ty: Type, span: Span) -> TExpr {
+        if let (BinaryOp::Eq | BinaryOp::Ne, Some(same)) = (op, same_parts(&left, &right)) {
+            return TExpr::constant(Value::Bool(same == (op == BinaryOp::Eq)), ty, span);
+        }
         if let (Some(a), Some(b)) = (left.value(), right.value()) {
             match value::binary(op, a, b, &left.ty) {
                 Ok(Some(v)) => return TExpr::constant(v, ty, span),
@@ -158,7 +161,7 @@ impl Checker {
             self.error(right.span, format!("`{sign}` expects a number on the right, found `{}`", right.ty));
             return TExpr::bad(span);
         }
-        if matches!(right.ty, Type::Int(_)) {
+        if matches!(right.ty, Type::Int(_)) && right.value().is_none() {
             self.error(right.span, format!("`{sign}` expects an unsigned amount, found `{}`", right.ty));
             return TExpr::bad(span);
         }
@@ -338,6 +341,8 @@ impl Checker {
         }
         let (then, otherwise) = match (&then.ty, &otherwise.ty) {
             (a, b) if a == b => (then, otherwise),
+            // Two lists: what takes one of them says their type.
+            (Type::Literal(_), Type::Literal(_)) => (then, otherwise),
             (Type::InfInt | Type::Literal(_) | Type::InvalidHeader, _) => {
                 let want = otherwise.ty.clone();
                 (self.coerce(then, &want), otherwise)
@@ -360,9 +365,19 @@ impl Checker {
             );
             return TExpr::bad(span);
         }
-        let (then, otherwise) = (self.settle(then), self.settle(otherwise));
         let ty = then.ty.clone();
         TExpr::new(EKind::Ternary(Box::new(cond), Box::new(then), Box::new(otherwise)), ty, span)
+    }
+}
+
+/// Whether two constant lists of one type are equal; `None` for anything else.
+fn same_parts(left: &TExpr, right: &TExpr) -> Option<bool> {
+    match (&left.kind, &right.kind) {
+        (EKind::List(a), EKind::List(b)) => {
+            let pairs = a.iter().zip(b).map(|(a, b)| same_parts(a, b).or(Some(a.value()? == b.value()?)));
+            pairs.collect::<Option<Vec<bool>>>().map(|pairs| pairs.into_iter().all(|same| same))
+        }
+        _ => None,
     }
 }
 

@@ -178,6 +178,9 @@ impl Checker {
     }
 
     fn keyset(&mut self, ty: &Type, set: &Expr) -> Option<Keyset> {
+        // Masks and ranges are constants; how far a value may vary is for the target to say.
+        let varies = self.place == super::Context::Parser
+            && !matches!(set.kind, ExprKind::Mask { .. } | ExprKind::Range { .. });
         let side = |c: &mut Checker, e: &Expr| {
             let typed = c.expr(e);
             // Masks and ranges over a serializable enum are written with numbers.
@@ -188,7 +191,7 @@ impl Checker {
                 _ => ty,
             };
             let typed = c.coerce(typed, &want.clone());
-            if !typed.is_bad() && !c.known_at_instantiation(&typed) {
+            if !typed.is_bad() && !varies && !c.known_at_instantiation(&typed) {
                 c.error(e.span, "a value to match must be known at compile time");
                 return None;
             }

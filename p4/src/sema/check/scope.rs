@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::ast::{Ident, Name, Span};
 use crate::diag::Diagnostic;
-use crate::sema::tree::{ActionDef, FnDef, InstDecl, LocalId, TExpr, TableDef, ValueSetDef};
+use crate::sema::tree::{ActionDef, FnDef, InstDecl, LocalId, Param, TExpr, TableDef, ValueSetDef};
 use crate::sema::types::{BlockTy, ExternDef, StructTy, Type, TypeVar};
 pub(super) use p4rack_p4rt::nearest::nearest;
 use std::collections::HashMap;
@@ -93,10 +93,27 @@ impl Checker {
         }
         let Some(scope) = self.scopes.last_mut() else { return };
         if let Some(old) = scope.names.get_mut(&ident.name) {
-            if let (Symbol::Functions(overloads), Symbol::Functions(new)) = (&mut old.symbol, &symbol)
-                && !new.iter().any(|n| overloads.iter().any(|o| same_signature(o, n)))
+            if let (Symbol::Type(TypeSym::Block(first)), Symbol::Type(TypeSym::Block(new))) =
+                (&old.symbol, &symbol)
             {
+                let others = self.overloads.entry(first.id).or_default();
+                let known = std::iter::once(first).chain(others.iter()).map(|block| block.constructor());
+                if known.into_iter().all(|params| !same_parameters(params, new.constructor())) {
+                    others.push(new.clone());
+                    return;
+                }
+            }
+            if let (Symbol::Functions(overloads), Symbol::Functions(new)) = (&mut old.symbol, &symbol) {
+                let twice =
+                    new.iter().any(|n| overloads.iter().any(|o| same_parameters(&o.params, &n.params)));
                 overloads.extend(new.iter().cloned());
+                if twice {
+                    // Whoever calls it is told that nothing decides between them.
+                    self.warn(
+                        ident.span,
+                        format!("`{}` is declared again with these parameters", ident.name),
+                    );
+                }
                 return;
             }
             let first = old.span;
@@ -145,7 +162,7 @@ impl Checker {
     }
 }
 
-fn same_signature(a: &FnDef, b: &FnDef) -> bool {
-    // Overloads differ in the number and names of their parameters.
-    a.params.len() == b.params.len() && a.params.iter().zip(&b.params).all(|(x, y)| x.name == y.name)
+/// Overloads differ in the number and names of their parameters.
+fn same_parameters(a: &[Rc<Param>], b: &[Rc<Param>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.name == y.name)
 }

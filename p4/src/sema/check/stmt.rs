@@ -179,7 +179,7 @@ impl Checker {
                 }
                 None => None,
             };
-            self.check_shadowing(name);
+            self.check_shadowing(name, init.as_ref());
             let id = self.new_local(&name.name, &ty);
             self.declare(name, Symbol::Local { id, ty: ty.clone() });
             return Some(TStmt { kind: SKind::Var(id, ty, init), span: decl.span });
@@ -201,13 +201,21 @@ impl Checker {
         None
     }
 
-    /// Reports a variable that hides a parameter: almost always the parameter was meant.
-    fn check_shadowing(&mut self, name: &crate::ast::Ident) {
+    /// Reports a variable that hides a parameter; as an error if its own value names that, as both are then easily mixed up.
+    fn check_shadowing(&mut self, name: &crate::ast::Ident, init: Option<&TExpr>) {
         let global = crate::ast::Name { global: false, ident: name.clone() };
-        let hides =
-            matches!(self.find(&global), Some(Symbol::Local { id, .. }) if self.writable.contains_key(id));
-        if hides && self.find_here(&name.name).is_none() {
-            self.error(name.span, format!("variable `{}` hides a parameter of that name", name.name));
+        let hidden = match self.find(&global) {
+            Some(Symbol::Local { id, .. }) if self.writable.contains_key(id) => *id,
+            _ => return,
+        };
+        if self.find_here(&name.name).is_some() {
+            return;
+        }
+        let message = format!("variable `{}` hides a parameter of that name", name.name);
+        if init.is_some_and(|init| matches!(init.kind, EKind::Local(id) if id == hidden)) {
+            self.error(name.span, message);
+        } else {
+            self.warn(name.span, message);
         }
     }
 

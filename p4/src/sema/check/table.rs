@@ -8,7 +8,9 @@ use crate::ast::{
     TablePropertyKind, UnaryOp,
 };
 use crate::diag::Diagnostic;
-use crate::sema::tree::{Callee, EKind, InstDecl, TActionCall, TActionRef, TEntry, TExpr, TKey, TableDef};
+use crate::sema::tree::{
+    Callee, EKind, InstDecl, TActionCall, TActionRef, TCall, TEntry, TExpr, TKey, TableDef,
+};
 use crate::sema::types::{Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
@@ -403,6 +405,8 @@ impl Checker {
             for (arg, listed) in first.iter().zip(&table.actions[index].bound) {
                 let Some(e) = &arg.value else { continue };
                 let typed = self.expr(e);
+                let typed =
+                    if matches!(typed.ty, Type::Literal(_)) { self.coerce(typed, &listed.ty) } else { typed };
                 if !typed.is_bad() && !same_place(&typed, listed) {
                     self.error(
                         arg.span,
@@ -482,6 +486,17 @@ impl Checker {
 }
 
 /// Whether two expressions have the same text, as far as arguments of actions go.
+fn same_call(a: &TCall, b: &TCall) -> bool {
+    let function = match (&a.target, &b.target) {
+        (Callee::Function(x), Callee::Function(y)) | (Callee::Extern(x), Callee::Extern(y)) => {
+            std::rc::Rc::ptr_eq(x, y)
+        }
+        _ => false,
+    };
+    let pairs = || a.args.iter().flatten().zip(b.args.iter().flatten());
+    function && a.args.len() == b.args.len() && pairs().all(|(x, y)| same_place(x, y))
+}
+
 fn same_place(a: &TExpr, b: &TExpr) -> bool {
     use crate::sema::tree::EKind::*;
     match (&a.kind, &b.kind) {
@@ -494,6 +509,7 @@ fn same_place(a: &TExpr, b: &TExpr) -> bool {
         (Cast(x), Cast(y)) => same_place(x, y),
         (Unary(o, x), Unary(p, y)) => o == p && same_place(x, y),
         (Binary(o, x, u), Binary(p, y, v)) => o == p && same_place(x, y) && same_place(u, v),
+        (Call(x), Call(y)) => same_call(x, y),
         (List(x), List(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same_place(x, y)),
         _ => false,
     }

@@ -49,8 +49,9 @@ impl Checker {
             }
             TypeRefKind::Tuple(items) => {
                 let types: Vec<Type> = items.iter().map(|t| self.type_ref(t)).collect();
-                // Match kinds are legal for constants, which constructors of externs may take.
-                for (item, ty) in items.iter().zip(&types).filter(|(_, t)| !matches!(t, Type::MatchKind)) {
+                // Match kinds and `int` are legal for constants, which constructors of externs may take.
+                let constant = |t: &Type| matches!(t, Type::MatchKind | Type::InfInt);
+                for (item, ty) in items.iter().zip(&types).filter(|(_, t)| !constant(t)) {
                     self.storable(ty, item.span, "a tuple");
                 }
                 if types.iter().any(Type::is_poison) {
@@ -64,22 +65,19 @@ impl Checker {
                 if element_ty.is_poison() {
                     return Type::Poison;
                 }
-                let headers = matches!(&element_ty, Type::Struct(s) if s.kind != StructKind::Struct);
-                if !headers && !super::data_types::header_field(&element_ty) {
-                    self.report(
-                        Diagnostic::error(element.span, format!("an array cannot hold `{element_ty}`"))
-                            .note("it holds headers, header unions, or what a header may be made of"),
-                    );
+                // Of externs it is a declaration of several instances.
+                let extern_array = matches!(element_ty, Type::Extern(_));
+                if !extern_array && !self.storable(&element_ty, element.span, "an array") {
                     return Type::Poison;
                 }
                 match length {
                     None => Type::Poison,
                     Some(n) => match n.to_u32() {
-                        Some(n) if (1..=MAX_STACK).contains(&n) => {
+                        Some(n) if n <= MAX_STACK => {
                             self.limited(Type::Stack(Rc::new(element_ty), n), ty.span)
                         }
                         _ => {
-                            self.error(size.span, format!("a stack has 1 to {MAX_STACK} elements, not {n}"));
+                            self.error(size.span, format!("a stack has 0 to {MAX_STACK} elements, not {n}"));
                             Type::Poison
                         }
                     },
@@ -230,7 +228,11 @@ impl Checker {
 
     /// Reports a type whose values cannot be stored in a variable or field.
     pub(super) fn storable(&mut self, ty: &Type, span: Span, place: &str) -> bool {
-        let compile_time = matches!(ty, Type::Tuple(items) if items.contains(&Type::MatchKind));
+        let compile_time = match ty {
+            Type::Tuple(items) => items.contains(&Type::MatchKind),
+            Type::Stack(element, _) => matches!(**element, Type::Extern(_)),
+            _ => false,
+        };
         let ok = !compile_time
             && !matches!(
                 ty,

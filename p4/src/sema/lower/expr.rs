@@ -107,7 +107,11 @@ impl Lower<'_> {
                             let Val::Leaf(index, _) = self.save(Val::Leaf(index, index_ty), span) else {
                                 return Val::Opaque;
                             };
-                            chosen(&index, index_ty, &parts)
+                            let value = chosen(&index, index_ty, &parts);
+                            if matches!(value, Val::Opaque) {
+                                self.unsupported(span, "a header chosen by an index of its struct");
+                            }
+                            value
                         }
                     },
                     _ => Val::Opaque,

@@ -39,6 +39,10 @@ impl Lower<'_> {
                     None => Binding::Opaque,
                 }
             }
+            Type::Stack(..) => {
+                self.unsupported(inst.span, "an array of instances");
+                Binding::Opaque
+            }
             _ => Binding::Opaque,
         };
         let foreign = matches!(binding, Binding::Opaque);

@@ -96,6 +96,9 @@ impl Lower<'_> {
             SKind::Continue => self.emit(Stmt::Continue),
             SKind::Var(id, ty, init) => {
                 let ty = self.ty(ty);
+                if matches!(&ty, Type::Tuple(items) if items.contains(&Type::InfInt)) {
+                    self.unsupported(span, format!("a variable of type `{ty}`"));
+                }
                 self.variable(*id, &ty, init.as_ref(), span);
             }
             SKind::Inst(inst) => self.instance(inst, &[]),

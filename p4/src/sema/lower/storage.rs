@@ -78,6 +78,10 @@ impl Lower<'_> {
                     Place::Union(members.into_iter().map(HeaderRef::Fixed).collect(), s.clone())
                 }
             },
+            Type::Stack(_, 0) => {
+                self.unsupported(self.at, "a header stack without elements");
+                Place::Opaque
+            }
             Type::Stack(element, size) => match &**element {
                 Type::Struct(h) if h.kind == StructKind::Header => {
                     let elements = (0..*size).map(|i| self.new_header(h, &format!("{name}[{i}]"))).collect();
@@ -130,6 +134,10 @@ impl Lower<'_> {
         for (field, ty) in leaves(ty) {
             let var = self.new_var(format!("{name}.{field}"), ty);
             fields.push(ir::HeaderField { name: field, var });
+        }
+        if fields.iter().filter(|f| matches!(self.prog.vars[f.var.0 as usize].ty, Ty::Varbit(_))).count() > 1
+        {
+            self.unsupported(self.at, format!("a header `{}` with several varbit fields", ty.name));
         }
         let fixed = leaves(ty).into_iter().filter(|(_, t)| !matches!(t, Ty::Varbit(_)));
         let odd = fixed.fold(0, |sum, (_, ty)| (sum + ty.width()) % 8);

@@ -364,6 +364,11 @@ impl StructTy {
 }
 
 impl BlockTy {
+    /// Parameters of its constructor.
+    pub fn constructor(&self) -> &[Rc<Param>] {
+        if self.kind == BlockKind::Package { &self.params } else { &self.ctor_params }
+    }
+
     /// Whether some of its own type arguments are still to be inferred.
     pub fn is_open(&self) -> bool {
         self.args.iter().any(|ty| ty.is_open(&self.type_params))
