@@ -61,6 +61,15 @@ impl Arch {
         if self == Arch::T2na { 128 } else { 64 }
     }
 
+    /// Ports of a pipe by which what is sent comes back, if no host has them: the numbers below those of pipes.
+    pub(crate) fn loop_ports(self) -> &'static [u16] {
+        match self {
+            Arch::V1model => &[],
+            Arch::Tna => &[68, 69, 70, 71],
+            Arch::T2na => &[6, 7, 1],
+        }
+    }
+
     /// Mirror sessions that programs can name, but for 0.
     pub(crate) fn mirror_sessions(self) -> usize {
         if self == Arch::T2na { 255 } else { 1023 }

@@ -5,6 +5,7 @@
 //! one from a file or from values.
 
 pub mod limits;
+pub(crate) mod loops;
 mod protocol;
 pub(crate) mod reader;
 mod run;

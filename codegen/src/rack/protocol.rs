@@ -132,6 +132,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether its frames take more passes than the one that a chip resubmits them for, where the architecture limits that.
+    fn takes_later_passes(&self, _arch: Arch) -> bool {
+        false
+    }
+
     /// Context of its templates, an object, in addition to the common context.
     fn context(&self, _rack: &Rack) -> Value {
         Value::Object(serde_json::Map::new())

@@ -10,7 +10,7 @@ mod supply;
 pub use program::render_p4;
 
 use crate::arch::Arch;
-use crate::rack::Rack;
+use crate::rack::{Rack, loops};
 use crate::scheme::{Scheme, SchemeError};
 use p4rack_p4::Compiled;
 use p4rack_p4rt::p4::v1::Update;
@@ -94,12 +94,16 @@ fn program_of(rack: &Rack) -> Result<Program, GenerateError> {
         let problem = format!("is not generated for {arch}: it {problem}");
         return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());
     }
+    if let Err(problem) = loops::loop_port(rack) {
+        let problem = format!("is not generated for {arch}: it {problem}");
+        return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());
+    }
     let p4 = program::render_rack(rack)?;
     let compiled = p4rack_p4::compile(&p4, &format!("{}.p4", rack.name), &p4rack_p4::Options::default())
         .map_err(|diagnostics| GenerateError::Program(diagnostics.render(false)))?;
     let schema =
         Schema::new(compiled.p4info.clone()).map_err(|error| GenerateError::Program(error.to_string()))?;
-    let port_field = program::term(arch, "ingress_port")?;
+    let port_field = program::term(arch, "port_key")?;
     let entries = entries::updates(rack, &port_field, &schema)
         .map_err(|error| GenerateError::Entry(error.to_string()))?;
     Ok(Program { p4, compiled, entries })

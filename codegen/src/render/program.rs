@@ -8,7 +8,7 @@
 use super::supply::{Supply, supply};
 use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
 use crate::arch::Arch;
-use crate::rack::Rack;
+use crate::rack::{Rack, loops};
 use crate::scheme::parts::{index_constants, templates};
 use crate::scheme::{Definition, PROTOCOLS, Scheme};
 use handlebars::Handlebars;
@@ -100,7 +100,12 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("head_fields", LINE),
     ("head_values", ", "),
     ("egress_states", LINE),
-    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it.
+    // The parser again: what it notes of when a frame came, now or before another pass.
+    ("came", LINE),
+    ("came_before", LINE),
+    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it; what stands
+    // there in the first one, where a header keeps it.
+    ("pass_first", LINE),
     ("pass_fields", LINE),
     ("pass_values", ", "),
     ("pass_taken", LINE),
@@ -235,6 +240,7 @@ fn context(rack: &Rack) -> Value {
     let tagged: Vec<(&str, &str)> = states.chain([("default", "accept")]).collect();
     let next: Vec<(&str, &str)> =
         std::iter::once(("ETHERTYPE_VLAN", "parse_vlan")).chain(tagged.iter().copied()).collect();
+    let left = 8 + passes().sum::<u32>();
     json!({
         "program": program_name(rack.scheme()),
         "rack": rack.name,
@@ -256,7 +262,9 @@ fn context(rack: &Rack) -> Value {
         "protocols": !rack.protocols.is_empty(),
         "passes": passes().next().is_some(),
         "shared": rack.has_shared_ports(),
-        "pass_padding": arch.pass_bits().saturating_sub(8 + passes().sum::<u32>()),
+        "pass_padding": arch.pass_bits().saturating_sub(left),
+        "loop_port": loops::loop_port(rack).ok().flatten(),
+        "carried_bits": loops::carried_bits(left),
     })
 }
 

@@ -1,7 +1,9 @@
 //! What EDM adds to a program's entries.
 
+use super::alu::PASS_BITS;
 use super::times::{HEADERS, UNIT_BYTES};
 use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
+use crate::rack::loops::carried_bits;
 use crate::rack::{Host, Rack};
 use crate::scheme::parts::{copies_of_heads, meter};
 use p4rack_p4rt::entity::{EntityError, Entry};
@@ -87,7 +89,9 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         let matched = edm.mode == Mode::Matched;
         let bytes = match rack.switch.arch.is_tofino() {
             false => HEAD_BYTES,
-            true if matched => MATCHED_HEADER_BYTES + HEADERS as u16,
+            true if matched => {
+                MATCHED_HEADER_BYTES + (carried_bits(8 + PASS_BITS) / 8) as u16 + HEADERS as u16
+            }
             true => HEAD_HEADER_BYTES + HEAD_BYTES,
         };
         let session = copies_of_heads(session(rack, host.port), host.port, CLASS_CONTROL, bytes);

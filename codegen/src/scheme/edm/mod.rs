@@ -254,6 +254,10 @@ impl Protocol for Edm {
         }
     }
 
+    fn takes_later_passes(&self, arch: Arch) -> bool {
+        self.mode == Mode::Matched && arch.is_tofino()
+    }
+
     fn drop_reasons(&self) -> &'static [DropReason] {
         match self.mode {
             Mode::TimedDst | Mode::Timed => &drops::DROPS[..drops::COMMON],

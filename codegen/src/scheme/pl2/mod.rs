@@ -318,6 +318,10 @@ impl Protocol for Pl2 {
         Some(0)
     }
 
+    fn takes_later_passes(&self, arch: Arch) -> bool {
+        self.mode == Mode::Counter && arch.is_tofino()
+    }
+
     fn context(&self, rack: &Rack) -> Value {
         program::context(self, rack)
     }

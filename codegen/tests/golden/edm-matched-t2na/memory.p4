@@ -51,6 +51,7 @@ const bit<8>  DROP_NONE = 255; // it is not dropped
 
 const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
 const bit<8>       HEAD      = 0xFF; // the head's mark
+const bit<8>       HEAD_AGAIN = 0xFE; // the same of a frame that came back, and has before it what its last pass left
 
 // What EDM's frames start with: the version and one of the kinds.
 const bit<4> EDM_VERSION    = 1;
@@ -94,6 +95,7 @@ const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+const port_t LOOP_PORT = 6; // what is sent by it comes back
 
 // What the controller's frames ask of them: each has the bit of 8.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
@@ -114,6 +116,7 @@ const bit<8> EDM_PASS_SERVE     = 3; // there is room for a demand that waits
 const bit<8> EDM_PASS_MARK      = 4; // the same; and the ring's bit is missing
 const bit<8> EDM_PASS_SETTLE    = 5; // a demand was served
 const bit<8> EDM_PASS_UNMARK    = 6; // the same; and nothing was left in its ring
+const bit<8> EDM_PASS_REMARK    = 7; // the ring's bit is missing, and the frame has served others often enough
 
 // What a frame does, once it knows who waits.
 const bit<8> EDM_GRANTS = 1; // nobody: it takes time
@@ -193,7 +196,25 @@ header edm_management_t {
     bit<32> value;   // time units from now, or bytes; in a reply, what was there before
 }
 
+// What a pass leaves for the next one.
+header again_t {
+    bit<8> pass; // which one it is; 0: the first
+    bit<8>  edm_nth;   // grants of demands that waited, so far
+    bit<12> edm_units; // what the last one was granted
+    bit<4>  edm_class; // its ring; while a pass lasts, any
+    bit<32> edm_left;  // where its window left the clock; the controller's answer
+}
+
+// How a frame came at first. Together with what a pass leaves it precedes a frame that comes back.
+header came_t {
+    bit<7>  unused;
+    port_t  port;
+    bit<32> arrived;
+}
+
 struct headers_t {
+    again_t again;
+    came_t  came;
     packet_in_t      packet_in;
     packet_out_t     packet_out;
     ethernet_t       ethernet;
@@ -241,7 +262,7 @@ struct metadata_t {
     bit<8> accepted; // whether its source may send it
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
-    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<1> again; // whether the frame makes another pass
     bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
     bit<1>  edm_answer; // whether its lane is one of answers
     bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
@@ -257,9 +278,8 @@ struct metadata_t {
     bit<16> edm_to_rings;
     bit<32> edm_waits;  // in which rings demands wait for the destination
     bit<32> edm_bit;    // the bit of the ring that is marked or not
-    bit<4>  edm_class;  // a ring
     bit<8>  edm_does;   // what the frame does with that
-    bit<8>  edm_ends;   // whether it needs no other pass
+    bit<8>  edm_copies; // whether its head becomes a grant: its own, or that of one that waited
     bit<32> edm_count;  // whether there was room in the ring; how many were in it
     bit<32> edm_at;     // a place there
     bit<32> edm_who;    // a demand that waits: source, destination, id
@@ -269,20 +289,17 @@ struct metadata_t {
     bit<32> edm_limit;  // how far ahead the destination's clock may be for another grant
     bit<32> edm_beyond; // how far it is beyond that
     bit<32> edm_after;  // when what is granted now would be over
-    bit<8>  edm_nth;    // grants of demands that waited, so far
-    bit<12> edm_units;  // bytes of the last one
-    bit<32> edm_left;   // where its window left the clock; the controller's answer
     mac_addr_t edm_grantee; // who gets a grant, and with whom it shares the message
     mac_addr_t edm_partner;
 }
 
-// Precedes a frame that makes another pass.
+// Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
 header next_pass_t {
     bit<8> pass;
     bit<8>  edm_nth;   // grants of demands that waited, so far
     bit<12> edm_units; // what the last one was granted
-    bit<4>  edm_class; // its ring
-    bit<32> edm_left;  // where its window left the clock
+    bit<4>  edm_class; // its ring; while a pass lasts, any
+    bit<32> edm_left;  // where its window left the clock; the controller's answer
     bit<64> padding;
 }
 
@@ -328,8 +345,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_end           = 0;
         meta.edm_full          = 0;
         meta.edm_asks          = 0;
-        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm_total         = 0;
         meta.edm_offset        = 0;
         meta.edm_source_link   = 0;
@@ -353,7 +368,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_to_rate       = 0;
         meta.edm_round         = 0;
         meta.edm_start         = 0;
-        meta.head_mark         = 0;
         meta.edm_granted       = 0;
         meta.edm_bytes         = 0;
         meta.edm_need          = 0;
@@ -365,14 +379,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_source_rings  = 0;
         meta.edm_destination_rings = 0;
         meta.edm_to_rings      = 0;
-        meta.edm_nth           = 0;
-        meta.edm_units         = 0;
-        meta.edm_class         = 0;
-        meta.edm_left          = 0;
         meta.edm_bit           = 0;
         meta.edm_waits         = 0;
         meta.edm_does          = 0;
-        meta.edm_ends          = 1;
+        meta.edm_copies        = 0;
         meta.edm_count         = 0;
         meta.edm_at            = 0;
         meta.edm_who           = 0;
@@ -385,27 +395,55 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_grantee       = 0;
         meta.edm_partner       = 0;
         meta.head_session = 0;
-        transition select(ig_intr_md.resubmit_flag) {
-            0       : parse_first_pass;
-            default : parse_next_pass;
+        meta.again = 0;
+        // No host is at this port, so only what this program has sent comes by it.
+        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
+            (1, _)         : parse_next_pass;
+            (0, LOOP_PORT) : parse_later_pass;
+            default        : parse_first_pass;
+        }
+    }
+
+    state parse_later_pass {
+        packet.advance(PORT_METADATA_SIZE);
+        packet.extract(hdr.again);
+        packet.extract(hdr.came);
+        meta.edm_now      = hdr.came.arrived;
+        meta.edm_earliest = hdr.came.arrived;
+        meta.head_mark = HEAD_AGAIN;
+        meta.edm_granted = 1; // the first pass saw to that
+        transition select(hdr.came.port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
         }
     }
 
     state parse_first_pass {
         packet.advance(PORT_METADATA_SIZE);
-        meta.pass = 0;
-        transition parse_port;
+        hdr.again.setValid();
+        hdr.again.pass = 0;
+        hdr.again.edm_nth   = 0;
+        hdr.again.edm_units = 0;
+        hdr.again.edm_class = 0;
+        hdr.again.edm_left  = 0;
+        transition parse_arrived;
     }
 
     state parse_next_pass {
-        next_pass_t next_pass;
-        packet.extract(next_pass);
-        meta.pass = next_pass.pass;
-        meta.edm_nth     = next_pass.edm_nth;
-        meta.edm_units   = next_pass.edm_units;
-        meta.edm_class   = next_pass.edm_class;
-        meta.edm_left    = next_pass.edm_left;
+        packet.extract(hdr.again);
+        packet.advance(64);
         meta.edm_granted = 1; // the first pass saw to that
+        transition parse_arrived;
+    }
+
+    state parse_arrived {
+        hdr.came.setValid();
+        hdr.came.unused  = 0;
+        hdr.came.port    = ig_intr_md.ingress_port;
+        hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.head_mark = HEAD;
+        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         transition parse_port;
     }
 
@@ -744,12 +782,16 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
-            resubmit.emit<next_pass_t>({ meta.pass, meta.edm_nth, meta.edm_units, meta.edm_class, meta.edm_left, 0 });
+            resubmit.emit<next_pass_t>({ hdr.again.pass,
+                hdr.again.edm_nth, hdr.again.edm_units, hdr.again.edm_class, hdr.again.edm_left, 0 });
         }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
             heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_grantee, meta.edm_partner,
                 meta.edm_who[15:0], meta.edm_next, meta.edm_sized, meta.edm_start });
         }
+        packet.emit(hdr.again);
+        packet.emit(hdr.came);
+        packet.emit(hdr.packet_out);
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
@@ -783,7 +825,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
     action send_best_effort() {
-        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+        best_effort_color = best_effort_meter.execute(hdr.came.port);
     }
 
     action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
@@ -801,7 +843,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
-            ig_intr_md.ingress_port : exact;
+            hdr.came.port : exact @name("ig_intr_md.ingress_port");
             hdr.ethernet.srcAddr           : exact;
         }
         actions = {
@@ -1085,14 +1127,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The ring of a demand, or of the one that was granted last: a bit of `edm_waiting`.
     action edm_in_ring(bit<4> ring, bit<32> mark) {
-        meta.edm_class = ring;
+        hdr.again.edm_class = ring;
         meta.edm_bit   = mark;
     }
 
     table edm_rings {
         key = {
-            meta.pass      : ternary;
-            meta.edm_class : ternary;
+            hdr.again.pass             : ternary @name("pass");
+            hdr.again.edm_class : ternary @name("ring");
             meta.edm_asks  : ternary;
             meta.edm_over  : ternary;
         }
@@ -1104,16 +1146,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const entries = {
             (EDM_PASS_MARK, 0, _, _) : edm_in_ring(0, 1);
             (EDM_PASS_UNMARK, 0, _, _) : edm_in_ring(0, 1);
+            (EDM_PASS_REMARK, 0, _, _) : edm_in_ring(0, 1);
             (EDM_PASS_MARK, 1, _, _) : edm_in_ring(1, 2);
             (EDM_PASS_UNMARK, 1, _, _) : edm_in_ring(1, 2);
+            (EDM_PASS_REMARK, 1, _, _) : edm_in_ring(1, 2);
             (EDM_PASS_MARK, 2, _, _) : edm_in_ring(2, 4);
             (EDM_PASS_UNMARK, 2, _, _) : edm_in_ring(2, 4);
+            (EDM_PASS_REMARK, 2, _, _) : edm_in_ring(2, 4);
             (EDM_PASS_MARK, 3, _, _) : edm_in_ring(3, 8);
             (EDM_PASS_UNMARK, 3, _, _) : edm_in_ring(3, 8);
+            (EDM_PASS_REMARK, 3, _, _) : edm_in_ring(3, 8);
             (EDM_PASS_MARK, 4, _, _) : edm_in_ring(4, 16);
             (EDM_PASS_UNMARK, 4, _, _) : edm_in_ring(4, 16);
+            (EDM_PASS_REMARK, 4, _, _) : edm_in_ring(4, 16);
             (EDM_PASS_MARK, 5, _, _) : edm_in_ring(5, 32);
             (EDM_PASS_UNMARK, 5, _, _) : edm_in_ring(5, 32);
+            (EDM_PASS_REMARK, 5, _, _) : edm_in_ring(5, 32);
             (_, _, 1, 0 &&& 0xFFFFFC00) : edm_in_ring(0, 1); // of messages with 1024 bytes left, or less
             (_, _, 1, 0 &&& 0xFFFFF000) : edm_in_ring(1, 2); // of messages with 4096 bytes left, or less
             (_, _, 1, 0 &&& 0xFFFFC000) : edm_in_ring(2, 4); // of messages with 16384 bytes left, or less
@@ -1121,17 +1169,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (_, _, 1, 0 &&& 0xFFFC0000) : edm_in_ring(4, 16); // of messages with 262144 bytes left, or less
             (_, _, 1, _) : edm_in_ring(5, 32); // of longer messages
         }
-        size = 32;
+        size = 64;
     }
 
     // The first ring in which a demand waits.
     action edm_from_ring(bit<4> ring) {
-        meta.edm_class = ring;
+        hdr.again.edm_class = ring;
     }
 
     table edm_first {
         key = {
-            meta.pass      : ternary;
+            hdr.again.pass     : ternary @name("pass");
             meta.edm_waits : ternary;
         }
         actions = {
@@ -1206,16 +1254,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
     action edm_serve_window() {
         meta.edm_round = EDM_WINDOW + 15;
-        meta.edm_units = 0;
-        meta.edm_nth   = meta.edm_nth + 1;
+        hdr.again.edm_units = 0;
+        hdr.again.edm_nth   = hdr.again.edm_nth + 1;
     }
 
     action edm_settle_window() {
-        meta.edm_round = 16w0 ++ meta.edm_units ++ 4w0;
+        meta.edm_round = 16w0 ++ hdr.again.edm_units ++ 4w0;
     }
 
     action edm_settle_times() {
-        meta.edm_now     = meta.edm_left;
+        meta.edm_now     = hdr.again.edm_left;
         meta.edm_to_time = meta.edm_excess;
     }
 
@@ -1260,7 +1308,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
         hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+        ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
     action edm_reply_to_controller() {
@@ -1330,6 +1378,312 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_to     = hdr.edm_management.index;
     }
 
+    // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
+    // the next window.
+    table edm_asked {
+        key = {
+            hdr.again.pass            : ternary @name("pass");
+            meta.edm_kind         : ternary;
+            meta.edm_full         : ternary;
+            meta.edm_over[31:31]  : ternary @name("ends");
+        }
+        actions = {
+            edm_serve_window;
+            edm_settle_window;
+            edm_take_back;
+            edm_ask_for_demand;
+            edm_ask_behind_chunk;
+            edm_ask_for_nothing;
+        }
+        const default_action = edm_ask_for_nothing();
+        const entries = {
+            (EDM_PASS_SERVE, _, _, _)     : edm_serve_window();
+            (EDM_PASS_MARK, _, _, _)      : edm_serve_window();
+            (EDM_PASS_SETTLE, _, _, _)    : edm_settle_window();
+            (EDM_PASS_UNMARK, _, _, _)    : edm_settle_window();
+            (EDM_PASS_GIVE_BACK, _, _, _) : edm_take_back();
+            (EDM_PASS_REMARK, _, _, _)    : edm_ask_for_nothing();
+            (_, EDM_OP_NOTIFY, _, _)      : edm_ask_for_demand();
+            (_, EDM_OP_REQUEST, _, _)     : edm_ask_for_demand();
+            (_, _, 1, 0)                  : edm_ask_behind_chunk();
+        }
+        size = 16;
+    }
+
+    // What a frame does with its lane's rights.
+    action edm_look_at_lane() {
+        hdr.again.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+    }
+
+    action edm_write_lane() {
+        hdr.again.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+    }
+
+    action edm_take_free_lane() {
+        meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+    }
+
+    action edm_take_given_up_lane() {
+        edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        meta.edm_granted = 1;
+    }
+
+    action edm_end_message() {
+        meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+    }
+
+    action edm_use_rights() {
+        meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+    }
+
+    table edm_covered {
+        key = {
+            meta.edm_op           : ternary;
+            hdr.again.pass            : ternary @name("pass");
+            meta.edm_memory       : ternary;
+            meta.edm_end          : ternary;
+            meta.edm_expired[0:0] : ternary @name("expired");
+        }
+        actions = {
+            edm_look_at_lane;
+            edm_write_lane;
+            edm_take_free_lane;
+            edm_take_given_up_lane;
+            edm_end_message;
+            edm_use_rights;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_OP_READ_RIGHTS, _, _, _, _)  : edm_look_at_lane();
+            (EDM_OP_WRITE_RIGHTS, _, _, _, _) : edm_write_lane();
+            (_, EDM_PASS_GIVE_BACK, _, _, _)  : edm_look_at_lane();
+            (_, _, 0, _, _)                   : NoAction();
+            (EDM_OP_NOTIFY, 0, _, _, 0)       : edm_take_free_lane();
+            (EDM_OP_REQUEST, 0, _, _, 0)      : edm_take_free_lane();
+            (EDM_OP_NOTIFY, 0, _, _, _)       : edm_take_given_up_lane();
+            (EDM_OP_REQUEST, 0, _, _, _)      : edm_take_given_up_lane();
+            (EDM_OP_WRITE, 0, _, 1, _)        : edm_end_message();
+            (EDM_OP_ANSWER, 0, _, 1, _)       : edm_end_message();
+            (EDM_OP_WRITE, 0, _, _, _)        : edm_use_rights();
+            (EDM_OP_ANSWER, 0, _, _, _)       : edm_use_rights();
+        }
+        size = 16;
+    }
+
+    // What it does with the rings of its destination.
+    action edm_unmark() {
+        meta.edm_waits = edm_unmark_ring.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_mark() {
+        meta.edm_waits = edm_mark_ring.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_join() {
+        meta.edm_waits = edm_join_others.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_look_for_others() {
+        meta.edm_waits = edm_look_at_rings.execute(meta.edm_to[15:0]);
+    }
+
+    table edm_others {
+        key = {
+            meta.edm_op      : ternary;
+            hdr.again.pass       : ternary @name("pass");
+            meta.edm_asks    : ternary;
+            meta.edm_granted : ternary;
+        }
+        actions = {
+            edm_unmark;
+            edm_mark;
+            edm_join;
+            edm_look_for_others;
+            NoAction;
+        }
+        const default_action = edm_look_for_others();
+        const entries = {
+            (EDM_OP_NONE, _, _, _)        : NoAction();
+            (8 &&& 8, _, _, _)            : NoAction(); // the controller's
+            (_, _, _, 0)                  : NoAction();
+            (_, EDM_PASS_UNMARK, _, _)    : edm_unmark();
+            (_, EDM_PASS_JOIN, _, _)      : edm_mark();
+            (_, EDM_PASS_MARK, _, _)      : edm_mark();
+            (_, EDM_PASS_REMARK, _, _)    : edm_mark();
+            (_, EDM_PASS_GIVE_BACK, _, _) : NoAction();
+            (_, 0, 1, 1)                  : edm_join();
+        }
+        size = 16;
+    }
+
+    // What it does next, and so with the destination's clock. The controller has no link and no rings: what it asks for itself
+    // waits nowhere, and is refused where there is no time.
+    action edm_settle_clock() {
+        edm_settle_destination.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_write_clock() {
+        meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_look_at_clock(bit<8> does) {
+        meta.edm_does = does;
+        meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_reserve_clock(bit<8> does) {
+        meta.edm_does = does;
+        meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
+    }
+
+    action edm_go_in() {
+        meta.edm_does = EDM_ENTERS;
+    }
+
+    table edm_clock {
+        key = {
+            meta.edm_op       : ternary;
+            hdr.again.pass        : ternary @name("pass");
+            meta.edm_waits    : ternary;
+            meta.edm_asks     : ternary;
+            meta.edm_granted  : ternary;
+            meta.edm_to[15:0] : ternary @name("link");
+        }
+        actions = {
+            edm_settle_clock;
+            edm_write_clock;
+            edm_look_at_clock;
+            edm_reserve_clock;
+            edm_go_in;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_OP_WRITE_DESTINATION, _, _, _, _, _) : edm_write_clock();
+            (EDM_OP_READ_DESTINATION, _, _, _, _, _)  : edm_look_at_clock(0);
+            (_, EDM_PASS_SETTLE, _, _, _, _)          : edm_settle_clock();
+            (_, EDM_PASS_UNMARK, _, _, _, _)          : edm_settle_clock();
+            (_, 0, 0, 1, 1, _)                        : edm_reserve_clock(EDM_GRANTS);
+            (_, _, 0, _, _, _)                        : NoAction();
+            (_, EDM_PASS_SERVE, _, _, _, _)           : edm_reserve_clock(EDM_SERVES);
+            (_, EDM_PASS_MARK, _, _, _, _)            : edm_reserve_clock(EDM_SERVES);
+            (_, EDM_PASS_JOIN, _, _, _, 0)            : NoAction();
+            (_, EDM_PASS_JOIN, _, _, _, _)            : edm_go_in();
+            (_, 0, _, 1, 1, 0)                        : edm_look_at_clock(EDM_LOOKS);
+            (_, 0, _, 1, 1, _)                        : edm_look_at_clock(EDM_ENTERS);
+            (_, 0, _, _, _, _)                        : edm_look_at_clock(EDM_LOOKS);
+        }
+        size = 16;
+    }
+
+    // What it does with a ring.
+    action edm_enter() {
+        meta.edm_count = edm_enter_ring.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+    }
+
+    action edm_leave() {
+        meta.edm_count = edm_leave_ring.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+    }
+
+    action edm_look_for_more() {
+        meta.edm_count = edm_look_at_ring.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+    }
+
+    table edm_ring {
+        key = {
+            hdr.again.pass       : ternary @name("pass");
+            meta.edm_does    : ternary;
+            meta.edm_to_wait[31:0] : ternary @name("wait");
+        }
+        actions = {
+            edm_enter;
+            edm_leave;
+            edm_look_for_more;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (EDM_PASS_UNMARK, _, _)  : edm_look_for_more();
+            (_, EDM_ENTERS, _)       : edm_enter();
+            (_, EDM_SERVES, (bit<32>) EDM_FAR) : NoAction();
+            (_, EDM_SERVES, _)       : edm_leave();
+        }
+        size = 8;
+    }
+
+    // Another pass, or none; and whose head becomes a grant: that of a chunk its own one, that of any frame the one of a demand
+    // that it found. A second pass is a resubmission, which any behind it can't be.
+    action edm_second_pass(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    action edm_later_pass(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
+                ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+    }
+
+    action edm_grant_and_pass(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
+                ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_dprsr_md.mirror_type = COPY_HEAD;
+        meta.edm_copies = EDM_SERVES;
+    }
+
+    action edm_copy() {
+        ig_dprsr_md.mirror_type = COPY_HEAD;
+        meta.edm_copies = EDM_GRANTS;
+    }
+
+    table edm_next_pass {
+        key = {
+            hdr.again.pass              : ternary @name("pass");
+            meta.edm_does           : ternary;
+            meta.edm_op             : ternary;
+            meta.edm_count          : ternary;
+            meta.edm_to_wait[31:0]  : ternary @name("wait");
+            meta.edm_to[15:0]       : ternary @name("link");
+            meta.edm_beyond[31:31]  : ternary @name("room");
+            hdr.vlan.isValid()      : ternary @name("tagged");
+            hdr.packet_out.isValid() : ternary @name("controller");
+            meta.edm_waits          : ternary;
+            hdr.again.edm_nth    : ternary @name("nth");
+        }
+        actions = {
+            edm_second_pass;
+            edm_later_pass;
+            edm_grant_and_pass;
+            edm_copy;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            // The ring is full, or the controller's demand would have to wait.
+            (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, (bit<32>) EDM_FAR, 0, _, _, _, _, _)    : edm_second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, (bit<32>) EDM_FAR, _, _, _, _, _, _)    : edm_second_pass(EDM_PASS_JOIN);
+            (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)  : edm_copy();
+            (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _) : edm_copy();
+            (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)   : edm_second_pass(EDM_PASS_SERVE);
+            (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)    : edm_second_pass(EDM_PASS_SERVE);
+            (_, EDM_SERVES, _, _, (bit<32>) EDM_FAR, _, _, _, _, _, _)    : NoAction();
+            (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_UNMARK);
+            (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_UNMARK);
+            (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_SETTLE);
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, 0, _)     : NoAction();
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
+            (EDM_PASS_UNMARK, _, _, 0, _, _, _, _, _, _, _)     : edm_later_pass(EDM_PASS_SERVE);
+            // A demand went in meanwhile.
+            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : edm_later_pass(EDM_PASS_REMARK);
+            (EDM_PASS_UNMARK, _, _, _, _, _, _, _, _, _, _)     : edm_later_pass(EDM_PASS_MARK);
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, 0, _)     : NoAction();
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, EDM_AT_ONCE) : NoAction();
+            (EDM_PASS_SETTLE, _, _, _, _, _, _, _, _, _, _)     : edm_later_pass(EDM_PASS_SERVE);
+        }
+        size = 32;
+    }
+
     // Every refusal ends here: nothing disappears uncounted.
     action count_drop(bit<8> reason) {
         drops.count(reason);
@@ -1375,7 +1729,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+        hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         // What is computed of a frame whatever becomes of it.
@@ -1415,8 +1769,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else {
             if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
-                hdr.ethernet.dstAddr[40:40] == 0 && meta.pass == 0) {
-                color = edm_control_meter.execute(ig_intr_md.ingress_port);
+                hdr.ethernet.dstAddr[40:40] == 0 && hdr.again.pass == 0) {
+                color = edm_control_meter.execute(hdr.came.port);
             }
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
@@ -1430,7 +1784,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else if (hdr.edm_management.isValid()) {
                 meta.steered = 1;
             } else
-            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == hdr.came.port) {
                 meta.drop = DROP_SAME_PORT;
                 meta.edm_op = EDM_OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1) {
@@ -1473,25 +1827,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm_op = EDM_OP_NONE;
         } else {
             // edm_touched
-            if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+            if (hdr.again.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
                 meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
             }
         }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
-        // the next window.
-        if (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) {
-            edm_serve_window();
-        } else if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
-            edm_settle_window();
-        } else if (meta.pass == EDM_PASS_GIVE_BACK) {
-            edm_take_back();
-        } else if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            edm_ask_for_demand();
-        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
-            edm_ask_behind_chunk();
-        } else {
-            edm_ask_for_nothing();
-        }
+        edm_asked.apply();
         if (!hdr.edm_management.isValid()) {
             edm_times.apply();
         }
@@ -1501,140 +1841,53 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rings.apply();
 
         // edm_rights
-        if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.pass == EDM_PASS_GIVE_BACK) {
-            meta.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            meta.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_expired == 0) {
-                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                } else {
-                    edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                    meta.edm_granted = 1;
-                }
-            } else if (meta.edm_end == 1) {
-                meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else {
-                meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            }
-        }
+        edm_covered.apply();
         meta.edm_after = meta.edm_now + meta.edm_to_time;
-        if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
+        if (hdr.again.pass == EDM_PASS_SETTLE || hdr.again.pass == EDM_PASS_UNMARK) {
             edm_settle_times();
         }
 
         // edm_waiting
-        if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_granted != 0) {
-            if (meta.pass == EDM_PASS_UNMARK) {
-                meta.edm_waits = edm_unmark_ring.execute(meta.edm_to[15:0]);
-            } else if (meta.pass == EDM_PASS_JOIN || meta.pass == EDM_PASS_MARK) {
-                meta.edm_waits = edm_mark_ring.execute(meta.edm_to[15:0]);
-            } else if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
-                meta.edm_waits = edm_join_others.execute(meta.edm_to[15:0]);
-            } else if (meta.pass != EDM_PASS_GIVE_BACK) {
-                meta.edm_waits = edm_look_at_rings.execute(meta.edm_to[15:0]);
-            }
-        }
-
-        // What the frame does next. The controller has no link and no rings: what it asks for itself waits nowhere,
-        // and is refused where there is no time.
-        edm_first.apply();
-        if (meta.edm_waits == 0) {
-            if (meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
-                meta.edm_does = EDM_GRANTS;
-            }
-        } else if (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) {
-            meta.edm_does = EDM_SERVES;
-        } else if (meta.edm_to != 0 &&
-            (meta.pass == EDM_PASS_JOIN || meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1)) {
-            meta.edm_does = EDM_ENTERS;
-        } else if (meta.pass == 0) {
-            meta.edm_does = EDM_LOOKS;
-        }
+        edm_others.apply();
 
         // edm_destination_free
-        if (meta.pass == EDM_PASS_SETTLE || meta.pass == EDM_PASS_UNMARK) {
-            edm_settle_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_waits != 0 && meta.pass == 0) {
-            meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_waits != 0 && (meta.pass == EDM_PASS_SERVE || meta.pass == EDM_PASS_MARK) ||
-            meta.edm_waits == 0 && meta.pass == 0 && meta.edm_asks == 1 && meta.edm_granted == 1) {
-            meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
-        }
+        edm_first.apply();
+        edm_clock.apply();
         edm_compare_with_limit();
         if (meta.edm_does == EDM_SERVES) {
-            meta.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
+            hdr.again.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
         }
 
         // edm_ring_*
-        if (meta.edm_does == EDM_ENTERS) {
-            meta.edm_count = edm_enter_ring.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-        } else if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR) {
-            meta.edm_count = edm_leave_ring.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-        } else if (meta.pass == EDM_PASS_UNMARK) {
-            meta.edm_count = edm_look_at_ring.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
-        }
+        edm_ring.apply();
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                meta.edm_at = edm_move_tail.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+                meta.edm_at = edm_move_tail.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_at = edm_move_head.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+                meta.edm_at = edm_move_head.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
             }
         }
+        edm_next_pass.apply();
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                edm_put_who.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                edm_put_who.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_who = edm_take_who.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                meta.edm_who = edm_take_who.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
         }
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                edm_put_offset.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                edm_put_offset.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_next = edm_take_offset.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                meta.edm_next = edm_take_offset.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
         }
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                edm_put_what.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                edm_put_what.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_sized = edm_take_what.execute(meta.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                meta.edm_sized = edm_take_what.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
-        }
-
-        // Another pass, or none.
-        if (meta.edm_does == EDM_ENTERS && meta.edm_count == 0) {
-            meta.pass = EDM_PASS_GIVE_BACK; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.edm_ends = 0;
-        } else if (meta.edm_does == EDM_GRANTS && meta.edm_to_wait == EDM_FAR && meta.edm_to == 0) {
-            meta.pass = EDM_PASS_GIVE_BACK; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.edm_ends = 0;
-        } else if (meta.edm_does == EDM_GRANTS && meta.edm_to_wait == EDM_FAR) {
-            meta.pass = EDM_PASS_JOIN; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.edm_ends = 0;
-        } else if (meta.pass == 0 && (meta.edm_does == EDM_ENTERS || meta.edm_does == EDM_LOOKS) &&
-            meta.edm_beyond[31:31] == 1 && hdr.vlan.isValid() && !hdr.packet_out.isValid()) {
-            meta.pass = EDM_PASS_SERVE; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.edm_ends = 0;
-        } else if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR) {
-            meta.edm_ends = 0;
-            if (meta.edm_count == 0 || meta.edm_count == 1) {
-                meta.pass = EDM_PASS_UNMARK; ig_dprsr_md.resubmit_type = RESUBMIT;
-            } else {
-                meta.pass = EDM_PASS_SETTLE; ig_dprsr_md.resubmit_type = RESUBMIT;
-            }
-        } else if (meta.pass == EDM_PASS_UNMARK && meta.edm_count != 0) {
-            // A demand went in meanwhile.
-            meta.pass = EDM_PASS_MARK; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.edm_ends = 0;
-        } else if ((meta.pass == EDM_PASS_UNMARK || meta.pass == EDM_PASS_SETTLE) && meta.edm_waits != 0 &&
-            meta.edm_nth != EDM_AT_ONCE) {
-            meta.pass = EDM_PASS_SERVE; ig_dprsr_md.resubmit_type = RESUBMIT;
-            meta.edm_ends = 0;
         }
 
         // What becomes of the frame, whatever it does.
@@ -1654,7 +1907,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = meta.edm_left;
+            hdr.edm_management.value = hdr.again.edm_left;
             edm_reply_to_controller();
         } else if (meta.edm_op != EDM_OP_NONE) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;
@@ -1662,33 +1915,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_reply_to_controller();
         }
 
-        // The head of a chunk goes back as its own grant, and that of any frame as the grant of the demand that it found.
-        if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR && meta.edm_count != 0 ||
-            meta.edm_does == EDM_GRANTS && meta.edm_to_wait != EDM_FAR &&
-            (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER)) {
+        if (meta.edm_copies != 0) {
             edm_grantees.apply();
             edm_partners.apply();
-            meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
         }
-        if (meta.edm_does == EDM_SERVES && meta.edm_to_wait != EDM_FAR && meta.edm_count != 0) {
-            meta.edm_units = meta.edm_sized[31:20];
+        if (meta.edm_copies == EDM_SERVES) {
+            hdr.again.edm_units = meta.edm_sized[31:20];
         }
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
             send_best_effort();
         }
         // What becomes of a frame that needs no other pass. A demand that waits is no loss; a request goes on without a grant.
-        if (meta.edm_ends == 1 && meta.edm_granted != 0) {
+        if (meta.again == 0 && meta.edm_granted != 0) {
             if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
                 edm_data.count(ig_tm_md.ucast_egress_port);
-                if (meta.pass == EDM_PASS_GIVE_BACK) {
+                if (hdr.again.pass == EDM_PASS_GIVE_BACK) {
                     edm_stalled.count(0);
                 }
             } else if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.pass == EDM_PASS_GIVE_BACK) {
+                if (hdr.again.pass == EDM_PASS_GIVE_BACK) {
                     meta.drop = DROP_EDM_NO_TIME;
                 } else {
-                    edm_demands.count(ig_intr_md.ingress_port);
+                    edm_demands.count(hdr.came.port);
                     if (meta.edm_op == EDM_OP_NOTIFY) {
                         if (meta.edm_does == EDM_GRANTS) {
                             edm_grant();
@@ -1706,6 +1955,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
         }
+        // What leaves for good carries nothing from pass to pass, and nothing of the controller's.
+        if (meta.again == 0) {
+            hdr.again.setInvalid();
+            hdr.came.setInvalid();
+            hdr.packet_out.setInvalid();
+        }
     }
 }
 
@@ -1715,13 +1970,30 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         packet.extract(eg_intr_md);
         transition select(packet.lookahead<bit<8>>()) {
             HEAD    : parse_head;
+            HEAD_AGAIN : parse_head_again;
             default : parse_carried;
         }
     }
 
+    // Of a frame that came back: behind what it had before it.
+    state parse_head_again {
+        packet.extract(hdr.head);
+        packet.advance(112);
+        transition parse_ethernet;
+    }
+
     state parse_head {
         packet.extract(hdr.head);
-        transition parse_ethernet;
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_head_tag;
+            default        : parse_first_head;
+        }
+    }
+
+    state parse_head_tag {
+        packet.extract(hdr.vlan);
+        transition parse_first_head;
     }
 
     state parse_carried {
@@ -1760,6 +2032,13 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
 
     state parse_edm_chunk {
         packet.extract(hdr.edm_message);
+        transition accept;
+    }
+
+    // A head of a frame's first pass: another one would have as much before it.
+    state parse_first_head {
+        packet.extract(hdr.edm_message);
+        packet.advance(112);
         transition accept;
     }
 }

@@ -263,8 +263,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_end           = 0;
         meta.edm_full          = 0;
         meta.edm_asks          = 0;
-        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm_total         = 0;
         meta.edm_offset        = 0;
         meta.edm_source_link   = 0;
@@ -295,6 +293,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_to_time       = 0;
         meta.edm_to_wait       = 0;
         meta.head_session = 0;
+        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;

@@ -270,8 +270,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_end           = 0;
         meta.edm_full          = 0;
         meta.edm_asks          = 0;
-        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm_total         = 0;
         meta.edm_offset        = 0;
         meta.edm_source_link   = 0;
@@ -306,6 +304,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_from          = 0;
         meta.edm_from_rate     = 0;
         meta.head_session = 0;
+        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT : parse_packet_out;

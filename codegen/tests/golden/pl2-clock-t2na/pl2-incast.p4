@@ -267,7 +267,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.op          = OP_NONE;
         meta.bad         = 0;
         meta.claims      = 0;
-        meta.now         = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.link_in     = 0;
         meta.link_out    = 0;
         meta.source      = 6;
@@ -295,6 +294,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.time_out    = 0;
         meta.limit_in    = 0;
         meta.limit_out   = 0;
+        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;

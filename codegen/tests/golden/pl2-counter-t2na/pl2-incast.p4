@@ -96,6 +96,7 @@ typedef bit<32> time_t;
 const bit<32> HORIZON = 32w1 << 23;
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+const port_t LOOP_PORT = 7; // what is sent by it comes back
 
 typedef bit<7> cell_t; // the number of a cell, and of a lane
 typedef bit<6> lane_t;
@@ -197,7 +198,21 @@ header pl2_management_t {
     bit<32> cell;        // MGMT_FORGET: number of the cell among all pairs'
 }
 
+// What a pass leaves for the next one.
+header again_t {
+    bit<8> pass; // which one it is; 0: the first
+}
+
+// How a frame came at first. Together with what a pass leaves it precedes a frame that comes back.
+header came_t {
+    bit<7>  unused;
+    port_t  port;
+    bit<32> arrived;
+}
+
 struct headers_t {
+    again_t again;
+    came_t  came;
     packet_in_t      packet_in;
     packet_out_t     packet_out;
     ethernet_t       ethernet;
@@ -239,13 +254,13 @@ struct metadata_t {
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
     port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
-    bit<8> pass; // what the pass before left for this one; 0 in the first
+    bit<1> again; // whether the frame makes another pass
     wait_t  added;       // what is added to the ports' counters, besides what is taken off
-    bit<8>  again;       // what another pass of an RSV is for
+    bit<8>  then;        // what another pass of an RSV is for
     wait_t  wait;        // the longer one
 }
 
-// Precedes a frame that makes another pass.
+// Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
 header next_pass_t {
     bit<8> pass;
     bit<120> padding;
@@ -271,7 +286,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.op          = OP_NONE;
         meta.bad         = 0;
         meta.claims      = 0;
-        meta.now         = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.link_in     = 0;
         meta.link_out    = 0;
         meta.source      = 6;
@@ -296,24 +310,47 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.closes      = 0;
         meta.window      = 0;
         meta.added       = 0;
-        meta.again       = 0;
+        meta.then        = 0;
         meta.wait        = 0;
-        transition select(ig_intr_md.resubmit_flag) {
-            0       : parse_first_pass;
-            default : parse_next_pass;
+        meta.again = 0;
+        // No host is at this port, so only what this program has sent comes by it.
+        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
+            (1, _)         : parse_next_pass;
+            (0, LOOP_PORT) : parse_later_pass;
+            default        : parse_first_pass;
+        }
+    }
+
+    state parse_later_pass {
+        packet.advance(PORT_METADATA_SIZE);
+        packet.extract(hdr.again);
+        packet.extract(hdr.came);
+        meta.now = hdr.came.arrived;
+        transition select(hdr.came.port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
         }
     }
 
     state parse_first_pass {
         packet.advance(PORT_METADATA_SIZE);
-        meta.pass = 0;
-        transition parse_port;
+        hdr.again.setValid();
+        hdr.again.pass = 0;
+        transition parse_arrived;
     }
 
     state parse_next_pass {
-        next_pass_t next_pass;
-        packet.extract(next_pass);
-        meta.pass = next_pass.pass;
+        packet.extract(hdr.again);
+        packet.advance(120);
+        transition parse_arrived;
+    }
+
+    state parse_arrived {
+        hdr.came.setValid();
+        hdr.came.unused  = 0;
+        hdr.came.port    = ig_intr_md.ingress_port;
+        hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
         transition parse_port;
     }
 
@@ -571,8 +608,11 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
-            resubmit.emit<next_pass_t>({ meta.pass, 0 });
+            resubmit.emit<next_pass_t>({ hdr.again.pass, 0 });
         }
+        packet.emit(hdr.again);
+        packet.emit(hdr.came);
+        packet.emit(hdr.packet_out);
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
@@ -599,7 +639,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
     action send_best_effort() {
-        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+        best_effort_color = best_effort_meter.execute(hdr.came.port);
     }
 
     // Each host has its link's rate, by number: nothing assumes equal rates.
@@ -613,7 +653,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // A port speaks for its own host only; the controller's packets don't pass here.
     table source_guard {
         key = {
-            ig_intr_md.ingress_port : exact;
+            hdr.came.port : exact @name("ig_intr_md.ingress_port");
             hdr.ethernet.srcAddr           : exact;
         }
         actions = {
@@ -921,7 +961,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action grant() {
         turn_around();
         hdr.pl2_control.kind = PL2_GRT;
-        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+        ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
     action reply_to_controller() {
@@ -967,7 +1007,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             meta.op      : ternary;
             meta.claims  : ternary;
-            meta.pass    : ternary;
+            hdr.again.pass : ternary @name("pass");
             hdr.vlan.dei : ternary;
         }
         actions = {
@@ -1007,11 +1047,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action pass_again(bit<8> pass) {
-        meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
+        hdr.again.pass = pass; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     action look_again() {
-        meta.pass = meta.again; ig_dprsr_md.resubmit_type = RESUBMIT;
+        hdr.again.pass = meta.then; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    // What is resubmitted already.
+    action look_once_more(bit<8> pass) {
+        hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
+                ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
     }
 
     action answer() {
@@ -1069,6 +1115,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             refuse;
             pass_again;
             look_again;
+            look_once_more;
             answer;
             answer_not_now;
             answer_release;
@@ -1087,7 +1134,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (OP_OCCUPIED, _, _, _, IN_TIME)     : look_again();
             (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : answer_not_now();
             (OP_OCCUPIED, _, _, _, _)           : look_again();
-            (OP_ENDED, _, _, _, _)              : pass_again(PASS_AGAIN);
+            (OP_ENDED, _, _, _, _)              : look_once_more(PASS_AGAIN);
 
             (OP_CLAIM, COVER_NONE, _, _, _)                        : demote(DEMOTED_UNCOVERED);
             (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME) : schedule();
@@ -1154,14 +1201,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+        hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
             meta.cell      = hdr.pl2_control.cell;
             meta.right     = (bit<16>) hdr.pl2_control.demand;
-            if (meta.op == OP_RELEASE && meta.pass == 0) {
+            if (meta.op == OP_RELEASE && hdr.again.pass == 0) {
                 // Takes no lane, and frees none: no lock says so.
                 meta.half      = 1;
                 meta.hard_half = 1;
@@ -1190,16 +1237,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (!hdr.packet_out.isValid()) {
             if (source_guard.apply().hit) {
                 // Once a frame, whatever passes it makes.
-                if (hdr.pl2_control.isValid() && meta.pass == 0) {
-                    color = control_meter.execute(ig_intr_md.ingress_port);
+                if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
+                    color = control_meter.execute(hdr.came.port);
                 }
             }
         } else {
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
                 // Once a frame, whatever passes it makes.
-                if (hdr.pl2_control.isValid() && meta.pass == 0) {
-                    color = control_meter.execute(ig_intr_md.ingress_port);
+                if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
+                    color = control_meter.execute(hdr.came.port);
                 }
                 // Of a cell that is to be forgotten. What is not of this operation does no harm.
                 if (meta.steered == 1) {
@@ -1233,7 +1280,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else if (meta.bad != 0) {
                 meta.drop = meta.bad;
             } else
-            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == hdr.came.port) {
                 meta.drop = DROP_SAME_PORT;
                 meta.op   = OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
@@ -1264,7 +1311,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (meta.op == OP_RESERVE && meta.holder != 0) {
             meta.op   = OP_OCCUPIED;
             meta.cell = meta.holder & HELD_CELL; // of the half that holds it
-        } else if (meta.op == OP_RELEASE && meta.pass == 0 &&
+        } else if (meta.op == OP_RELEASE && hdr.again.pass == 0 &&
             meta.holder[7:7] == 1 && meta.holder[0:0] == meta.cell[0:0]) {
             // Demand 0 waits for its own half's reservation to begin.
             meta.op = OP_OCCUPIED;
@@ -1313,9 +1360,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         }
         if (meta.holder[0:0] != hdr.pl2_control.cell[0:0]) {
-            meta.again = PASS_ENDED;
+            meta.then = PASS_ENDED;
         } else {
-            meta.again = PASS_AGAIN;
+            meta.then = PASS_AGAIN;
         }
 
         // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
@@ -1352,6 +1399,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();
+        }
+        // What leaves for good carries nothing from pass to pass, and nothing of the controller's.
+        if (meta.again == 0) {
+            hdr.again.setInvalid();
+            hdr.came.setInvalid();
+            hdr.packet_out.setInvalid();
         }
     }
 }
