@@ -2,7 +2,8 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_sim::{MemoryExperiment, MemoryOutcome, run_memory};
+use p4rack_sim::{MemoryExperiment, MemoryOutcome, Sweep, Table1, run_memory};
+use std::path::Path;
 
 fn run(scheme: &str, more: &str, size: &str, load: f64, messages: u32) -> MemoryOutcome {
     let text = format!(
@@ -48,4 +49,30 @@ fn calendars_leave_no_queue() {
         let outcome = run("edm-calendar", &format!("window = {window}"), size, 0.5, 3_000);
         assert!(!outcome.grows && outcome.queue_max_bytes < 8_000, "{}", outcome.queue_max_bytes);
     }
+}
+
+/// What is shipped is sound.
+#[test]
+fn the_examples_are_experiments_and_sweeps() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/edm");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string());
+    let mut tasks = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if !name.ends_with(".toml") {
+            continue;
+        }
+        let text = read(&name).unwrap();
+        if name.ends_with("-sweep.toml") {
+            let base = |base: &str| Ok((read(base)?, base.to_owned()));
+            let sweep = Sweep::<MemoryExperiment>::parse(&text, &name, base);
+            tasks += sweep.unwrap_or_else(|error| panic!("{error}")).tasks.len();
+        } else if Table1::is_one(&text) {
+            let table = Table1::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(table.problems, [""; 0], "{name}");
+        } else {
+            MemoryExperiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    assert!(tasks > 900, "{tasks}");
 }
