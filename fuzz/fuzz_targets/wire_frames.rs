@@ -3,12 +3,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use p4rack_wire::ParseError;
+use p4rack_wire::cowbird::{self, Entry, Green, Red, Tail};
 use p4rack_wire::edm;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::ipv4::{Ipv4, Udp};
 use p4rack_wire::pl2::{Control, Kind, Management, Shim};
 use p4rack_wire::roce::{Aeth, AtomicAckEth, AtomicEth, Bth, ImmDt, Reth, frame};
 
+use cowbird::Management as CowbirdManagement;
 use edm::{Control as EdmControl, Message as EdmMessage};
 
 macro_rules! back_and_forth {
@@ -30,6 +32,7 @@ macro_rules! back_and_forth {
 fuzz_target!(|data: &[u8]| {
     back_and_forth!(data: Ethernet, Vlan, Control, Shim, Management, EdmControl, EdmMessage);
     back_and_forth!(data: Ipv4, Udp, Bth, Reth, AtomicEth, Aeth, AtomicAckEth, ImmDt);
+    back_and_forth!(data: Entry, Green, Red, Tail, CowbirdManagement);
     for verify in [false, true] {
         if let Ok(frame) = frame::parse(data, verify) {
             assert!(frame.packet.payload.len() + frame.packet.extension.bytes() < data.len());
