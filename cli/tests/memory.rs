@@ -166,6 +166,10 @@ fn a_host_uses_a_file_of_another() {
     assert!(rack.fails("modify", &["--operation", "swap", "--operand", "1"]).contains("does not permit"));
     let said = rack.fails("write", &["--hex", "00ff"]);
     assert!(said.contains("read only"), "{said}");
+    // A write has no answer.
+    let said = rack.fails("write", &["--address", "0xffff0000", "--hex", "00ff"]);
+    let refused = "writing 2 bytes at 0xffff0000 of h1 was refused, as reading back shows: out of bounds";
+    assert!(said.contains(refused), "{said}");
 }
 
 /// Ends a memory node as its operator would.

@@ -255,8 +255,22 @@ fn client(there: &There) -> Result<(Client, Remote, usize), String> {
 }
 
 impl There {
+    /// What was written can't be read back: writes have no answer, so this is how a refusal shows.
+    fn not_read_back(&self, bytes: usize, error: &Error) -> String {
+        match error {
+            Error::OutOfBounds | Error::WrongKey => {
+                self.says("writing", bytes, " was refused, as reading back shows", error)
+            }
+            _ => self.failed("reading back", bytes, error),
+        }
+    }
+
     /// An error of an operation, with what it was about.
     fn failed(&self, doing: &str, bytes: usize, error: &Error) -> String {
+        self.says(doing, bytes, "", error)
+    }
+
+    fn says(&self, doing: &str, bytes: usize, how: &str, error: &Error) -> String {
         let help = match error {
             Error::Unknown => {
                 "; does `p4rack memory serve` run there, and the switch under a scheme with EDM?"
@@ -265,7 +279,7 @@ impl There {
             Error::OutOfBounds => "; `p4rack memory serve` says where its region is",
             _ => "",
         };
-        format!("{doing} {bytes} bytes at {:#x} of {}: {error}{help}", self.address, self.at)
+        format!("{doing} {bytes} bytes at {:#x} of {}{how}: {error}{help}", self.address, self.at)
     }
 }
 
@@ -281,11 +295,10 @@ fn read_all(
     there: &There,
     bytes: usize,
     most: usize,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Error> {
     let mut all = Vec::new();
     for (address, part) in parts(there.address, bytes, most) {
-        let read = client.read(remote, address, part.len() as u32);
-        all.extend(read.map_err(|error| there.failed("reading", bytes, &error))?);
+        all.extend(client.read(remote, address, part.len() as u32)?);
     }
     Ok(all)
 }
@@ -300,7 +313,9 @@ fn read(args: ReadArgs) -> Result<(), String> {
         return Err(there.failed("reading", 0, &Error::BadLength));
     }
     let (mut client, remote, most) = client(there)?;
-    let bytes = read_all(&mut client, remote, there, args.bytes as usize, most)?;
+    let bytes = args.bytes as usize;
+    let read = read_all(&mut client, remote, there, bytes, most);
+    let bytes = read.map_err(|error| there.failed("reading", bytes, &error))?;
     match (file, &args.output) {
         (Some(file), _) => file.write(&bytes)?,
         (None, Some(_)) => output::write_bytes(&bytes),
@@ -334,7 +349,11 @@ fn write(args: WriteArgs) -> Result<(), String> {
     if !args.unchecked {
         // A read may overtake what was written, so look again before giving up.
         let mut tries = 0;
-        while read_all(&mut client, remote, there, bytes.len(), most)? != bytes {
+        loop {
+            let read = read_all(&mut client, remote, there, bytes.len(), most);
+            if read.map_err(|error| there.not_read_back(bytes.len(), &error))? == bytes {
+                break;
+            }
             tries += 1;
             if tries == 10 {
                 let what =
