@@ -31,14 +31,14 @@ fn matched_is_near_the_exact_scheduler() {
     for load in [0.3, 0.7] {
         let [exact, matched] =
             ["edm", "edm-matched"].map(|scheme| run(scheme, "", "1024", load, 4_000).added_ns.mean.mean);
-        assert!(matched < 1.15 * exact, "{load}: {matched} {exact}");
+        assert!(matched < 1.06 * exact, "{load}: {matched} {exact}");
     }
     let hadoop = "\"EDM-hadoop\"";
     let exact = run("edm", "policy = \"srpt\"", hadoop, 0.5, 1_000).latency_ns.mean.mean;
     let matched = |more| run("edm-matched", more, hadoop, 0.5, 1_000);
     let (short_first, in_order) = (matched("window = 8"), matched("window = 8\nclasses = 1"));
     let means = [&short_first, &in_order].map(|outcome| outcome.latency_ns.mean.mean);
-    assert!(means[0] < 1.15 * exact && means[0] < means[1], "{means:?} {exact}");
+    assert!(means[0] < 1.1 * exact && means[0] < means[1], "{means:?} {exact}");
     assert!(short_first.counters["edm_waits"] > 0 && short_first.counters["second_passes"] > 0);
 }
 
