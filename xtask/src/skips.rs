@@ -9,7 +9,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tofino-model", "Tofino's model has to be built with its SDE"),
     ("slots of 32-bit times", "Tofino's nature: tests that wait for slots need longer ones"),
     ("install over BFRuntime", "the PTF tests install over P4Runtime"),
-    ("EDM's traces", "data of another project, read where it lies beside this one"),
+    ("EDM's traces", "data of another project, read in examples/paper/edm/traces or beside this one"),
     ("EDM's distributions", "data of another project, read where it lies beside this one"),
     ("github.com/rustsec", "a network may reach the package registries alone"),
     ("needs Rust ", "a machine may have a later Rust than the oldest one alone"),
