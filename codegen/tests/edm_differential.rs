@@ -12,20 +12,18 @@
 
 mod common;
 
-use common::edm::{edm_of, message, notification};
+use common::any_edm::{CHUNK, frame, unpad};
+use common::edm::edm_of;
 use common::random::{Random, variable};
 use common::*;
-use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER, Edm};
+use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER};
 use p4rack_codegen::{Arch, Rack};
-use p4rack_wire::edm::{self, Control, Kind, Management, Target, VERSION};
-use p4rack_wire::ethernet::Vlan;
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use p4rack_wire::Nanos;
 
 /// Frames of a run; then everything begins anew, at another time.
 const RUN: usize = 5_000;
 /// Frames of each scheme.
 const FRAMES: usize = 20_000;
-const CHUNK: u64 = 256;
 
 /// Four hosts with links of several rates, two of them with memory. Under `matched` the rate is one: what links may be granted
 /// ahead depends on the rates, but on Tofino on the lowest one alone.
@@ -159,135 +157,10 @@ fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str
     expected.0
 }
 
-/// What follows a grant is the rest of the frame that it was, of which there may be more or less, or nothing is left of it.
-fn unpad(rack: &Rack, frame: &mut Vec<u8>) {
-    let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
-    let is_grant = |payload: &[u8]| Kind::of(payload[0]) == Ok(Kind::Grant);
-    let grant = edm::parse_frame(frame, ether_type).filter(|(_, payload)| is_grant(payload));
-    if let Some(after) = grant.map(|(_, payload)| payload.len().saturating_sub(Control::BYTES)) {
-        frame.truncate(frame.len() - after);
-    }
-}
-
 fn shown((sent, reply, demoted): &Outcome) -> String {
     let shown = |(port, frame): &(u16, Vec<u8>)| {
         format!("{port}: {} bytes, {:02x?}\n", frame.len(), &frame[..frame.len().min(48)])
     };
     let sent = sent.iter().map(shown);
     format!("{}{reply:02x?} {demoted:?}\n", sent.collect::<String>())
-}
-
-/// A frame of any sort, good or bad, and its port.
-fn frame(rack: &Rack, random: &mut Random) -> (u16, Vec<u8>) {
-    let (from, to) = (1 + random.below(4) as u16, 1 + random.below(4) as u16);
-    let way = (from, to);
-    let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
-    let packet_out = |egress_port: u16, frame: Vec<u8>| {
-        (rack.switch.cpu_port, egress_port.to_be_bytes().into_iter().chain(frame).collect())
-    };
-    match random.below(32) {
-        0..=23 => {
-            let bytes = message_of(random);
-            (from, carried(rack, way, &bytes, random.below(16) == 0))
-        }
-        24 => (from, plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[3; 1200])),
-        25 => match random.below(3) {
-            0 => (from, plain(mac(rack, from), MacAddr::BROADCAST, EtherType::ARP, &[])),
-            1 => (from, plain(mac(rack, from), MacAddr([2, 9, 9, 9, 9, 9]), EtherType::IPV6, &[])),
-            _ => (from, carried(rack, (to, from), &notification(0, 64), false)),
-        },
-        26 => {
-            // To a group, or to nobody.
-            let mut frame = carried(rack, way, &message_of(random), false);
-            let to = [MacAddr::BROADCAST, MacAddr([2, 9, 9, 9, 9, 9])][random.below(2) as usize];
-            frame[..6].copy_from_slice(&to.0);
-            (from, frame)
-        }
-        27 => {
-            // Of any kind and version, or cut short.
-            let mut frame = carried(rack, way, &message_of(random), false);
-            match random.below(2) {
-                0 => frame[18] = (random.below(3) << 4 | random.below(16)) as u8,
-                _ => frame.truncate(random.below(50) as usize),
-            }
-            (from, frame)
-        }
-        28 => {
-            let egress_port = [0, 1, 3, 600][random.below(4) as usize];
-            let inner = match random.below(2) {
-                0 => plain(mac(rack, from), mac(rack, to), EtherType::IPV4, &[]),
-                _ => carried(rack, way, &demand(random), false),
-            };
-            packet_out(egress_port, inner)
-        }
-        what => {
-            let kinds = [Kind::MgmtRead, Kind::MgmtRead, Kind::MgmtWrite, Kind::MgmtReset];
-            let target = [Target::Source as u8, Target::Destination as u8, Target::Rights as u8, 7];
-            let targets = if random.below(9) == 0 { 4 } else { 3 };
-            let target = target[random.below(targets) as usize];
-            let most = match random.below(9) {
-                0 => 1 << 12,
-                _ if target == Target::Rights as u8 => rack.protocol::<Edm>().unwrap().cell_count(rack),
-                _ => 5,
-            };
-            let asked = Management {
-                version: VERSION,
-                kind: kinds[random.below(4) as usize] as u8,
-                target,
-                token: 99,
-                index: random.below(most) as u32,
-                value: random.below(2_000) as u32,
-            };
-            let mut bytes = vec![0; Management::BYTES];
-            asked.emit(&mut bytes);
-            let frame = plain(mac(rack, from), mac(rack, to), ether_type, &bytes);
-            if what == 29 && random.below(4) == 0 { (from, frame) } else { packet_out(0, frame) }
-        }
-    }
-}
-
-/// A demand, or a part of a message.
-fn message_of(random: &mut Random) -> Vec<u8> {
-    if random.below(2) == 0 {
-        return demand(random);
-    }
-    let kind = if random.below(2) == 0 { Kind::Wreq } else { Kind::Rres };
-    let offset = match random.below(8) {
-        0 => random.below(1 << 32),
-        1 => random.below(3_000),
-        _ => CHUNK * random.below(8),
-    } as u32;
-    let bytes = if random.below(3) == 0 { random.below(600) } else { CHUNK } as u16;
-    message(kind, random.below(8) as u16, total(random), offset, bytes)
-}
-
-fn demand(random: &mut Random) -> Vec<u8> {
-    let (id, total) = (random.below(8) as u16, total(random));
-    match random.below(6) {
-        0..=2 => notification(id, total),
-        3..=4 => message(Kind::Rreq, id, total, random.below(4_000) as u32, 0),
-        _ => message(Kind::Rmwreq, id, 7 + random.below(2) as u32, 0, 8),
-    }
-}
-
-/// Bytes of a message: good ones, none, too many.
-fn total(random: &mut Random) -> u32 {
-    let bytes = match random.below(16) {
-        0 => 0,
-        1 => [1 << 20, (1 << 20) + 1, 1 << 31, u64::from(u32::MAX)][random.below(4) as usize],
-        2..=6 => 1 + random.below(CHUNK),
-        7 => CHUNK * (1 + random.below(8)),
-        _ => 1 + random.below(3_000),
-    };
-    bytes as u32
-}
-
-/// In a frame with a tag, or without one.
-fn carried(rack: &Rack, (from, to): (u16, u16), bytes: &[u8], bare: bool) -> Vec<u8> {
-    let ether_type = rack.protocol::<Edm>().unwrap().ether_type;
-    let (from, to) = (mac(rack, from), mac(rack, to));
-    match bare {
-        true => plain(from, to, ether_type, bytes),
-        false => tagged(from, to, Vlan { pcp: edm::PCP_DATA, dei: false, vid: 0, ether_type }, bytes),
-    }
 }

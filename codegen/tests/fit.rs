@@ -75,6 +75,38 @@ fn edm_with_calendars_fits_into_both_generations() {
     }
 }
 
+/// Protocols whose frames are different ones share stages: together they take hardly more than one of them alone.
+#[test]
+fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
+    for (clocks, edm, expected) in [
+        ("pair", "timed-dst", [Some(8), Some(8)]),
+        ("dst", "timed-dst", [Some(8), Some(8)]),
+        ("chain", "timed-dst", [Some(10), Some(9)]),
+        ("pair", "timed", [Some(10), Some(10)]),
+        ("dst", "timed", [Some(10), Some(10)]),
+        ("chain", "timed", [Some(10), Some(10)]),
+        ("pair", "calendar", [None, Some(14)]),
+    ] {
+        for hosts in [6, 64] {
+            let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
+            let tables = format!(
+                "[pl2]\nmode = \"clock\"\nclocks = \"{clocks}\"\n[edm]\nmode = \"{edm}\"\nmemory = [{}]",
+                names.join(", ")
+            );
+            let rack = rack(hosts, &tables);
+            for (arch, expected) in [Arch::Tna, Arch::T2na].into_iter().zip(expected) {
+                match expected {
+                    Some(expected) => {
+                        let taken = stages(&rack, rack.scheme(), arch);
+                        assert_eq!(taken, expected, "{clocks}, {edm} on {arch}, {hosts} hosts");
+                    }
+                    None => assert!(generate(&rack, rack.scheme(), arch).is_err()),
+                }
+            }
+        }
+    }
+}
+
 /// Rings of demands that wait take a stage's memory: 64 and 144 ports have room for fewer of them.
 #[test]
 fn edm_with_demands_that_wait_fits_where_its_documents_say_so() {

@@ -17,7 +17,7 @@ fn generated() -> Vec<(PathBuf, String)> {
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
-    let both = with_pl2("timed");
+    let [destinations, both] = ["timed-dst", "timed"].map(with_pl2);
     let offload = Rack::parse(OFFLOAD, "offload.toml").unwrap_or_else(|error| panic!("{error}"));
     let mut files = Vec::new();
     let of_v1model = schemes(&rack)
@@ -30,8 +30,9 @@ fn generated() -> Vec<(PathBuf, String)> {
     let of_tofino = [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| {
         let of_pl2 = schemes(&rack).into_iter().map(|scheme| (&rack, scheme));
         let of_edm = schemes(&memory).into_iter().skip(1).map(|scheme| (&memory, scheme));
+        let of_both = [&destinations, &both].map(|rack| (rack, rack.scheme()));
         let of_cowbird = [(&offload, Scheme::COWBIRD)];
-        of_pl2.chain(of_edm).chain(of_cowbird).map(move |(rack, scheme)| (rack, scheme, arch))
+        of_pl2.chain(of_edm).chain(of_both).chain(of_cowbird).map(move |(rack, scheme)| (rack, scheme, arch))
     });
     let racks = of_v1model.map(|(rack, scheme)| (rack, scheme, Arch::V1model)).chain(of_tofino);
     for (rack, scheme, arch) in racks {
@@ -243,16 +244,26 @@ fn modes_of_edm_that_tofino_can_not_have_are_refused_by_name() {
     let slow_clock = MEMORY.replace("[switch]", "[switch]\ntime_unit_ns = 2");
     let slow_clock = slow_clock.replace("100 Gb/s", "1 Gb/s").replace("25 Gb/s", "250 Mb/s");
     let slow_clock = Rack::parse(&slow_clock, "slow.toml").unwrap();
-    let both = with_pl2("timed");
     for arch in [Arch::Tna, Arch::T2na] {
         for (rack, scheme, expected) in [
             (&crowd(256), Scheme::EDM_MATCHED, "it names hosts that wait by a byte there, and there are 256"),
             (&slow_clock, Scheme::EDM_TIMED, "it has times in nanoseconds there"),
-            (&both, both.scheme(), "it shares the stages with no other protocol"),
         ] {
             let error = refused(rack, scheme, arch);
             assert!(error.contains(&format!("is not generated for {arch}: {expected}")), "{error}");
         }
+    }
+}
+
+/// Two protocols share the stages of a chip, if it has enough of them.
+#[test]
+fn protocols_that_do_not_fit_together_are_refused_with_the_numbers() {
+    let calendar = with_pl2("calendar");
+    let error = generate(&calendar, calendar.scheme(), Arch::Tna).unwrap_err().to_string();
+    let expected = "rack memory: edm-calendar+pl2-clock is not generated for tna: it takes about 15 stages, of 12: use one";
+    assert!(error.starts_with(expected), "{error}");
+    for arch in [Arch::V1model, Arch::T2na] {
+        assert!(generate(&calendar, calendar.scheme(), arch).is_ok());
     }
 }
 

@@ -12,7 +12,7 @@ pub use program::render_p4;
 use crate::arch::Arch;
 use crate::rack::{Rack, loops};
 use crate::scheme::{Scheme, SchemeError};
-use p4rack_p4::Compiled;
+use p4rack_p4::{Compiled, fit};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
@@ -106,7 +106,28 @@ fn program_of(rack: &Rack) -> Result<Program, GenerateError> {
     let port_field = program::term(arch, "port_key")?;
     let entries = entries::updates(rack, &port_field, &schema)
         .map_err(|error| GenerateError::Entry(error.to_string()))?;
+    if let Some(problem) = beyond_chip(rack, &compiled) {
+        return Err(SchemeError { rack: rack.name.clone(), scheme: rack.scheme(), problem }.into());
+    }
     Ok(Program { p4, compiled, entries })
+}
+
+/// Why protocols that fit into a chip each by itself do not do so together; continues a sentence that starts with the scheme's
+/// name.
+fn beyond_chip(rack: &Rack, compiled: &Compiled) -> Option<String> {
+    if rack.protocols.len() < 2 {
+        return None;
+    }
+    let report = fit::check(compiled, fit::chip_of(&compiled.program)?);
+    let (arch, taken, stages) = (rack.switch.arch, report.stages(), report.chip.stages);
+    let why = if taken > stages {
+        format!("it takes about {taken} stages, of {stages}")
+    } else {
+        report.refusals.first()?.diagnostic.message.clone()
+    };
+    (!report.fits()).then(|| {
+        format!("is not generated for {arch}: {why}: use one of its protocols alone, or other modes")
+    })
 }
 
 /// Generates all artefacts of `rack` for a switch that runs `scheme`.

@@ -10,7 +10,7 @@ use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
 use crate::arch::Arch;
 use crate::rack::{Rack, loops};
 use crate::scheme::parts::{index_constants, templates};
-use crate::scheme::{Definition, PROTOCOLS, Scheme};
+use crate::scheme::{Claim, Definition, EtherTypeState, PROTOCOLS, Protocol, Scheme};
 use handlebars::Handlebars;
 use p4rack_wire::EtherType;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -68,20 +68,19 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("admit", LINE),
     ("schedule", LINE),
     // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: for accepted
-    // frames before their destination is looked at (`if … else`), for those that have one (`} else if …`), for those beyond
-    // a meter (`if … else`), for all that go on; what is done beside each refusal, and once a frame is accepted; which
-    // frames to a group go there (`&& …`), and which to one host need not pass egress (`&& …`); what is done with frames for
-    // the switch itself, whose destination nobody asks. Behind `schedule`: what becomes of the frame, best effort included,
-    // and what is counted at the end.
+    // frames before their destination is looked at (`if … else`), for those that have one (`} else if …`); what is done beside
+    // each refusal, and once a frame is accepted; which frames to a group go there (`&& …`), and which to one host need not
+    // pass egress (`&& …`); what is done with frames for the switch itself, whose destination nobody asks. Which frames have
+    // a part in `schedule`, as the parser sees it: where each protocol says so, a frame passes one of them alone. Behind
+    // `schedule`: what becomes of the frame, best effort included, and what is told and counted at the end.
     ("requests", LINE),
     ("claims", LINE),
-    ("metered", LINE),
-    ("lock", LINE),
     ("refused", LINE),
     ("accepted", LINE),
     ("addressed", ""),
     ("past_egress", ""),
     ("steered", LINE),
+    (FRAMES, " || "),
     ("verdict", LINE),
     ("counts", LINE),
     // Egress: its counters, its statements.
@@ -110,6 +109,9 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("pass_values", ", "),
     ("pass_taken", LINE),
 ];
+/// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
+const BRANCHES: &str = "schedule";
+const FRAMES: &str = "frames";
 const LINE: &str = "\n";
 const PARAMETER: &str = ",\n        ";
 
@@ -199,9 +201,10 @@ fn terms(text: &str) -> Result<BTreeMap<String, String>, String> {
 
 /// The contents of each slot.
 fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Value, GenerateError> {
-    let mut slots: BTreeMap<&str, Vec<String>> = SLOTS.iter().map(|(name, _)| (*name, Vec::new())).collect();
+    let mut slots: BTreeMap<&str, Vec<Part>> = SLOTS.iter().map(|(name, _)| (*name, Vec::new())).collect();
     for protocol in &rack.protocols {
         let mut context = context.clone();
+        context["others"] = others(rack, protocol.as_ref());
         for (key, value) in protocol.context(rack).as_object().into_iter().flatten() {
             context[key] = value.clone();
         }
@@ -212,12 +215,50 @@ fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Val
                 [own, format!("{section}/{name}")].into_iter().find(|one| templates.has_template(one));
             if let Some(template) = template {
                 let text = render(templates, &template, &context)?;
-                parts.extend(Some(text.trim_end().to_owned()).filter(|text| !text.is_empty()));
+                parts
+                    .extend(Some((section, text.trim_end().to_owned())).filter(|(_, text)| !text.is_empty()));
             }
         }
     }
-    let joined = SLOTS.iter().map(|(name, between)| ((*name).to_owned(), json!(slots[name].join(between))));
+    let branches = branches(&slots[BRANCHES], &slots[FRAMES]);
+    let joined = SLOTS.iter().map(|(name, between)| {
+        let texts: Vec<&str> = slots[name].iter().map(|(_, text)| text.as_str()).collect();
+        let text = branches.clone().filter(|_| *name == BRANCHES).unwrap_or_else(|| texts.join(between));
+        ((*name).to_owned(), json!(text))
+    });
     Ok(Value::Object(joined.collect::<Map<String, Value>>()))
+}
+
+/// Parts of several protocols as branches of one condition; the last one has all frames that are no other's. Tables on
+/// different sides of a condition share stages. `None` if that is not how they stand.
+fn branches(parts: &[Part], frames: &[Part]) -> Option<String> {
+    let ((_, last), others) = parts.split_last()?;
+    if others.is_empty() {
+        return None;
+    }
+    let branch = |(section, part): &Part| {
+        let (_, frames) = frames.iter().find(|(whose, _)| whose == section)?;
+        Some(format!("if ({frames}) {{\n{part}\n        }} else "))
+    };
+    let others: Option<String> = others.iter().map(branch).collect();
+    Some(format!("        {}{{\n{last}\n        }}", others?))
+}
+
+/// What a protocol, by its section, has in a slot.
+type Part = (&'static str, String);
+
+/// The EtherTypes by which other protocols' frames are known, whatever VLAN they come in.
+fn others(rack: &Rack, protocol: &dyn Protocol) -> Value {
+    let section = protocol.definition().section();
+    let others = rack.protocols.iter().filter(|other| other.definition().section() != section);
+    let claimed = |one: &EtherTypeState, other: &dyn Protocol| {
+        other.claims().iter().any(|(_, claim)| *claim == Claim::EtherType(one.value))
+    };
+    let types = others.flat_map(|other| {
+        let types = other.ether_types().into_iter();
+        types.filter(|one| claimed(one, other.as_ref())).collect::<Vec<_>>()
+    });
+    types.map(|one| json!({ "constant": one.constant, "state": one.state })).collect()
 }
 
 /// The context of all templates.

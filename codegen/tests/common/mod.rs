@@ -1,11 +1,13 @@
 //! A generated program on the embedded switch, driven frame by frame.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its part
 
+pub mod any_edm;
+pub mod any_pl2;
 pub mod edm;
 pub mod random;
 
 use p4rack_codegen::rack::{Host, Rack};
-use p4rack_codegen::scheme::pl2::{DEMOTED, Pl2, REFUSED};
+use p4rack_codegen::scheme::pl2::{DEMOTED, Mode, Pl2, REFUSED};
 use p4rack_codegen::{Arch, Scheme, generate};
 use p4rack_entities::{Candidate, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
@@ -121,7 +123,8 @@ impl Built {
 
     /// Whether a reservation is a right to so many frames, whatever their lengths; else to bytes.
     pub fn counts_frames(&self) -> bool {
-        self.scheme == Scheme::PL2_COUNTER || self.rack.switch.arch.is_tofino()
+        let counts = |pl2: &Pl2| pl2.mode == Mode::Counter;
+        self.rack.switch.arch.is_tofino() || self.runs().protocol().is_some_and(counts)
     }
 
     pub fn p4(&self) -> String {

@@ -192,12 +192,6 @@ pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
             rack.hosts.len()
         ));
     }
-    if rack.protocols.len() > 1 {
-        return Some(format!(
-            "shares the stages with no other protocol there: use scheme {}",
-            edm.mode.variant()
-        ));
-    }
     if rack.switch.time_unit_ns != 1 {
         return Some("has times in nanoseconds there: remove switch.time_unit_ns".to_owned());
     }

@@ -74,6 +74,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/verdict",
     "pl2/alu/egress_counters",
     "pl2/alu/egress",
+    "pl2/alu/egress_states",
+    "pl2/alu/frames",
     "pl2/alu/past_egress",
     "pl2/alu/lanes",
     "pl2/alu/clock",

@@ -1207,7 +1207,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
             return;
         }
-        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group) {
+        if (hdr.vlan.isValid() && hdr.vlan.vid - PL2_VID < (bit<12>) PL2_CELLS && !to_group &&
+            hdr.vlan.etherType != ETHERTYPE_EDM) {
             // The frame claims a reservation. Covered and in time, it is scheduled; else demoted to best effort.
             bit<12> cell = hdr.vlan.vid - PL2_VID;
             meta.claim = meta.source_cells + meta.destination_cells + (bit<32>) cell;

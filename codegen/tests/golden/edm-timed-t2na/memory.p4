@@ -1038,13 +1038,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        bit<8> color = MeterColor_t.GREEN;
-
         // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        bit<8> edm_color = MeterColor_t.GREEN;
+
         // What is computed of a frame whatever becomes of it.
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
         if (hdr.edm_message.isValid()) {
@@ -1059,10 +1059,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
-            source_guard.apply();
+            if (source_guard.apply().hit) {
+                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
+                }
+            }
         } else {
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
+                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
+                }
             }
         }
 
@@ -1081,10 +1090,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
-                hdr.ethernet.dstAddr[40:40] == 0) {
-                color = edm_control_meter.execute(ig_intr_md.ingress_port);
-            }
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm_op = EDM_OP_NONE;
@@ -1135,7 +1140,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_look_at_demand();
         }
 
-        if (color == MeterColor_t.RED) {
+        if (edm_color == MeterColor_t.RED) {
             meta.drop = DROP_EDM_CONTROL_METER;
             meta.edm_op = EDM_OP_NONE;
         } else {
@@ -1214,6 +1219,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
 
+        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+            send_best_effort();
+        }
         // What it tells of the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the
         // controller asked.
         if (meta.edm_op == EDM_OP_NOTIFY) {
@@ -1234,10 +1242,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
             hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
             edm_reply_to_controller();
-        }
-
-        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-            send_best_effort();
         }
         if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
             refusals.apply();

@@ -1,0 +1,191 @@
+//! A rack of PL2 and EDM: its programs for v1model and for Tofino get the same frames of both protocols at the same times and give
+//! the same frames out, count the same, and hold the same reservations, clocks and rights.
+//!
+//! Left out is what the tests of each protocol alone leave out (`differential.rs`, `edm_differential.rs`).
+//!
+//! `P4RACK_FRAMES=1000000 cargo test --profile verify -p p4rack-codegen --test beside -- --nocapture` takes more frames,
+//! `P4RACK_SEED` another seed.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::any_edm::{self, CHUNK, unpad};
+use common::any_pl2::{self, in_frames, numbered};
+use common::edm::edm_of;
+use common::random::{Random, variable};
+use common::*;
+use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER};
+use p4rack_codegen::{Arch, Rack};
+use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::{Ethernet, Vlan};
+
+/// Frames of a run; then everything begins anew, at another time.
+const RUN: usize = 5_000;
+/// Frames of each scheme.
+const FRAMES: usize = 20_000;
+
+/// Four hosts with links of several rates, two of them with memory. Where waits are counted in slots, or granted by the lowest
+/// rate alone, the rate is one.
+fn described(pl2: &str, clocks: &str, edm: &str) -> Rack {
+    let rates = match (pl2, edm) {
+        ("counter", _) | (_, "matched") => ["50 Gb/s"; 4],
+        _ => ["100 Gb/s", "50 Gb/s", "100 Gb/s", "25 Gb/s"],
+    };
+    let window = if ["matched", "calendar"].contains(&edm) { 2 } else { 3 };
+    let tables = format!(
+        "mode = \"{pl2}\"\nclocks = \"{clocks}\"\nk = 5\nlanes = 2\nt = 3\ndrop_threshold = 4\nbest_effort_percent = 100\n\
+         control_per_slot = 0\nslot_headroom_percent = 0\n\
+         [edm]\nmode = \"{edm}\"\nmemory = [\"h3\", \"h4\"]\nchunk_bytes = {CHUNK}\nwindow = {window}\ncontrol_percent = 100"
+    );
+    rack(&rates, &tables)
+}
+
+#[test]
+fn pairs_of_clocks_agree_beside_clocks_of_destinations() {
+    compare("clock", "pair", "timed-dst", &Arch::ALL);
+}
+
+#[test]
+fn pairs_of_clocks_agree_beside_clocks_of_sources_and_destinations() {
+    compare("clock", "pair", "timed", &Arch::ALL);
+}
+
+#[test]
+fn chains_of_clocks_agree_beside_clocks_of_destinations() {
+    compare("clock", "chain", "timed-dst", &Arch::ALL);
+}
+
+#[test]
+fn counters_agree_beside_clocks_of_destinations() {
+    compare("counter", "pair", "timed-dst", &Arch::ALL);
+}
+
+/// Only the second generation has room for them.
+#[test]
+fn pairs_of_clocks_agree_beside_calendars() {
+    compare("clock", "pair", "calendar", &[Arch::V1model, Arch::T2na]);
+}
+
+#[test]
+fn pairs_of_clocks_agree_beside_demands_that_wait() {
+    compare("clock", "pair", "matched", &[Arch::V1model, Arch::T2na]);
+}
+
+/// Compares the programs of these architectures, which meet every reason for drops but the meters'.
+fn compare(pl2: &str, clocks: &str, edm: &str, archs: &[Arch]) {
+    let on = |arch: &Arch| {
+        let rack = described(pl2, clocks, edm);
+        let scheme = rack.scheme();
+        Built::on(rack, scheme, *arch)
+    };
+    let built: Vec<Built> = archs.iter().map(on).collect();
+    let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;
+    let seed = variable("P4RACK_SEED", 1);
+    println!("{}, {clocks}: {frames} frames, seed {seed}", built[0].scheme);
+    let (mut random, mut left) = (Random(seed), frames);
+    let mut met = Vec::new();
+    while left > 0 {
+        let count = left.min(RUN);
+        left -= count;
+        met.extend(run(&built, &mut random, count).into_iter().map(|(reason, _)| reason));
+    }
+    let all = built[0].runs().drop_reasons();
+    let never = all.iter().map(|reason| reason.name).filter(|reason| !met.contains(reason));
+    // Rings have room for all lanes.
+    let possible =
+        |reason: &&str| !reason.ends_with("_meter") && !["edm_no_time", "edm_looked"].contains(reason);
+    let never: Vec<&str> = never.filter(possible).collect();
+    assert!(never.is_empty(), "never met: {never:?}");
+}
+
+/// What came of a frame: frames and their ports, the controller's, what was demoted or refused.
+type Outcome = (Vec<(u16, Vec<u8>)>, Option<Vec<u8>>, [u64; 4], [u64; 2], [u64; 2]);
+
+/// One run; the reasons for drops that it met.
+fn run(built: &[Built], random: &mut Random, frames: usize) -> Vec<(&'static str, u64)> {
+    let mut rigs: Vec<Rig> = built.iter().map(Rig::new).collect();
+    // Anywhere, but with registers that are in the past for all.
+    let begins = (random.below(1 << 14) << 32) + (1 << 31) + random.below((1 << 31) - (1 << 26));
+    rigs.iter_mut().for_each(|rig| rig.now = Nanos(begins));
+    let expiry = edm_of(&built[0]).expiry(&built[0].rack).0;
+    for number in 0..frames {
+        let step = match random.below(64) {
+            0..=53 => random.below(20),
+            54..=60 => random.below(400),
+            61 => random.below(8_000),
+            62 => random.below(100_000),
+            _ => expiry - 100 + random.below(200),
+        };
+        let (port, frame) = frame(&built[0], random);
+        let mut outcomes = rigs.iter_mut().map(|rig| {
+            rig.now += Nanos(step);
+            outcome(rig, port, &frame)
+        });
+        let expected = outcomes.next().unwrap();
+        for (outcome, built) in outcomes.zip(&built[1..]) {
+            let arch = built.rack.switch.arch;
+            let head = &frame[..frame.len().min(48)];
+            assert!(
+                outcome == expected,
+                "{} on {arch}: frame {number} from port {port}: {head:02x?}:\n{}instead of\n{}",
+                built.scheme,
+                shown(&outcome),
+                shown(&expected)
+            );
+        }
+    }
+    let counted = |rig: &Rig| {
+        let ports = [0, 1, 2, 3, 4]
+            .map(|port| [DEMANDS_COUNTER, DATA_COUNTER].map(|counter| rig.counter(counter, port).packets));
+        // Only v1model's frames are copied to look for demands that wait.
+        let drops = rig.all_drops().into_iter().filter(|(reason, _)| *reason != "edm_looked");
+        (drops.collect::<Vec<_>>(), ports)
+    };
+    let expected = counted(&rigs[0]);
+    for rig in &rigs[1..] {
+        assert_eq!(counted(rig), expected, "{}", rig.built.rack.switch.arch);
+    }
+    expected.0
+}
+
+fn outcome(rig: &mut Rig, port: u16, frame: &[u8]) -> Outcome {
+    let mut sent = rig.send(port, &numbered(&rig.built, frame));
+    sent.iter_mut().for_each(|(_, frame)| unpad(&rig.built.rack, frame));
+    sent.sort();
+    let mut reply = Vec::new();
+    let reply = rig.switch.poll_cpu(&mut reply).then_some(reply);
+    let reply = reply.map(|mut reply| {
+        in_frames(rig, frame, &mut reply);
+        reply
+    });
+    let data = [0, 1].map(|reason| rig.counter(DEMOTED_COUNTER, reason).packets);
+    (sent, reply, rig.demoted(), rig.refused(), data)
+}
+
+fn shown((sent, reply, demoted, refused, data): &Outcome) -> String {
+    let shown = |(port, frame): &(u16, Vec<u8>)| {
+        format!("{port}: {} bytes, {:02x?}\n", frame.len(), &frame[..frame.len().min(48)])
+    };
+    let sent: String = sent.iter().map(shown).collect();
+    format!("{sent}{reply:02x?} {demoted:?} {refused:?} {data:?}\n")
+}
+
+/// A frame of either protocol, and its port. Some of EDM's come in a VLAN of reservations, which gives them none.
+fn frame(built: &Built, random: &mut Random) -> (u16, Vec<u8>) {
+    if random.below(2) == 0 {
+        return any_pl2::frame(built, random);
+    }
+    let (port, mut frame) = any_edm::frame(&built.rack, random);
+    let tag = Ethernet::BYTES..Ethernet::BYTES + Vlan::BYTES;
+    if port != built.rack.switch.cpu_port
+        && random.below(4) == 0
+        && let Some(tag) = frame.get_mut(tag)
+        && let Ok(known) = Vlan::parse(tag)
+        && known.ether_type == edm_of(built).ether_type
+    {
+        let vid = built.pl2().vid + random.below(5) as u16;
+        Vlan { vid, dei: random.below(3) == 0, ..known }.emit(tag);
+    }
+    (port, frame)
+}

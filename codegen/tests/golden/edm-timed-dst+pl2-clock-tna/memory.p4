@@ -1,0 +1,2383 @@
+// edm_timed_dst_pl2_clock: the switch of rack "memory".
+//
+// A layer-2 switch for one rack: every host port accepts its own host's source address only, known
+// destinations are forwarded, group addresses are flooded, everything else is dropped and counted by
+// reason.
+// On top of it PL2 reservations: a host asks for slots with an RSV, the switch answers with a GRT that
+// says how far its own port and the destination's are reserved, the host sends when both are free. Only
+// what was reserved, and comes in its time, gets the class that is free of queues.
+// Mode `clock`: each port keeps the time at which it is next free.
+// On top of it EDM: a host demands time for a message to or from another host's memory, the switch grants it chunk by
+// chunk, each from when its destination is free. Only what was
+// granted gets the class that is free of queues.
+//
+// Generated from a rack description by p4rack 0.1.0: change the description, not this file.
+
+#include <core.p4>
+#include <tna.p4>
+
+typedef bit<9>  port_t;
+typedef bit<48> mac_addr_t;
+
+const port_t  CPU_PORT   = 510;
+const bit<32> PORT_COUNT = 512;     // one cell for each value of a port_t
+const bit<16> RACK_GROUP = 1;       // multicast group of all host ports
+
+const bit<16> ETHERTYPE_VLAN = 0x8100;
+const bit<16> ETHERTYPE_PL2  = 0x88B5;
+const bit<16> ETHERTYPE_EDM  = 0x88B6;
+
+// Queues, served in strict order, 7 first.
+const QueueId_t PRIORITY_CONTROL     = 7;
+const QueueId_t PRIORITY_SCHEDULED   = 5;
+const QueueId_t EDM_CLASS_CONTROL    = 7;
+const QueueId_t EDM_CLASS_DATA       = 5;
+const QueueId_t PRIORITY_BEST_EFFORT = 1;
+
+// Why a frame was dropped: index into the counter `drops`.
+const bit<8>  DROP_MALFORMED                  = 0;  // cut short within a header
+const bit<8>  DROP_SPOOFED                    = 1;  // source address is not the port's own host's
+const bit<8>  DROP_UNKNOWN_DESTINATION        = 2;  // no host has this address
+const bit<8>  DROP_SAME_PORT                  = 3;  // the destination is the sender
+const bit<8>  DROP_BEST_EFFORT_METER          = 4;  // more best effort than the port may send
+const bit<8>  DROP_CONTROL_METER              = 5;  // more control frames than the port may send
+const bit<8>  DROP_BAD_VERSION                = 6;  // PL2 of another version
+const bit<8>  DROP_BAD_KIND                   = 7;  // a PL2 kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_BAD_DEMAND                 = 8;  // asks for no slots, or for more than K
+const bit<8>  DROP_BAD_LANE                   = 9;  // names a lane that the rack does not have
+const bit<8>  DROP_UNSOLICITED_OVER_THRESHOLD = 10; // unsolicited while more than T is reserved
+const bit<8>  DROP_MANAGEMENT_FROM_HOST       = 11; // management from a port other than the controller's
+const bit<8>  DROP_BAD_TARGET                 = 12; // management of a register that doesn't exist
+const bit<8>  DROP_BAD_INDEX                  = 13; // management of a port that doesn't exist
+const bit<8>  DROP_UNSOLICITED_HAS_SLOTS      = 14; // unsolicited though its waits are longer than t: it comes again in its slots
+const bit<8>  DROP_EDM_CONTROL_METER          = 15; // more notifications and requests than the port may send
+const bit<8>  DROP_EDM_BAD_VERSION            = 16; // EDM of another version
+const bit<8>  DROP_EDM_BAD_KIND               = 17; // an EDM kind that hosts don't send, or that doesn't exist
+const bit<8>  DROP_EDM_BAD_DEMAND             = 18; // a demand for nothing or for too much, or data without bytes
+const bit<8>  DROP_EDM_BAD_LANE               = 19; // names a lane that pairs don't have
+const bit<8>  DROP_EDM_NO_MEMORY              = 20; // a demand for a host without memory
+const bit<8>  DROP_EDM_LANE_TAKEN             = 21; // the lane's message is not done
+const bit<8>  DROP_EDM_MANAGEMENT_FROM_HOST   = 22; // management from a port other than the controller's
+const bit<8>  DROP_EDM_BAD_TARGET             = 23; // management of a register that doesn't exist
+const bit<8>  DROP_EDM_BAD_INDEX              = 24; // management of a cell that doesn't exist
+const bit<32> DROP_REASONS                    = 25; // how many there are
+const bit<8>  DROP_NONE = 255; // it is not dropped
+
+const MirrorType_t COPY_HEAD = 1;    // of frames whose head goes back
+const bit<8>       HEAD      = 0xFF; // the head's mark
+
+// What PL2's frames start with: the version and one of the kinds.
+const bit<4> PL2_VERSION     = 1;
+const bit<4> PL2_RSV         = 1;
+const bit<4> PL2_GRT         = 2;
+const bit<4> PL2_DATA        = 4;
+const bit<4> PL2_MGMT_READ   = 8;
+const bit<4> PL2_MGMT_WRITE  = 9;
+const bit<4> PL2_MGMT_RESET  = 10;
+const bit<4> PL2_MGMT_REPLY  = 11;
+const bit<4> PL2_MGMT_FORGET = 12;
+
+// Which register a management frame means.
+const bit<8> PL2_TARGET_IN  = 0;
+const bit<8> PL2_TARGET_OUT = 1;
+
+const bit<8>  PL2_K   = 4;        // most slots in one reservation
+const bit<12> PL2_VID = 100;      // VLAN of frames whose reservation is in a pair's cell 0; the next ones follow
+
+// Reservations are kept in cells, one for each half of each lane of a (source, destination) pair.
+const bit<8>  PL2_CELLS  = 2;      // of a pair
+const bit<32> CELL_COUNT = 32; // of all, the controller among the sources
+const bit<32> LANE_COUNT = 16;
+const bit<8>  HELD       = 0x80; // of a lane's lock, beside the cell: that one holds it
+const bit<8>  HARD       = 0xC0; // and that frames don't free it
+const bit<8>  HELD_CELL  = 0x3F; // which one
+const bit<16> HAS_SLOTS = 0xFFFF; // of a cell's rights_unsolicited: its waits are longer than t
+const bit<16> NOT_ASKED = 0xFFFE; // the same: its burst was to wait for its slots
+
+// Why a frame does not get the class that it claims: index into the counter `demoted`.
+const bit<8>  DEMOTED_UNCOVERED             = 0;  // its reservation has nothing left for it
+const bit<8>  DEMOTED_UNCOVERED_UNSOLICITED = 1;  // unsolicited beyond what was asked for
+const bit<8>  DEMOTED_EARLY                 = 2;  // long before its reservation begins
+const bit<8>  DEMOTED_LATE                  = 3;  // long after its reservation
+const bit<32> DEMOTED_REASONS               = 4;  // how many there are
+
+// Why an RSV is answered "not now": index into the counter `refused`.
+const bit<8>  REFUSED_LANE     = 0;  // the lane's reservation has not begun
+const bit<32> REFUSED_REASONS  = 2;  // how many there are
+const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
+
+// What EDM's frames start with: the version and one of the kinds.
+const bit<4> EDM_VERSION    = 1;
+const bit<4> EDM_NOTIFY     = 1;
+const bit<4> EDM_GRANT      = 2;
+const bit<4> EDM_RREQ       = 3;
+const bit<4> EDM_WREQ       = 4;
+const bit<4> EDM_RMWREQ     = 5;
+const bit<4> EDM_RRES       = 6;
+const bit<4> EDM_MGMT_READ  = 8;
+const bit<4> EDM_MGMT_WRITE = 9;
+const bit<4> EDM_MGMT_RESET = 10;
+const bit<4> EDM_MGMT_REPLY = 11;
+
+// Which register a management frame means.
+const bit<8> EDM_TARGET_DESTINATION = 1;
+const bit<8> EDM_TARGET_RIGHTS      = 2;
+
+const bit<32> EDM_CHUNK      = 256; // bytes of a message in a frame
+const bit<32> EDM_WINDOW     = 1024; // bytes of a message that are granted and not sent yet, at most
+const bit<32> EDM_MESSAGE    = 1048576; // bytes of a message, at most
+const bit<32> EDM_WORD       = 8; // bytes that an atomic operation answers
+const bit<32> EDM_CELL_COUNT = 64; // lanes of all pairs of a host and a memory node, writes and answers apart
+
+// What a frame asks of EDM's registers.
+const bit<8> EDM_OP_NONE    = 0;
+const bit<8> EDM_OP_NOTIFY  = 1; // demand for a write
+const bit<8> EDM_OP_REQUEST = 2; // demand for an answer
+const bit<8> EDM_OP_WRITE   = 3; // a chunk of a write
+const bit<8> EDM_OP_ANSWER  = 4; // a chunk of an answer
+
+// Why a frame does not get the class that it claims: index into the counter `edm_demoted`.
+const bit<8>  EDM_DEMOTED_UNCOVERED = 0;  // no grant has bytes left for it
+const bit<32> EDM_DEMOTED_REASONS   = 2;  // how many there are
+
+// Time is the ingress timestamp's lowest 32 bits, in nanoseconds.
+typedef bit<32> time_t;
+
+// Differences from here up mean a time in the past (see the registers).
+const bit<32> HORIZON = 32w1 << 16;
+
+// EDM's times are the lowest 32 bits of time.
+const int<32> EDM_HORIZON = 8192; // a clock further ahead is in the past
+const int<32> EDM_EXPIRY  = 16384; // after so long without going on, a message gives up its lane
+
+const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
+
+typedef bit<5> cell_t; // the number of a cell, and of a lane
+typedef bit<4> lane_t;
+typedef bit<16> link_t; // where a port's or a link's reservations are kept
+typedef bit<32> wait_t; // a time
+
+// What a frame asks of the registers.
+const bit<8> OP_NONE        = 0;
+const bit<8> OP_RESERVE     = 1; // an RSV
+const bit<8> OP_OCCUPIED    = 2; // an RSV whose lane is held
+const bit<8> OP_CLAIM       = 3; // a frame in its slots
+const bit<8> OP_EARLY       = 4; // one that came before them, in its second pass
+const bit<8> OP_UNSOLICITED = 5; // a frame before its grant
+const bit<8> OP_READ_IN     = 6; // the controller's
+const bit<8> OP_READ_OUT    = 7;
+const bit<8> OP_WRITE_IN    = 8;
+const bit<8> OP_WRITE_OUT   = 9;
+const bit<8> OP_FORGET      = 10;
+
+// What a pass leaves for the next one.
+const bit<8> PASS_AGAIN = 1; // an RSV's lane has begun; a data frame came too early
+
+// What covers a frame.
+const bit<8> COVER_NONE  = 0; // nothing
+const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
+const bit<8> COVER_SLOTS = 2; // a slot
+
+const bit<8> NOT_DEMOTED = 255; // a frame keeps its class, or has none
+
+// What the window of its reservation's start says.
+const bit<32> IN_TIME = 0;
+const bit<32> EARLY   = ~((32w1 << 16) - 1); // the bits that are 0 if it is early: what is further ahead is past
+
+const bit<16> STANDS = 0x8000; // the bit that is 1 if something stands in rights_unsolicited instead of them
+
+// What the controller's frames ask of them: each has the bit of 8.
+const bit<8> EDM_OP_READ_RIGHTS       = 8;
+const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
+const bit<8> EDM_OP_READ_DESTINATION  = 10;
+const bit<8> EDM_OP_WRITE_DESTINATION = 11;
+
+// Precedes frames from the switch to the controller.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_in")
+#endif
+header packet_in_t {
+    bit<16> ingress_port; // port that the frame came in by
+}
+
+// Precedes frames from the controller to the switch.
+#ifndef __TARGET_TOFINO__
+@controller_header("packet_out")
+#endif
+header packet_out_t {
+    bit<16> egress_port;  // port to leave by; 0: forward the frame as if a host had sent it
+}
+
+// Ethernet II header, without preamble and FCS.
+header ethernet_t {
+    bit<48> dstAddr;   // destination
+    bit<48> srcAddr;   // source
+    bit<16> etherType; // what follows
+}
+
+// 802.1Q tag. A data frame that belongs to a reservation carries one; DEI marks it unsolicited.
+header vlan_t {
+    bit<3>  pcp;       // priority code point
+    bit<1>  dei;       // drop eligible: an unsolicited frame
+    bit<12> vid;       // VLAN identifier
+    bit<16> etherType; // what follows
+}
+
+// What every PL2 frame starts with.
+header pl2_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // RSV, GRT or NOTIFY
+}
+
+// RSV and GRT. A GRT is the RSV with kind and both replies filled in.
+header pl2_control_t {
+    bit<4>  version;     // 1
+    bit<4>  kind;        // RSV, GRT or NOTIFY
+    bit<8>  demand;      // slots asked for, 1 to K; 0 gives back what the cell still holds (counter mode)
+    bit<8>  cell;        // where the switch keeps this reservation, among the pair's: 2 × lane + half
+    bit<1>  unsolicited; // 1: its burst follows at once, unsolicited; it has its slots only if the waits are longer than t
+    bit<7>  reserved;    // zero on sending, ignored on receipt
+    bit<32> id;          // chosen by the host, returned in the GRT
+    bit<32> sendWait;    // source port's reservation before this one: slots (counter) or time units from now (clock)
+    bit<32> recvWait;    // destination port's reservation before this one, same unit
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header pl2_management_t {
+    bit<4>  version;     // 1
+    bit<4>  kind;        // MGMT_READ, MGMT_WRITE, MGMT_RESET, MGMT_FORGET or MGMT_REPLY
+    bit<8>  target;      // 0 in-reservations, 1 out-reservations
+    bit<16> index;       // where the port's reservations are kept; with MGMT_FORGET the source's
+    bit<32> token;       // chosen by the controller, returned in the reply
+    bit<32> value;       // slots (counter) or time units from now (clock); in a reply, what was there before
+    bit<16> destination; // MGMT_FORGET: where the destination's reservations are kept
+    bit<16> reserved;    // zero on sending, ignored on receipt
+    bit<32> cell;        // MGMT_FORGET: number of the cell among all pairs'
+}
+
+// What every EDM frame starts with.
+header edm_start_t {
+    bit<4> version; // 1
+    bit<4> kind;    // NOTIFY or GRANT
+}
+
+// NOTIFY and GRANT.
+header edm_control_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // NOTIFY or GRANT
+    bit<8>  answer;  // GRANT: 1 for a chunk of an answer, 0 for one of a write
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> offset;  // NOTIFY: zero; GRANT: where in the message the chunk starts
+    bit<32> bytes;   // NOTIFY: bytes of the message; GRANT: bytes that may be sent
+    bit<32> wait;    // NOTIFY: zero; GRANT: time units of the switch from its arrival until they may leave
+}
+
+// RREQ, WREQ, RMWREQ and RRES.
+header edm_message_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
+    bit<8>  code;    // RMWREQ: operation; RRES: status; else zero
+    bit<16> id;      // message of this pair, chosen by who asks
+    bit<32> key;     // proves the right to the region
+    bit<64> address; // address of the message's first byte
+    bit<32> total;   // bytes of the message: read, written or answered
+    bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
+    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
+}
+
+// Reads or writes one scheduler register from the CPU port.
+header edm_management_t {
+    bit<4>  version; // 1
+    bit<4>  kind;    // MGMT_READ, MGMT_WRITE, MGMT_RESET or MGMT_REPLY
+    bit<8>  target;  // 0 source, 1 destination, 2 rights
+    bit<16> token;   // chosen by the controller, returned in the reply
+    bit<32> index;   // the port, or the number of the lane among all pairs'
+    bit<32> value;   // time units from now, or bytes; in a reply, what was there before
+}
+
+struct headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    pl2_control_t    pl2_control;
+    pl2_management_t pl2_management;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+}
+
+struct metadata_t {
+    bit<8>  op;          // what the frame asks of the registers
+    bit<8>  bad;         // why it is refused, as the parser sees it; 0: it is not
+    bit<1>  claims;      // whether its VLAN is one of a reservation
+    time_t  now;         // when it came
+    link_t  link_in;     // where the source's reservations are kept
+    link_t  link_out;    // where the destination's are
+    bit<8>  source;      // number of the host that it comes from
+    bit<8>  destination; // and of the one that it goes to
+    bit<8>  rate_in;     // number of the rate of the source's link; 0: it has none
+    bit<8>  rate_out;    // of the destination's
+    bit<8>  cell;        // the cell that it names, among its pair's
+    bit<8>  half;        // what its half writes into the lane's lock
+    bit<8>  hard_half;   // the same, locked for frames; or once more the same
+    bit<8>  holder;      // what the lane's lock said
+    bit<16> right;       // what a reservation gives a right to
+    bit<16> left;        // what of it the cell held
+    bit<16> standing;    // what stands in rights_unsolicited if the burst does not go unsolicited
+    bit<16> unsolicited; // what stood there
+    bit<8>  cover;       // what covers the frame
+    wait_t  send_wait;   // how far the source is reserved
+    wait_t  recv_wait;   // how far the destination is
+    bit<8>  demoted;     // why it loses its class
+    wait_t  slack_in;    // below 0: the source's wait is longer than t
+    wait_t  slack_out;   // the destination's; of an unsolicited frame, longer than T
+    time_t  opens;       // the latest start of a burst that may come now; of an RSV, from when its wait counts
+    time_t  closes;      // the earliest; of an RSV, its wait
+    bit<32> window;      // how much its reservation's start is behind the one, or before the other
+    bit<8>  edm_kind;               // what the frame is: one of EDM_OP
+    bit<8>  edm_op;                 // the same, once it may be
+    time_t  edm_now;                // when it came
+    bit<32> edm_source_link;        // where the frame comes from
+    bit<32> edm_source_asks;        // the source's first cell as one who asks
+    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<8>  edm_source_memory;      // whether it has memory
+    bit<8>  edm_source_rate;        // the number of its rate
+    bit<32> edm_destination_link;   // the same of where the frame goes
+    bit<32> edm_destination_asks;
+    bit<32> edm_destination_asked;
+    bit<8>  edm_destination_memory;
+    bit<8>  edm_destination_rate;
+    bit<16> edm_id;                 // of the message
+    bit<32> edm_cell;               // the lane of the message
+    bit<8>  edm_memory;             // whether who is asked has memory
+    bit<32> edm_total;              // bytes of the message
+    bit<32> edm_offset;             // where in the message the chunk starts
+    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_bytes;   // what is granted
+    bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
+    bit<32> edm_amount;             // what it uses up of this
+    int<32> edm_expired;            // whether the lane's message has given it up
+    bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<8>  edm_to_rate;            // the number of the rate of where data goes
+    bit<32> edm_to;                 // where data goes
+    bit<32> edm_to_time;            // what the granted bytes take where they go
+    int<32> edm_to_wait; // how long until they may
+    bit<32> edm_earliest;           // before which the destination has no time for them
+    bit<32> edm_round;              // their length, to be rounded up to units
+    bit<8> drop;    // why the frame is dropped
+    bit<1> steered; // whether it goes where the controller says, or back to it
+    bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
+    port_t known_port; // the port of its destination, wherever the frame goes
+    bit<8> accepted; // whether its source may send it
+    MirrorId_t head_session; // by which the frame's head goes back
+    bit<8> head_mark;
+    bit<8> pass; // what the pass before left for this one; 0 in the first
+    time_t  time_in;     // what a reservation takes at the source; or what the controller writes, from now
+    time_t  time_out;    // the same at the destination
+    wait_t  limit_in;    // the source's longest wait with which a burst goes unsolicited (t)
+    wait_t  limit_out;   // the destination's
+    bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
+    bit<1>  edm_answer; // whether its lane is one of answers
+    bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
+    bit<8>  edm_full;   // whether it has a full chunk
+    bit<8>  edm_asks;   // whether something is to be granted
+    bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
+    bit<32> edm_start;  // how long the copy's grant has to wait
+}
+
+// Precedes a frame that makes another pass.
+header next_pass_t {
+    bit<8> pass;
+    bit<56> padding;
+}
+
+// Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
+header head_t {
+    bit<8>  mark;
+    bit<32> edm_bytes; // what is granted
+    bit<32> edm_wait;  // how long until that may leave
+}
+
+// What egress sees of a frame: the first header is what every other frame carries there from ingress.
+struct egress_headers_t {
+    packet_in_t      packet_in;
+    packet_out_t     packet_out;
+    ethernet_t       ethernet;
+    vlan_t           vlan;
+    pl2_control_t    pl2_control;
+    pl2_management_t pl2_management;
+    edm_control_t    edm_control;
+    edm_message_t    edm_message;
+    edm_management_t edm_management;
+    head_t head;
+}
+
+struct egress_metadata_t { }
+
+parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
+                  out ingress_intrinsic_metadata_t ig_intr_md) {
+    state start {
+        packet.extract(ig_intr_md);
+        meta.drop     = DROP_NONE;
+        meta.steered  = 0;
+        meta.known    = 0;
+        meta.known_port = 0;
+        meta.accepted = 0;
+        // The controller has no link, and its frames no graces.
+        meta.op          = OP_NONE;
+        meta.bad         = 0;
+        meta.claims      = 0;
+        meta.now         = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.link_in     = 0;
+        meta.link_out    = 0;
+        meta.source      = 3;
+        meta.destination = 0;
+        meta.rate_in     = 0;
+        meta.rate_out    = 0;
+        meta.cell        = 0;
+        meta.half        = 0;
+        meta.hard_half   = 0;
+        meta.holder      = 0;
+        meta.right       = 0;
+        meta.left        = 0;
+        meta.standing    = NOT_ASKED;
+        meta.unsolicited = 0;
+        meta.cover       = COVER_NONE;
+        meta.demoted     = NOT_DEMOTED;
+        meta.send_wait   = 0;
+        meta.recv_wait   = 0;
+        meta.slack_in    = 0;
+        meta.slack_out   = 0;
+        meta.opens       = 0;
+        meta.closes      = 0;
+        meta.window      = 0;
+        meta.time_in     = 0;
+        meta.time_out    = 0;
+        meta.limit_in    = 0;
+        meta.limit_out   = 0;
+        // The controller has no link and no memory; its lanes are the first ones.
+        meta.edm_kind          = EDM_OP_NONE;
+        meta.edm_op            = EDM_OP_NONE;
+        meta.edm_bad           = 0;
+        meta.edm_answer        = 0;
+        meta.edm_end           = 0;
+        meta.edm_full          = 0;
+        meta.edm_asks          = 0;
+        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_total         = 0;
+        meta.edm_offset        = 0;
+        meta.edm_source_link   = 0;
+        meta.edm_source_asks   = 0;
+        meta.edm_source_asked  = 0;
+        meta.edm_source_memory = 0;
+        meta.edm_source_rate   = 0;
+        meta.edm_destination_link   = 0;
+        meta.edm_destination_asks   = 0;
+        meta.edm_destination_asked  = 0;
+        meta.edm_destination_memory = 0;
+        meta.edm_destination_rate   = 0;
+        meta.edm_id            = 0;
+        meta.edm_cell          = 0;
+        meta.edm_memory        = 0;
+        meta.edm_rest          = 0;
+        meta.edm_over          = 0;
+        meta.edm_amount        = 0;
+        meta.edm_expired       = 0;
+        meta.edm_to            = 0;
+        meta.edm_to_rate       = 0;
+        meta.edm_round         = 0;
+        meta.edm_start         = 0;
+        meta.head_mark         = 0;
+        meta.edm_granted       = 0;
+        meta.edm_bytes         = 0;
+        meta.edm_need          = 0;
+        meta.edm_to_time       = 0;
+        meta.edm_to_wait       = 0;
+        meta.head_session = 0;
+        transition select(ig_intr_md.resubmit_flag) {
+            0       : parse_first_pass;
+            default : parse_next_pass;
+        }
+    }
+
+    state parse_first_pass {
+        packet.advance(PORT_METADATA_SIZE);
+        meta.pass = 0;
+        transition parse_port;
+    }
+
+    state parse_next_pass {
+        next_pass_t next_pass;
+        packet.extract(next_pass);
+        meta.pass = next_pass.pass;
+        transition parse_port;
+    }
+
+    state parse_port {
+        transition select(ig_intr_md.ingress_port) {
+            CPU_PORT : parse_packet_out;
+            default  : parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_PL2  : parse_pl2;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.vid) {
+            PL2_VID .. PL2_VID + 1 : parse_reserved;
+            default : parse_tagged;
+        }
+    }
+
+    state parse_tagged {
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_PL2 : parse_pl2;
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    // The VLANs of reservations: data claims one, control frames travel there too.
+    state parse_reserved {
+        // Not those of other protocols, though: a frame belongs to one.
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_EDM : parse_edm;
+            default : parse_claim;
+        }
+    }
+
+    state parse_claim {
+        meta.claims = 1;
+        transition parse_tagged;
+    }
+
+    // A shim is the agents' own affair: frames that carry one are ordinary data here. What a reservation may say is
+    // checked before it reaches a register: what is good has an operation, what is bad a reason.
+    state parse_pl2 {
+        transition select(packet.lookahead<pl2_start_t>().version, packet.lookahead<pl2_start_t>().kind) {
+            (PL2_VERSION, PL2_DATA)        : accept;
+            (PL2_VERSION, PL2_RSV)         : parse_request;
+            (PL2_VERSION, PL2_MGMT_READ)   : parse_management;
+            (PL2_VERSION, PL2_MGMT_WRITE)  : parse_management;
+            (PL2_VERSION, PL2_MGMT_RESET)  : parse_management;
+            (PL2_VERSION, PL2_MGMT_FORGET) : parse_management;
+            (PL2_VERSION, _)               : parse_bad_kind;
+            default                        : parse_bad_version;
+        }
+    }
+
+    // What a state takes from a header it extracts itself: the device reads behind it no more.
+    state parse_management {
+        transition select(ig_intr_md.ingress_port, packet.lookahead<pl2_start_t>().kind) {
+            (CPU_PORT, PL2_MGMT_READ)  : parse_read;
+            (CPU_PORT, PL2_MGMT_WRITE) : parse_write;
+            (CPU_PORT, PL2_MGMT_RESET) : parse_reset;
+            (CPU_PORT, _)              : parse_forget;
+            default                    : parse_management_from_host;
+        }
+    }
+
+    state parse_management_from_host {
+        packet.extract(hdr.pl2_management);
+        meta.bad = DROP_MANAGEMENT_FROM_HOST;
+        transition accept;
+    }
+
+    state parse_bad_version {
+        packet.extract(hdr.pl2_control);
+        meta.bad = DROP_BAD_VERSION;
+        transition accept;
+    }
+
+    state parse_bad_kind {
+        packet.extract(hdr.pl2_control);
+        meta.bad = DROP_BAD_KIND;
+        transition accept;
+    }
+
+    state parse_request {
+        packet.extract(hdr.pl2_control);
+        transition select(hdr.pl2_control.demand) {
+            // Clocks run by themselves: there is nothing to give back.
+            1 .. PL2_K : parse_reservation;
+            default    : parse_bad_demand;
+        }
+    }
+
+    state parse_bad_demand {
+        meta.bad = DROP_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_reservation {
+        transition select(hdr.pl2_control.cell) {
+            0 .. PL2_CELLS - 1 : parse_good_reservation;
+            default            : parse_bad_lane;
+        }
+    }
+
+    state parse_good_reservation {
+        meta.op = OP_RESERVE;
+        transition accept;
+    }
+
+    state parse_bad_lane {
+        meta.bad = DROP_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_read {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.index;
+        transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
+            (0 .. 511, PL2_TARGET_IN)   : parse_read_in;
+            (0 .. 511, PL2_TARGET_OUT)  : parse_read_out;
+            (0 .. 511, _)               : parse_bad_target;
+            default : parse_bad_index;
+        }
+    }
+
+    state parse_reset {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.index;
+        transition parse_written;
+    }
+
+    state parse_write {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.index;
+        meta.time_in  = hdr.pl2_management.value;
+        meta.time_out = hdr.pl2_management.value;
+        transition parse_written;
+    }
+
+    state parse_written {
+        transition select(hdr.pl2_management.index, hdr.pl2_management.target) {
+            (0 .. 511, PL2_TARGET_IN)   : parse_write_in;
+            (0 .. 511, PL2_TARGET_OUT)  : parse_write_out;
+            (0 .. 511, _)               : parse_bad_target;
+            default : parse_bad_index;
+        }
+    }
+
+    state parse_read_in {
+        meta.op      = OP_READ_IN;
+        meta.steered = 1;
+        transition accept;
+    }
+
+    state parse_read_out {
+        meta.op      = OP_READ_OUT;
+        meta.steered = 1;
+        transition accept;
+    }
+
+    state parse_write_in {
+        meta.op      = OP_WRITE_IN;
+        meta.steered = 1;
+        transition accept;
+    }
+
+    state parse_write_out {
+        meta.op      = OP_WRITE_OUT;
+        meta.steered = 1;
+        transition accept;
+    }
+
+    // The number of a cell among all pairs' is that of the source, of the destination, and of the cell, a byte each.
+    state parse_forget {
+        packet.extract(hdr.pl2_management);
+        meta.link_in  = hdr.pl2_management.index;
+        meta.link_out = hdr.pl2_management.destination;
+        transition select(hdr.pl2_management.index) {
+            0 .. 511 : parse_forget_destination;
+            default : parse_bad_index;
+        }
+    }
+
+    state parse_forget_destination {
+        transition select(hdr.pl2_management.destination, hdr.pl2_management.cell[31:24]) {
+            (0 .. 511, 0)               : parse_forget_cell;
+            default        : parse_bad_index;
+        }
+    }
+
+    state parse_forget_cell {
+        transition select(hdr.pl2_management.cell[23:16], hdr.pl2_management.cell[15:8], hdr.pl2_management.cell[7:0]) {
+            (0 .. 3, 0 .. 2, 0 .. PL2_CELLS - 1) : parse_forgotten;
+            default                          : parse_bad_index;
+        }
+    }
+
+    state parse_forgotten {
+        meta.op      = OP_FORGET;
+        meta.steered = 1;
+        transition accept;
+    }
+
+    state parse_bad_target {
+        meta.bad = DROP_BAD_TARGET;
+        transition accept;
+    }
+
+    state parse_bad_index {
+        meta.bad = DROP_BAD_INDEX;
+        transition accept;
+    }
+
+    // What a frame may say is checked before it reaches a register: what is good has an operation, what is bad a reason.
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_NOTIFY)     : parse_edm_notify;
+            (EDM_VERSION, EDM_RREQ)       : parse_edm_read;
+            (EDM_VERSION, EDM_RMWREQ)     : parse_edm_modify;
+            (EDM_VERSION, EDM_WREQ)       : parse_edm_write;
+            (EDM_VERSION, EDM_RRES)       : parse_edm_answer;
+            (EDM_VERSION, EDM_MGMT_READ)  : parse_edm_managed_read;
+            (EDM_VERSION, EDM_MGMT_WRITE) : parse_edm_managed_write;
+            (EDM_VERSION, EDM_MGMT_RESET) : parse_edm_managed_reset;
+            (EDM_VERSION, _)              : parse_edm_bad_kind;
+            default                       : parse_edm_bad_version;
+        }
+    }
+
+    state parse_edm_bad_version {
+        packet.extract(hdr.edm_control);
+        meta.edm_bad = DROP_EDM_BAD_VERSION;
+        transition accept;
+    }
+
+    state parse_edm_bad_kind {
+        packet.extract(hdr.edm_control);
+        meta.edm_bad = DROP_EDM_BAD_KIND;
+        transition accept;
+    }
+
+    state parse_edm_notify {
+        transition select(packet.lookahead<edm_control_t>().id) {
+            3 &&& 3 : parse_edm_notify_bad_lane;
+            default : parse_edm_notified;
+        }
+    }
+
+    state parse_edm_notify_bad_lane {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind = EDM_OP_NOTIFY;
+        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_edm_notified {
+        packet.extract(hdr.edm_control);
+        meta.edm_kind  = EDM_OP_NOTIFY;
+        meta.edm_id    = hdr.edm_control.id;
+        meta.edm_total = hdr.edm_control.bytes;
+        transition select(hdr.edm_control.bytes) {
+            1 .. EDM_MESSAGE : parse_edm_good_notify;
+            default          : parse_edm_bad_demand;
+        }
+    }
+
+    state parse_edm_good_notify {
+        meta.edm_op = EDM_OP_NOTIFY;
+        transition accept;
+    }
+
+    state parse_edm_read {
+        transition select(packet.lookahead<edm_message_t>().id) {
+            3 &&& 3 : parse_edm_request_bad_lane;
+            default : parse_edm_read_request;
+        }
+    }
+
+    state parse_edm_read_request {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_REQUEST;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        transition select(hdr.edm_message.total) {
+            1 .. EDM_MESSAGE : parse_edm_good_request;
+            default          : parse_edm_bad_demand;
+        }
+    }
+
+    state parse_edm_modify {
+        transition select(packet.lookahead<edm_message_t>().id) {
+            3 &&& 3 : parse_edm_request_bad_lane;
+            default : parse_edm_modify_request;
+        }
+    }
+
+    state parse_edm_modify_request {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_REQUEST;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        transition select(hdr.edm_message.total) {
+            EDM_WORD         : parse_edm_good_request;
+            default          : parse_edm_bad_demand;
+        }
+    }
+
+    state parse_edm_request_bad_lane {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_REQUEST;
+        meta.edm_bad  = DROP_EDM_BAD_LANE;
+        transition accept;
+    }
+
+    state parse_edm_good_request {
+        meta.edm_op = EDM_OP_REQUEST;
+        transition accept;
+    }
+
+    state parse_edm_bad_demand {
+        meta.edm_bad = DROP_EDM_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_edm_write {
+        transition select(packet.lookahead<edm_message_t>().total) {
+            0       : parse_edm_empty_write;
+            default : parse_edm_part_of_write;
+        }
+    }
+
+    state parse_edm_part_of_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_WRITE;
+        meta.edm_op     = EDM_OP_WRITE;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.bytes) {
+            0       : parse_edm_bad_demand;
+            256     : parse_edm_full;
+            default : accept;
+        }
+    }
+
+    state parse_edm_answer {
+        transition select(packet.lookahead<edm_message_t>().total) {
+            0       : parse_edm_empty_answer;
+            default : parse_edm_part_of_answer;
+        }
+    }
+
+    state parse_edm_part_of_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_ANSWER;
+        meta.edm_op     = EDM_OP_ANSWER;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_total  = hdr.edm_message.total;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.bytes) {
+            0       : parse_edm_bad_demand;
+            256     : parse_edm_full;
+            default : accept;
+        }
+    }
+
+    state parse_edm_full {
+        meta.edm_full = 1;
+        transition accept;
+    }
+
+    // Nobody ends a write with a message of no bytes: a host would free its lanes by itself.
+    state parse_edm_empty_write {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind = EDM_OP_WRITE;
+        meta.edm_bad  = DROP_EDM_BAD_DEMAND;
+        transition accept;
+    }
+
+    state parse_edm_empty_answer {
+        packet.extract(hdr.edm_message);
+        meta.edm_kind   = EDM_OP_ANSWER;
+        meta.edm_op     = EDM_OP_ANSWER;
+        meta.edm_answer = 1;
+        meta.edm_id     = hdr.edm_message.id;
+        meta.edm_offset = hdr.edm_message.offset;
+        transition select(hdr.edm_message.bytes) {
+            0       : parse_edm_end;
+            default : parse_edm_bad_demand;
+        }
+    }
+
+    // The NULL response: there is nothing behind it.
+    state parse_edm_end {
+        meta.edm_end = 1;
+        transition accept;
+    }
+
+    state parse_edm_managed_read {
+        transition select(packet.lookahead<edm_management_t>().target) {
+            EDM_TARGET_DESTINATION : parse_edm_read_destination;
+            EDM_TARGET_RIGHTS : parse_edm_read_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_read_destination {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_read_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_read_rights {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_read_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_managed_write {
+        transition select(packet.lookahead<edm_management_t>().target) {
+            EDM_TARGET_DESTINATION : parse_edm_write_destination;
+            EDM_TARGET_RIGHTS : parse_edm_write_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_write_destination {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_write_rights {
+        packet.extract(hdr.edm_management);
+        meta.edm_need      = hdr.edm_management.value;
+        meta.edm_to_time   = hdr.edm_management.value;
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_write_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_managed_reset {
+        transition select(packet.lookahead<edm_management_t>().target) {
+            EDM_TARGET_DESTINATION : parse_edm_reset_destination;
+            EDM_TARGET_RIGHTS : parse_edm_reset_rights;
+            default : parse_edm_bad_target;
+        }
+    }
+
+    state parse_edm_reset_destination {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 511 : parse_edm_good_write_destination;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_reset_rights {
+        packet.extract(hdr.edm_management);
+        transition select(hdr.edm_management.index) {
+            0 .. 63 : parse_edm_good_write_rights;
+            default : parse_edm_bad_index;
+        }
+    }
+
+    state parse_edm_good_read_destination {
+        meta.edm_op = EDM_OP_READ_DESTINATION;
+        transition accept;
+    }
+
+    state parse_edm_good_write_destination {
+        meta.edm_op = EDM_OP_WRITE_DESTINATION;
+        transition accept;
+    }
+
+    state parse_edm_good_read_rights {
+        meta.edm_op = EDM_OP_READ_RIGHTS;
+        transition accept;
+    }
+
+    state parse_edm_good_write_rights {
+        meta.edm_op = EDM_OP_WRITE_RIGHTS;
+        transition accept;
+    }
+
+    state parse_edm_bad_target {
+        packet.extract(hdr.edm_management);
+        meta.edm_bad = DROP_EDM_BAD_TARGET;
+        transition accept;
+    }
+
+    state parse_edm_bad_index {
+        meta.edm_bad = DROP_EDM_BAD_INDEX;
+        transition accept;
+    }
+}
+
+control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
+                     in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Resubmit(RESUBMIT) resubmit;
+
+    Mirror() heads;
+
+    apply {
+        if (ig_dprsr_md.resubmit_type == RESUBMIT) {
+            resubmit.emit<next_pass_t>({ meta.pass, 0 });
+        }
+        if (ig_dprsr_md.mirror_type == COPY_HEAD) {
+            heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_bytes, meta.edm_start });
+        }
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.pl2_control);
+        packet.emit(hdr.pl2_management);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+control RackIngress(inout headers_t hdr, inout metadata_t meta,
+                    in ingress_intrinsic_metadata_t ig_intr_md,
+                    in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                    inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Counter<bit<64>, bit<8>>(DROP_REASONS, CounterType_t.PACKETS_AND_BYTES) drops;
+
+    // Unless the controller configures a port's meter, everything is green.
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) best_effort_meter;
+    Meter<port_t>(PORT_COUNT, MeterType_t.PACKETS) control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted, or an RSV go without a grant.
+    Counter<bit<64>, bit<8>>(DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) demoted;
+    Counter<bit<64>, bit<8>>(REFUSED_REASONS, CounterType_t.PACKETS) refused;
+    Meter<port_t>(PORT_COUNT, MeterType_t.BYTES) edm_control_meter;
+
+    // Nor does a frame lose the class that it claims uncounted.
+    Counter<bit<64>, bit<8>>(EDM_DEMOTED_REASONS, CounterType_t.PACKETS_AND_BYTES) edm_demoted;
+
+    // By port: demands of the port's host that were granted, data that went to it as scheduled.
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_demands;
+    Counter<bit<64>, port_t>(PORT_COUNT, CounterType_t.PACKETS_AND_BYTES) edm_data;
+
+    bit<8> best_effort_color = MeterColor_t.GREEN;
+
+    action send_best_effort() {
+        best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
+    }
+
+    // Each host has its link's rate, by number: nothing assumes equal rates.
+    action accept_source(link_t link, bit<8> source, bit<8> rate,
+        MirrorId_t edm_session,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        meta.link_in  = link;
+        meta.source   = source;
+        meta.rate_in  = rate;
+        meta.edm_source_link   = edm_link;
+        meta.edm_source_asks   = edm_asks;
+        meta.edm_source_asked  = edm_asked;
+        meta.edm_source_memory = edm_memory;
+        meta.edm_source_rate   = edm_rate;
+        meta.head_session = edm_session;
+        meta.accepted = 1;
+    }
+
+    // A port speaks for its own host only; the controller's packets don't pass here.
+    table source_guard {
+        key = {
+            ig_intr_md.ingress_port : exact;
+            hdr.ethernet.srcAddr           : exact;
+        }
+        actions = {
+            accept_source;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action forward(port_t port, link_t link, bit<8> destination, bit<8> rate,
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        ig_tm_md.ucast_egress_port = port;
+        meta.known = 1;
+        meta.known_port = port;
+        meta.link_out    = link;
+        meta.destination = destination;
+        meta.rate_out    = rate;
+        meta.edm_destination_link   = edm_link;
+        meta.edm_destination_asks   = edm_asks;
+        meta.edm_destination_asked  = edm_asked;
+        meta.edm_destination_memory = edm_memory;
+        meta.edm_destination_rate   = edm_rate;
+    }
+
+    table l2_forward {
+        key = {
+            hdr.ethernet.dstAddr : exact;
+        }
+        actions = {
+            forward;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // The right to the scheduled class. A (source, destination) pair has few lanes, each of them two halves, and every
+    // half is a cell here: PL2_CELLS a pair. An RSV names a cell, a data frame does by its VLAN.
+    //
+    //                     RSV for half p: the cell gets rights and a start
+    //      +------+ --------------------------------------> +-------------------+ --+ RSV before the start:
+    //      | free |                                         | half p, not begun |   | "not now"
+    //      +------+ <-------------------------------------- +-------------------+ <-+
+    //                 p's first scheduled frame                |   ^         ^
+    //                                   which came too early   |   |         |
+    //                                   (its second pass)      v   |         |
+    //                                   +--------------------------+----+    | RSV after the start (second pass):
+    //                                   | half p, not begun, for RSVs   | ---+ its half takes the lane
+    //                                   | alone to change               |
+    //                                   +-------------------------------+
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once a pass:
+    //
+    // lane_lock           a lane holds one reservation that has not begun, so a pair reserves no faster than time passes
+    // rights              a half sends no more than it reserved; the rest is best effort
+    // (in, out)           the ports' own registers, see there
+    // rights_unsolicited  a burst that goes unsolicited is no more than was reserved either
+    // starts              a half sends in its time, or as best effort; what went unsolicited has no slots beside
+    //
+    // A burst is sent once. That it goes unsolicited its RSV says, and with both waits up to t it does; with longer ones it
+    // has its slots, as any other.
+    //
+    // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
+    // send takes a second pass.
+    //
+    // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
+    // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
+    // of both hosts and of the cell side by side.
+    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
+    Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
+    Register<int<32>, cell_t>(CELL_COUNT) starts; // a time
+
+    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
+        void apply(inout bit<8> value, out bit<8> before) {
+            before = value;
+            if (value == 0) {
+                value = meta.half;
+            }
+        }
+    };
+
+    // In its second pass whatever held it.
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) seize_lane = {
+        void apply(inout bit<8> value) {
+            value = meta.half;
+        }
+    };
+
+    // A half's first scheduled frame frees the lane for the next reservation; the controller does so even if it is locked for
+    // frames.
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
+        void apply(inout bit<8> value, out bit<8> before) {
+            before = value;
+            if (value == meta.half || value == meta.hard_half) {
+                value = 0;
+            }
+        }
+    };
+
+    // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
+    // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
+    RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) lock_again = {
+        void apply(inout bit<8> value) {
+            if (value == 0) {
+                value = meta.half | HARD;
+            } else {
+                value = value | HARD;
+            }
+        }
+    };
+
+    // What was left of the half's last reservation is forfeit.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
+        void apply(inout bit<16> frames, out bit<16> before) {
+            before = frames;
+            frames = meta.right;
+        }
+    };
+
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot.
+    // Gives 1 if there was one left, as all that a frame takes.
+    RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
+        void apply(inout bit<16> frames, out bit<16> used) {
+            used = 0;
+            if (frames != 0) {
+                frames = frames - 1;
+                used   = 1;
+            }
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
+        void apply(inout int<16> frames) {
+            frames = (int<16>) meta.right;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
+        void apply(inout int<16> frames) {
+            frames = (int<16>) meta.standing;
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
+        void apply(inout int<16> frames, out int<16> before) {
+            before = frames;
+            if (frames > 0) {
+                frames = frames - 1;
+            }
+        }
+    };
+
+    RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
+        void apply(inout int<16> frames, out int<16> before) {
+            before = frames;
+        }
+    };
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts) set_start = {
+        void apply(inout int<32> start) {
+            start = (int<32>) meta.opens + (int<32>) meta.closes;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts) look_at_start = {
+        void apply(inout int<32> start, out int<32> window) {
+            window = 0;
+            if (start - (int<32>) meta.opens > 0) {
+                window = start - (int<32>) meta.opens;
+            } else if (start - (int<32>) meta.closes < 0) {
+                window = start - (int<32>) meta.closes;
+            }
+        }
+    };
+
+    // The time at which each port is next free, as a source and as a destination.
+    //
+    // Times wrap, so they are never compared directly. A register minus the packet's time, modulo 2^32, is how far the port is
+    // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
+    // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
+    // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
+    Register<int<32>, link_t>(PORT_COUNT) in_reservation;
+    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
+
+    // Tells how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
+        void apply(inout int<32> free, out int<32> wait) {
+            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
+                wait = 0;
+                free = (int<32>) meta.now + (int<32>) meta.time_in;
+            } else {
+                wait = free - (int<32>) meta.now;
+                free = free + (int<32>) meta.time_in;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
+        void apply(inout int<32> free, out int<32> wait) {
+            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
+                wait = 0;
+            } else {
+                wait = free - (int<32>) meta.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
+        void apply(inout int<32> free, out int<32> wait) {
+            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
+                wait = 0;
+            } else {
+                wait = free - (int<32>) meta.now;
+            }
+            free = (int<32>) meta.now + (int<32>) meta.time_in;
+        }
+    };
+
+    // The time that a reservation takes: a target that does not multiply looks it up.
+    action take_time_in(time_t time) {
+        meta.time_in = time;
+    }
+
+    table slots_in {
+        key = {
+            meta.rate_in          : exact;
+            hdr.pl2_control.demand : exact;
+        }
+        actions = {
+            take_time_in;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    // Tells how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
+        void apply(inout int<32> free, out int<32> wait) {
+            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
+                wait = 0;
+                free = (int<32>) meta.now + (int<32>) meta.time_out;
+            } else {
+                wait = free - (int<32>) meta.now;
+                free = free + (int<32>) meta.time_out;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
+        void apply(inout int<32> free, out int<32> wait) {
+            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
+                wait = 0;
+            } else {
+                wait = free - (int<32>) meta.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
+        void apply(inout int<32> free, out int<32> wait) {
+            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
+                wait = 0;
+            } else {
+                wait = free - (int<32>) meta.now;
+            }
+            free = (int<32>) meta.now + (int<32>) meta.time_out;
+        }
+    };
+
+    // The time that a reservation takes: a target that does not multiply looks it up.
+    action take_time_out(time_t time) {
+        meta.time_out = time;
+    }
+
+    table slots_out {
+        key = {
+            meta.rate_out          : exact;
+            hdr.pl2_control.demand : exact;
+        }
+        actions = {
+            take_time_out;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 1024;
+    }
+
+    action take_limits(wait_t t_in, wait_t t_out) {
+        meta.limit_in  = t_in;
+        meta.limit_out = t_out;
+    }
+
+    action weigh_waits() {
+        meta.opens     = meta.now;
+        meta.closes    = max(meta.send_wait, meta.recv_wait);
+        meta.slack_in  = meta.limit_in - meta.send_wait;
+        meta.slack_out = meta.limit_out - meta.recv_wait;
+    }
+
+    action weigh_threshold(wait_t threshold) {
+        meta.slack_out = threshold - meta.recv_wait;
+    }
+
+    // Waits up to which a burst goes unsolicited (t).
+    table limits {
+        key = {
+            meta.rate_in  : exact;
+            meta.rate_out : exact;
+        }
+        actions = {
+            take_limits;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // Reservations at which unsolicited frames are dropped (T).
+    table thresholds {
+        key = {
+            meta.rate_out : exact;
+        }
+        actions = {
+            weigh_threshold;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
+    // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
+    action weigh_start(time_t early, time_t minus_late) {
+        meta.opens  = meta.now + early;
+        meta.closes = meta.now + minus_late;
+    }
+
+    table graces {
+        key = {
+            meta.rate_in  : exact;
+            meta.rate_out : exact;
+        }
+        actions = {
+            weigh_start;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 256;
+    }
+
+    action turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The RSV itself goes back as the GRT, with both replies filled in: its source address says
+    // which destination it grants.
+    action grant() {
+        turn_around();
+        hdr.pl2_control.kind = PL2_GRT;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action reply_to_controller() {
+        turn_around();
+        hdr.pl2_management.kind = PL2_MGMT_REPLY;
+        ig_tm_md.qid = PRIORITY_CONTROL;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    // What a frame asks of its lane.
+    action take_half() {
+        meta.holder = take_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
+    }
+
+    action seize_half() {
+        seize_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
+    }
+
+    action begin_half(bit<8> op) {
+        meta.op     = op;
+        meta.holder = begin_in_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
+    }
+
+    action lock_half() {
+        meta.op = OP_EARLY;
+        lock_again.execute(meta.source[1:0] ++ meta.destination[1:0]);
+    }
+
+    // Sent before its grant, welcome only while little is reserved.
+    action leave_half() {
+        meta.op = OP_UNSOLICITED;
+    }
+
+    // lane_lock
+    table requests {
+        key = {
+            meta.op      : ternary;
+            meta.claims  : ternary;
+            meta.pass    : ternary;
+            hdr.vlan.dei : ternary;
+        }
+        actions = {
+            take_half;
+            seize_half;
+            begin_half;
+            lock_half;
+            leave_half;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (OP_RESERVE, _, 0, _)          : take_half();
+            (OP_RESERVE, _, _, _)          : seize_half();
+            (OP_NONE, 1, 0, 0)             : begin_half(OP_CLAIM);
+            (OP_NONE, 1, 0, 1)             : leave_half();
+            (OP_NONE, 1, _, _)             : lock_half();
+            (OP_FORGET, _, _, _)           : begin_half(OP_FORGET);
+        }
+        size = 16;
+    }
+
+    action demote(bit<8> reason) {
+        meta.demoted = reason;
+        send_best_effort();
+    }
+
+    action schedule() {
+        ig_tm_md.qid = PRIORITY_SCHEDULED;
+    }
+
+    action refuse(bit<8> reason) {
+        meta.drop = reason;
+    }
+
+    action pass_again(bit<8> pass) {
+        meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
+    }
+
+    action answer() {
+        hdr.pl2_control.sendWait = meta.send_wait;
+        hdr.pl2_control.recvWait = meta.recv_wait;
+        grant();
+        ig_tm_md.qid = PRIORITY_CONTROL;
+    }
+
+    // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
+    // then the buffer that all share.
+    action answer_not_now() {
+        hdr.pl2_control.sendWait = PL2_NOT_NOW;
+        hdr.pl2_control.recvWait = PL2_NOT_NOW;
+        grant();
+        send_best_effort();
+    }
+
+    action tell_rights() {
+        hdr.pl2_management.value = 16w0 ++ meta.left;
+        reply_to_controller();
+    }
+
+    action tell_in() {
+        hdr.pl2_management.value = meta.send_wait;
+        reply_to_controller();
+    }
+
+    action tell_out() {
+        hdr.pl2_management.value = meta.recv_wait;
+        reply_to_controller();
+    }
+
+    // What becomes of a frame that is not refused. It has its slots if its burst did not go unsolicited: then what is below 0
+    // stands in its rights_unsolicited.
+    table verdicts {
+        key = {
+            meta.op                : ternary;
+            meta.cover             : ternary;
+            meta.unsolicited       : ternary;
+            meta.slack_out[31:31] : ternary @name("over_threshold");
+            meta.window            : ternary;
+        }
+        actions = {
+            send_best_effort;
+            demote;
+            schedule;
+            refuse;
+            pass_again;
+            answer;
+            answer_not_now;
+            tell_rights;
+            tell_in;
+            tell_out;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (OP_NONE, _, _, _, _) : send_best_effort();
+
+            (OP_RESERVE, _, _, _, _) : answer();
+            // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
+            (OP_OCCUPIED, _, _, _, IN_TIME)     : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : answer_not_now();
+            (OP_OCCUPIED, _, _, _, _)           : pass_again(PASS_AGAIN);
+
+            (OP_CLAIM, COVER_NONE, _, _, _)                        : demote(DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME) : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME)                           : demote(DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _)       : demote(DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _)                                 : demote(DEMOTED_UNCOVERED);
+            (OP_EARLY, _, _, _, _)                                 : demote(DEMOTED_EARLY);
+
+            (OP_UNSOLICITED, _, HAS_SLOTS, _, _) : refuse(DROP_UNSOLICITED_HAS_SLOTS);
+            (OP_UNSOLICITED, _, 0, _, _)         : demote(DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, NOT_ASKED, _, _) : demote(DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, _, 1, _)         : refuse(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (OP_UNSOLICITED, _, _, _, _)         : schedule();
+
+            (OP_FORGET, _, _, _, _)    : tell_rights();
+            (OP_READ_IN, _, _, _, _)   : tell_in();
+            (OP_WRITE_IN, _, _, _, _)  : tell_in();
+            (OP_READ_OUT, _, _, _, _)  : tell_out();
+            (OP_WRITE_OUT, _, _, _, _) : tell_out();
+        }
+        size = 32;
+    }
+
+    // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
+    // the low bits of its id name, and has it until its last byte has passed. So a pair has as many demands as lanes.
+    //
+    // What each register guarantees, in the order in which all frames pass them, each at most once:
+    //
+    // edm_touched           when the lane's message last went on: a lane whose message has stopped is free again
+    // edm_rights            what of it is granted and was not sent: a lane has one message, a message sends what was granted
+    // edm_destination_free  a destination gets granted chunks one after the other
+    //
+    // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
+
+    RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+            result = 1;
+        } else {
+            result = 0;
+        }
+        value = (int<32>) meta.edm_now;
+      }
+    };
+
+    // A demand's: the lane must be free.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value == 0) {
+            value  = meta.edm_need;
+            result = 1;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    // A demand's for a lane that was given up; the end of a message without data; the controller's.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+        value  = meta.edm_need;
+      }
+    };
+
+    // A chunk's. What is granted behind it is no more than itself.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        if (value >= meta.edm_need) {
+            value  = value - meta.edm_amount;
+            result = 1;
+        } else {
+            result = 0;
+        }
+      }
+    };
+
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_look_at_rights = {
+      void apply(inout bit<32> value, out bit<32> result) {
+        result = value;
+      }
+    };
+
+    // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
+    // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
+    // up to EDM_HORIZON, once.
+    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+            value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+            value  = value + (int<32>) meta.edm_to_time;
+        }
+      }
+    };
+
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+        }
+      }
+    };
+
+    // The controller's, from now on. What it was goes back.
+    RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
+      void apply(inout int<32> value, out int<32> result) {
+        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+            result = 0;
+        } else {
+            result = value - (int<32>) meta.edm_earliest;
+        }
+        value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+      }
+    };
+
+    // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
+    action edm_take_times(bit<32> to_time) {
+        meta.edm_to_time = to_time;
+    }
+
+    table edm_times {
+        key = {
+            meta.edm_round[15:4] : exact @name("units");
+            meta.edm_to_rate : exact;
+        }
+        actions = {
+            edm_take_times;
+        }
+        const default_action = edm_take_times(0);
+        size = 1024;
+    }
+
+    action edm_turn_around() {
+        mac_addr_t requester = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = requester;
+    }
+
+    // The notification goes back as the grant of the message's first bytes.
+    action edm_grant() {
+        edm_turn_around();
+        hdr.edm_control.kind  = EDM_GRANT;
+        hdr.edm_control.bytes = meta.edm_bytes;
+        hdr.edm_control.wait  = (bit<32>) meta.edm_to_wait;
+        ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
+    }
+
+    action edm_reply_to_controller() {
+        edm_turn_around();
+        hdr.edm_management.kind = EDM_MGMT_REPLY;
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+    }
+
+    // Whose memory is asked, and by whom: an answer goes the other way than its request.
+    action edm_locate_by_destination() {
+        meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
+        meta.edm_memory = meta.edm_destination_memory;
+    }
+
+    action edm_locate_by_source() {
+        meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
+        meta.edm_memory = meta.edm_source_memory;
+    }
+
+    // Data goes the way of the frame, but answers to requests the other way.
+    action edm_goes_on() {
+        meta.edm_to        = meta.edm_destination_link;
+        meta.edm_to_rate   = meta.edm_destination_rate;
+    }
+
+    action edm_comes_back() {
+        meta.edm_to        = meta.edm_source_link;
+        meta.edm_to_rate   = meta.edm_source_rate;
+    }
+
+    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    action edm_look_behind_window() {
+        meta.edm_round = meta.edm_rest - 1009;
+        meta.edm_over  = meta.edm_rest - 1025;
+        meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
+    }
+
+    action edm_look_at_demand() {
+        meta.edm_round = meta.edm_rest + 15;
+    }
+
+    action edm_ask_behind_chunk() {
+        meta.edm_asks   = 1;
+        meta.edm_bytes  = min(meta.edm_rest, EDM_CHUNK);
+        meta.edm_amount = EDM_CHUNK |-| meta.edm_rest;
+        meta.edm_round  = min(meta.edm_round, 32w271);
+    }
+
+    action edm_ask_for_demand() {
+        meta.edm_asks  = 1;
+        meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_round = min(meta.edm_round, 32w1039);
+    }
+
+    // The controller's: the lane, or the link.
+    action edm_manage() {
+        meta.edm_cell   = hdr.edm_management.index;
+        meta.edm_answer = hdr.edm_management.index[2:2];
+        meta.edm_id     = hdr.edm_management.index[15:0];
+        meta.edm_to     = hdr.edm_management.index;
+    }
+
+    // Every refusal ends here: nothing disappears uncounted.
+    action count_drop(bit<8> reason) {
+        drops.count(reason);
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
+    table refusals {
+        key = {
+            meta.drop         : exact;
+            best_effort_color : exact;
+        }
+        actions = {
+            count_drop;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_CONTROL_METER);
+            (DROP_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_BAD_VERSION);
+            (DROP_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_BAD_KIND);
+            (DROP_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_BAD_DEMAND);
+            (DROP_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_BAD_LANE);
+            (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_MANAGEMENT_FROM_HOST);
+            (DROP_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_BAD_TARGET);
+            (DROP_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_BAD_INDEX);
+            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
+        }
+        size = 64;
+    }
+
+    apply {
+        // Goes with the frame to egress, and from there to the controller alone.
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+
+        ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        bit<8> control_color = MeterColor_t.GREEN;
+
+        // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
+        if (hdr.pl2_control.isValid()) {
+            meta.cell      = hdr.pl2_control.cell;
+            meta.right     = (bit<16>) hdr.pl2_control.demand;
+            meta.half      = hdr.pl2_control.cell | HELD;
+        } else if (hdr.pl2_management.isValid()) {
+            meta.cell      = hdr.pl2_management.cell[7:0];
+            meta.half      = hdr.pl2_management.cell[7:0] | HELD;
+            meta.hard_half = hdr.pl2_management.cell[7:0] | HARD;
+            meta.right     = 0;
+        } else {
+            meta.cell      = hdr.vlan.vid[7:0] - PL2_VID[7:0];
+            meta.half      = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+            meta.hard_half = hdr.vlan.vid[7:0] + (HELD - PL2_VID[7:0]);
+        }
+        bit<8> edm_color = MeterColor_t.GREEN;
+
+        // What is computed of a frame whatever becomes of it.
+        meta.edm_rest  = meta.edm_total - meta.edm_offset;
+        if (hdr.edm_message.isValid()) {
+            meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm_end == 0) {
+                meta.edm_need = (bit<32>) hdr.edm_message.bytes;
+            }
+        }
+
+        if (meta.steered == 1) {
+            // Not the one that has the frame's address.
+            meta.destination = hdr.pl2_management.cell[15:8];
+        } else if (hdr.ethernet.dstAddr[40:40] == 0) {
+            l2_forward.apply();
+        }
+        // The controller's frames without a port go where a host's would.
+        if (!hdr.packet_out.isValid()) {
+            if (source_guard.apply().hit) {
+                // Once a frame, whatever passes it makes.
+                if (hdr.pl2_control.isValid() && meta.pass == 0) {
+                    control_color = control_meter.execute(ig_intr_md.ingress_port);
+                }
+                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
+                }
+            }
+        } else {
+            if (hdr.packet_out.egress_port == 0) {
+                meta.accepted = 1;
+                // Once a frame, whatever passes it makes.
+                if (hdr.pl2_control.isValid() && meta.pass == 0) {
+                    control_color = control_meter.execute(ig_intr_md.ingress_port);
+                }
+                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                    hdr.ethernet.dstAddr[40:40] == 0) {
+                    edm_color = edm_control_meter.execute(ig_intr_md.ingress_port);
+                }
+                // Of a cell that is to be forgotten. What is not of this operation does no harm.
+                if (meta.steered == 1) {
+                    meta.source = hdr.pl2_management.cell[23:16];
+                }
+                // The controller's reservations are those of its port.
+                if (hdr.pl2_control.isValid()) {
+                    meta.link_in = (link_t) CPU_PORT;
+                }
+            }
+        }
+
+        if (ig_prsr_md.parser_err != 0) {
+            meta.drop = DROP_MALFORMED;
+            meta.op   = OP_NONE;
+meta.edm_op = EDM_OP_NONE;
+        } else if (meta.accepted == 0) {
+            meta.op   = OP_NONE;
+meta.edm_op = EDM_OP_NONE;
+            if (hdr.packet_out.isValid()) {
+                meta.steered = 1;
+                if (hdr.packet_out.egress_port[15:9] != 0) {
+                    meta.drop = DROP_UNKNOWN_DESTINATION;
+                }
+                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+            } else {
+                meta.drop = DROP_SPOOFED;
+            }
+        } else {
+            if (control_color == MeterColor_t.RED) {
+                meta.drop = DROP_CONTROL_METER;
+                meta.op   = OP_NONE;
+            } else if (meta.bad != 0) {
+                meta.drop = meta.bad;
+            } else
+            if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
+                meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (meta.edm_kind != EDM_OP_NONE && hdr.ethernet.dstAddr[40:40] == 1) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (meta.edm_bad != 0) {
+                meta.drop = meta.edm_bad;
+                meta.edm_op = EDM_OP_NONE;
+            } else if (hdr.edm_management.isValid()) {
+                meta.steered = 1;
+            } else
+            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                meta.drop = DROP_SAME_PORT;
+                meta.op   = OP_NONE;
+meta.edm_op = EDM_OP_NONE;
+            } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
+                ig_tm_md.mcast_grp_a = RACK_GROUP;
+            } else if (meta.known == 0 && meta.steered == 0) {
+                meta.drop = DROP_UNKNOWN_DESTINATION;
+                meta.op   = OP_NONE;
+meta.edm_op = EDM_OP_NONE;
+            } else if (meta.op != OP_NONE || meta.claims == 1) {
+                requests.apply();
+            }
+        }
+
+        // A frame for one host of which egress asks nothing passes egress by.
+        if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
+            meta.known_port != CPU_PORT && meta.claims == 0 && !hdr.edm_message.isValid()) {
+            hdr.packet_in.setInvalid();
+            ig_tm_md.bypass_egress = 1;
+        }
+        if (hdr.pl2_control.isValid() || hdr.pl2_management.isValid() || meta.claims == 1) {
+        // What the rates of its links say of a frame of PL2.
+        if (hdr.pl2_control.isValid()) {
+            slots_in.apply();
+            slots_out.apply();
+            limits.apply();
+        }
+        if (hdr.pl2_control.isValid() || meta.claims == 1) {
+            graces.apply();
+        }
+        if (meta.op == OP_RESERVE && hdr.pl2_control.unsolicited == 1) {
+            meta.standing = HAS_SLOTS;
+        }
+
+        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
+        if (meta.op == OP_RESERVE && meta.holder != 0) {
+            meta.op   = OP_OCCUPIED;
+            meta.cell = meta.holder & HELD_CELL; // of the half that holds it
+        } else if (meta.op == OP_RESERVE) {
+            replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            meta.send_wait = (bit<32>) reserve_in.execute(meta.link_in);
+            meta.recv_wait = (bit<32>) reserve_out.execute(meta.link_out);
+        } else if (meta.op == OP_FORGET) {
+            meta.left = replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_CLAIM) {
+            meta.left = use_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_READ_IN) {
+            meta.send_wait = (bit<32>) look_at_in.execute(meta.link_in);
+        } else if (meta.op == OP_WRITE_IN) {
+            meta.send_wait = (bit<32>) write_in.execute(meta.link_in);
+        } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
+            meta.recv_wait = (bit<32>) look_at_out.execute(meta.link_out);
+        } else if (meta.op == OP_WRITE_OUT) {
+            meta.recv_wait = (bit<32>) write_out.execute(meta.link_out);
+        }
+
+        // Both waits are known: how they compare with t, and with T.
+        if (meta.op == OP_RESERVE) {
+            weigh_waits();
+        } else if (meta.op == OP_UNSOLICITED) {
+            thresholds.apply();
+        }
+        if (meta.op == OP_CLAIM) {
+            if (meta.left != 0) {
+                meta.cover = COVER_SLOTS;
+            } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
+                meta.cover = COVER_LANE;
+            }
+        }
+
+        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
+        if (meta.op == OP_RESERVE) {
+            if (hdr.pl2_control.unsolicited == 1 &&
+                meta.slack_in[31:31] == 0 && meta.slack_out[31:31] == 0) {
+                go_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            } else {
+                stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            }
+        } else if (meta.op == OP_FORGET) {
+            stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_UNSOLICITED) {
+            meta.unsolicited = (bit<16>) use_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_CLAIM) {
+            meta.unsolicited = (bit<16>) look_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        }
+
+        // starts: once both ports are free.
+        if (meta.op == OP_RESERVE) {
+            set_start.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
+            meta.window = (bit<32>) look_at_start.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+        }
+        } else {
+        // Which lane, and which way data goes: an answer goes the other way than its request.
+        if (hdr.edm_management.isValid()) {
+            edm_manage();
+        } else {
+            if (meta.edm_kind == EDM_OP_ANSWER) {
+                edm_locate_by_source();
+            } else {
+                edm_locate_by_destination();
+            }
+            if (meta.edm_kind == EDM_OP_REQUEST) {
+                edm_comes_back();
+            } else {
+                edm_goes_on();
+            }
+        }
+        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
+            edm_look_behind_window();
+        } else {
+            edm_look_at_demand();
+        }
+
+        if (edm_color == MeterColor_t.RED) {
+            meta.drop = DROP_EDM_CONTROL_METER;
+            meta.edm_op = EDM_OP_NONE;
+        } else {
+            // edm_touched
+            if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+                meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            }
+        }
+        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind a full chunk the one that
+        // follows the window.
+        if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+            edm_ask_for_demand();
+        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
+            edm_ask_behind_chunk();
+        }
+        if (meta.edm_asks == 1) {
+            edm_times.apply();
+        }
+
+        // edm_rights
+        if (meta.edm_op == EDM_OP_READ_RIGHTS) {
+            meta.edm_granted = edm_look_at_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.edm_expired == 0) {
+                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                } else {
+                    edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    meta.edm_granted = 1;
+                }
+            } else if (meta.edm_end == 1) {
+                meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            } else {
+                meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            }
+        }
+
+        // What becomes of the frame.
+        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+            if (meta.edm_memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm_granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+                edm_demands.count(ig_intr_md.ingress_port);
+            }
+        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+            if (meta.edm_granted == 0) {
+                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+                edm_data.count(ig_tm_md.ucast_egress_port);
+            }
+        } else if (meta.edm_op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+        }
+
+        // edm_destination_free
+        if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+            meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
+            meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
+        } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
+            meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
+        }
+        }
+
+        if (meta.op != OP_NONE || (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT)) {
+            verdicts.apply();
+        }
+        if (meta.op == OP_OCCUPIED && meta.window != 0 && meta.window[31:16] == 0) {
+            refused.count(REFUSED_LANE);
+        }
+        if (meta.demoted != NOT_DEMOTED) {
+            demoted.count(meta.demoted);
+        }
+        // What it tells of the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the
+        // controller asked.
+        if (meta.edm_op == EDM_OP_NOTIFY) {
+            edm_grant();
+        } else if (meta.edm_op == EDM_OP_REQUEST) {
+            hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+            if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+                meta.edm_start = (bit<32>) meta.edm_to_wait;
+                meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
+            }
+        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            hdr.edm_management.value = meta.edm_granted;
+            edm_reply_to_controller();
+        } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
+            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
+            edm_reply_to_controller();
+        }
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+            refusals.apply();
+        }
+    }
+}
+
+parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_metadata_t meta,
+                        out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        transition select(packet.lookahead<bit<8>>()) {
+            HEAD    : parse_head;
+            default : parse_carried;
+        }
+    }
+
+    state parse_head {
+        packet.extract(hdr.head);
+        transition parse_ethernet;
+    }
+
+    state parse_carried {
+        packet.extract(hdr.packet_in);
+        transition parse_ethernet;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_vlan;
+            ETHERTYPE_PL2  : parse_pl2;
+            ETHERTYPE_EDM  : parse_edm;
+            default        : accept;
+        }
+    }
+
+    state parse_vlan {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_PL2 : parse_pl2;
+            ETHERTYPE_EDM : parse_edm;
+            default       : accept;
+        }
+    }
+
+    // What it is was looked at in ingress.
+    state parse_pl2 {
+        transition accept;
+    }
+
+    state parse_edm {
+        transition select(packet.lookahead<edm_start_t>().version, packet.lookahead<edm_start_t>().kind) {
+            (EDM_VERSION, EDM_WREQ) : parse_edm_chunk;
+            (EDM_VERSION, EDM_RRES) : parse_edm_chunk;
+            default                 : accept;
+        }
+    }
+
+    state parse_edm_chunk {
+        packet.extract(hdr.edm_message);
+        transition accept;
+    }
+}
+
+control RackEgressDeparser(packet_out packet, inout egress_headers_t hdr, in egress_metadata_t meta,
+                           in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.vlan);
+        packet.emit(hdr.pl2_control);
+        packet.emit(hdr.pl2_management);
+        packet.emit(hdr.edm_control);
+        packet.emit(hdr.edm_message);
+        packet.emit(hdr.edm_management);
+    }
+}
+
+control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
+                   in egress_intrinsic_metadata_t eg_intr_md,
+                   in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+                   inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+                   inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    // Frames that came as scheduled, and are longer than their slot.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) too_long;
+
+    bit<16> room = 0;
+
+    action weigh_length() {
+        room = 1526 + 6 - eg_intr_md.pkt_length;
+    }
+    // Chunks that came as granted, and are longer than their header says.
+    Counter<bit<64>, bit<8>>(1, CounterType_t.PACKETS_AND_BYTES) edm_too_long;
+
+    bit<16> edm_room    = 0;
+    bit<16> edm_padding = 0;
+
+    // Lengths are with FCS, and what frames carry from ingress.
+    action edm_weigh_length() {
+        edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
+        edm_padding = 60 + 6 - eg_intr_md.pkt_length;
+    }
+
+    action edm_add_headers() {
+        edm_room = edm_room + 46 + 6;
+    }
+
+    // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+    action edm_turn_head() {
+        mac_addr_t source = hdr.ethernet.srcAddr;
+        hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
+        hdr.ethernet.dstAddr = source;
+        hdr.edm_control.setValid();
+        hdr.edm_control.version = EDM_VERSION;
+        hdr.edm_control.kind    = EDM_GRANT;
+        hdr.edm_control.id      = hdr.edm_message.id;
+        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
+        hdr.edm_control.wait    = hdr.head.edm_wait;
+    }
+
+    apply {
+        // The group holds all host ports; the replica for the sender's own ends here.
+        if (eg_intr_md.egress_rid != 0 &&
+            (bit<16>) eg_intr_md.egress_port == hdr.packet_in.ingress_port) {
+            eg_dprsr_md.drop_ctl = 1;
+        }
+        // Its length is known here alone: with FCS, and what it carries from ingress.
+        weigh_length();
+        if (eg_intr_md.egress_qid == PRIORITY_SCHEDULED && room[15:15] == 1 &&
+            hdr.vlan.isValid() && hdr.vlan.etherType != ETHERTYPE_EDM) {
+            too_long.count(0);
+            eg_dprsr_md.drop_ctl = 1;
+        }
+        if (hdr.head.isValid()) {
+            edm_turn_head();
+            if (hdr.edm_message.kind == EDM_RRES) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
+            if (hdr.vlan.isValid()) {
+                hdr.vlan.pcp = 7;
+            }
+            hdr.edm_message.setInvalid();
+        } else if (hdr.edm_message.isValid()) {
+            edm_weigh_length();
+            edm_add_headers();
+            if (eg_intr_md.egress_qid == EDM_CLASS_DATA && edm_room[15:15] == 1 && edm_padding[15:15] == 1) {
+                edm_too_long.count(0);
+                eg_dprsr_md.drop_ctl = 1;
+            }
+        }
+        if (eg_intr_md.egress_port != CPU_PORT) {
+            hdr.packet_in.setInvalid();
+        }
+    }
+}
+
+Pipeline(
+    RackParser(),
+    RackIngress(),
+    RackDeparser(),
+    RackEgressParser(),
+    RackEgress(),
+    RackEgressDeparser()
+) pipe;
+
+@pkginfo(name="edm_timed_dst_pl2_clock", version="0.1.0")
+Switch(pipe) main;
