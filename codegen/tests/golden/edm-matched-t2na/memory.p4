@@ -1725,13 +1725,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        bit<8> color = MeterColor_t.GREEN;
-
         // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        bit<8> edm_color = MeterColor_t.GREEN;
+
         // What is computed of a frame whatever becomes of it.
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
         if (hdr.edm_message.isValid()) {
@@ -1746,10 +1746,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         // The controller's frames without a port go where a host's would.
         if (!hdr.packet_out.isValid()) {
-            source_guard.apply();
+            if (source_guard.apply().hit) {
+                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                    hdr.ethernet.dstAddr[40:40] == 0 && hdr.again.pass == 0) {
+                    edm_color = edm_control_meter.execute(hdr.came.port);
+                }
+            }
         } else {
             if (hdr.packet_out.egress_port == 0) {
                 meta.accepted = 1;
+                if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
+                    hdr.ethernet.dstAddr[40:40] == 0 && hdr.again.pass == 0) {
+                    edm_color = edm_control_meter.execute(hdr.came.port);
+                }
             }
         }
 
@@ -1768,10 +1777,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            if ((meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) &&
-                hdr.ethernet.dstAddr[40:40] == 0 && hdr.again.pass == 0) {
-                color = edm_control_meter.execute(hdr.came.port);
-            }
             if (hdr.edm_management.isValid() && !hdr.packet_out.isValid()) {
                 meta.drop = DROP_EDM_MANAGEMENT_FROM_HOST;
                 meta.edm_op = EDM_OP_NONE;
@@ -1822,7 +1827,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_look_at_demand();
         }
 
-        if (color == MeterColor_t.RED) {
+        if (edm_color == MeterColor_t.RED) {
             meta.drop = DROP_EDM_CONTROL_METER;
             meta.edm_op = EDM_OP_NONE;
         } else {

@@ -429,7 +429,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.op          = OP_NONE;
         meta.bad         = 0;
         meta.claims      = 0;
-        meta.now         = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.link_in     = 0;
         meta.link_out    = 0;
         meta.source      = 3;
@@ -465,8 +464,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_end           = 0;
         meta.edm_full          = 0;
         meta.edm_asks          = 0;
-        meta.edm_now           = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm_total         = 0;
         meta.edm_offset        = 0;
         meta.edm_source_link   = 0;
@@ -497,6 +494,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_to_time       = 0;
         meta.edm_to_wait       = 0;
         meta.head_session = 0;
+        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;

@@ -1197,13 +1197,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        bit<8> color = MeterColor_t.GREEN;
-
         // Goes with the frame to egress, and from there to the controller alone.
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>) hdr.came.port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
+        bit<8> control_color = MeterColor_t.GREEN;
+
         // The cell that it names, VLANs begin with the pair's cell 0; and what its half writes into the lane's lock.
         if (hdr.pl2_control.isValid()) {
             meta.cell      = hdr.pl2_control.cell;
@@ -1238,7 +1238,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (source_guard.apply().hit) {
                 // Once a frame, whatever passes it makes.
                 if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
-                    color = control_meter.execute(hdr.came.port);
+                    control_color = control_meter.execute(hdr.came.port);
                 }
             }
         } else {
@@ -1246,7 +1246,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.accepted = 1;
                 // Once a frame, whatever passes it makes.
                 if (hdr.pl2_control.isValid() && hdr.again.pass == 0) {
-                    color = control_meter.execute(hdr.came.port);
+                    control_color = control_meter.execute(hdr.came.port);
                 }
                 // Of a cell that is to be forgotten. What is not of this operation does no harm.
                 if (meta.steered == 1) {
@@ -1274,7 +1274,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.drop = DROP_SPOOFED;
             }
         } else {
-            if (color == MeterColor_t.RED) {
+            if (control_color == MeterColor_t.RED) {
                 meta.drop = DROP_CONTROL_METER;
                 meta.op   = OP_NONE;
             } else if (meta.bad != 0) {
