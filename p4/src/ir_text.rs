@@ -153,20 +153,25 @@ impl Printer<'_> {
             let parts: Vec<String> = data.iter().map(|(e, _)| self.expr(e)).collect();
             format!("{{{}}}", parts.join(", "))
         };
+        let with = |word: &str, value: &Option<Expr>| {
+            value.as_ref().map(|value| format!(" {word} {}", self.expr(value))).unwrap_or_default()
+        };
         match call {
             ExternCall::CounterCount { instance: i, index, less } => {
-                let less = less.as_ref().map(|less| format!(" less {}", self.expr(less))).unwrap_or_default();
+                let less = with("less", less);
                 format!("{}.count({}){less}", instance(i), self.expr(index))
             }
             ExternCall::DirectCount { instance: i, less } => {
-                let less = less.as_ref().map(|less| format!(" less {}", self.expr(less))).unwrap_or_default();
+                let less = with("less", less);
                 format!("{}.count(){less}", instance(i))
             }
-            ExternCall::DirectMeterRead { instance: i, dst } => {
-                format!("{} = {}.read()", self.lvalue(dst), instance(i))
+            ExternCall::DirectMeterRead { instance: i, given, less, dst } => {
+                let given = with("given", given) + &with("less", less);
+                format!("{} = {}.read(){given}", self.lvalue(dst), instance(i))
             }
-            ExternCall::MeterExecute { instance: i, index, dst } => {
-                format!("{} = {}.execute({})", self.lvalue(dst), instance(i), self.expr(index))
+            ExternCall::MeterExecute { instance: i, index, given, less, dst } => {
+                let given = with("given", given) + &with("less", less);
+                format!("{} = {}.execute({}){given}", self.lvalue(dst), instance(i), self.expr(index))
             }
             ExternCall::RegisterRead { instance: i, index, dst } => {
                 format!("{} = {}[{}]", self.lvalue(dst), instance(i), self.expr(index))

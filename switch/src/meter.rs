@@ -1,4 +1,4 @@
-//! Two-rate three-colour meters (RFC 2698, colour-blind).
+//! Two-rate three-colour meters (RFC 2698). In colour-blind mode packets come as green.
 
 use crate::objects::{CounterData, MeterConfig};
 
@@ -37,18 +37,19 @@ impl Meter {
         self.config
     }
 
-    /// Colours and counts a packet of this length, which costs one token per byte (`by_bytes`) or one in all.
-    pub fn execute(&mut self, bytes: u64, by_bytes: bool, now_ns: u64) -> u64 {
-        let color = self.color(if by_bytes { bytes } else { 1 }, now_ns);
+    /// Colours and counts a packet of this length, which costs one token per byte (`by_bytes`) or one in all. It gets
+    /// no better colour than it comes with (`given`).
+    pub fn execute(&mut self, bytes: u64, by_bytes: bool, given: u64, now_ns: u64) -> u64 {
+        let color = self.color(if by_bytes { bytes } else { 1 }, given.min(RED), now_ns);
         let count = &mut self.counts[color as usize];
         count.packets += 1;
         count.bytes += bytes;
         color
     }
 
-    fn color(&mut self, amount: u64, now_ns: u64) -> u64 {
+    fn color(&mut self, amount: u64, given: u64, now_ns: u64) -> u64 {
         let Some(config) = self.config else {
-            return GREEN;
+            return given;
         };
         let passed = u128::from(now_ns.saturating_sub(self.last_ns));
         self.last_ns = self.last_ns.max(now_ns);
@@ -58,11 +59,11 @@ impl Meter {
         self.committed = fill(self.committed, config.cir, config.cburst);
         self.peak = fill(self.peak, config.pir, config.pburst);
         let cost = u128::from(amount) * SCALE;
-        if self.peak < cost {
+        if given == RED || self.peak < cost {
             return RED;
         }
         self.peak -= cost;
-        if self.committed < cost {
+        if given == YELLOW || self.committed < cost {
             return YELLOW;
         }
         self.committed -= cost;
@@ -86,30 +87,41 @@ mod tests {
     fn packets_are_counted_by_colour() {
         let mut meter = meter();
         for bytes in [1500, 1500, 60, 60] {
-            meter.execute(bytes, true, 0);
+            meter.execute(bytes, true, GREEN, 0);
         }
         let seen = meter.counts.map(|count| (count.packets, count.bytes));
         assert_eq!(seen, [(1, 1500), (1, 1500), (2, 120)]);
         meter.configure(None, 0);
-        assert_eq!(meter.execute(64, true, 0), GREEN);
+        assert_eq!(meter.execute(64, true, GREEN, 0), GREEN);
         assert_eq!(meter.counts[0], CounterData { packets: 2, bytes: 1564 });
     }
 
     #[test]
     fn unconfigured_is_green() {
         let mut meter = Meter::default();
-        assert_eq!(meter.execute(9000, true, 0), GREEN);
+        assert_eq!(meter.execute(9000, true, GREEN, 0), GREEN);
     }
 
     #[test]
     fn bursts_go_green_yellow_red() {
         let mut meter = meter();
-        assert_eq!(meter.execute(1500, true, 0), GREEN);
-        assert_eq!(meter.execute(1500, true, 0), YELLOW);
-        assert_eq!(meter.execute(1, true, 0), RED);
+        assert_eq!(meter.execute(1500, true, GREEN, 0), GREEN);
+        assert_eq!(meter.execute(1500, true, GREEN, 0), YELLOW);
+        assert_eq!(meter.execute(1, true, GREEN, 0), RED);
         // 1 ms: one committed token and two peak tokens.
-        assert_eq!(meter.execute(2, true, 1_000_000), YELLOW);
-        assert_eq!(meter.execute(1, true, 2_000_000), GREEN);
+        assert_eq!(meter.execute(2, true, GREEN, 1_000_000), YELLOW);
+        assert_eq!(meter.execute(1, true, GREEN, 2_000_000), GREEN);
+    }
+
+    #[test]
+    fn a_packet_gets_no_better_colour_than_it_has() {
+        let mut meter = meter();
+        assert_eq!(meter.execute(1500, true, RED, 0), RED);
+        assert_eq!(meter.execute(1500, true, YELLOW, 0), YELLOW);
+        // A red packet costs nothing, a yellow one no committed token.
+        assert_eq!(meter.execute(1500, true, GREEN, 0), GREEN);
+        assert_eq!(meter.execute(1, true, GREEN, 0), RED);
+        assert_eq!(Meter::default().execute(1, true, YELLOW, 0), YELLOW);
     }
 
     #[test]
@@ -117,7 +129,7 @@ mod tests {
         let mut meter = meter();
         let mut bytes = [0u64; 3];
         for step in 1..=100_000u64 {
-            bytes[meter.execute(10, true, step * 1_000_000) as usize] += 10;
+            bytes[meter.execute(10, true, GREEN, step * 1_000_000) as usize] += 10;
         }
         // 100 s at 10 kB/s offered: 1 kB/s green and another 1 kB/s yellow, up to a burst.
         assert!(bytes[0].abs_diff(100_000) <= 1510, "green {}", bytes[0]);

@@ -399,7 +399,7 @@ impl TableState {
         if self.counted {
             self.count(row, bytes);
         }
-        self.metered.then(|| self.meter(row, bytes, now))
+        self.metered.then(|| self.meter(row, bytes, 0, now))
     }
 
     /// Counts a packet of this length for a row, or for a miss.
@@ -429,11 +429,11 @@ impl TableState {
         smoother.map_or(0, |smoother| smoother.execute(value, drops, now.0, random))
     }
 
-    /// The colour that the meter of a row, or of a miss, gives a packet of this length.
-    pub fn meter(&mut self, row: Option<u32>, bytes: u64, now: Nanos) -> u64 {
+    /// The colour that the meter of a row, or of a miss, gives a packet of this length that comes with a colour.
+    pub fn meter(&mut self, row: Option<u32>, bytes: u64, given: u64, now: Nanos) -> u64 {
         let bytes = bytes.saturating_add_signed(self.meter_adjust_bytes.into());
         let meter = self.meters.get_mut(row.map_or(0, |row| row as usize + 1));
-        meter.map_or(0, |meter| meter.execute(bytes, self.meter_bytes, now.0))
+        meter.map_or(given, |meter| meter.execute(bytes, self.meter_bytes, given, now.0))
     }
 
     /// Position of the group that contains, or would contain, a key.

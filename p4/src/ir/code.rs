@@ -335,19 +335,23 @@ pub enum ExternCall {
         index: Expr,
         less: Option<Expr>,
     },
-    /// Counts or meters with the direct object of the table whose action runs. A counter counts `less` this many
-    /// bytes; a meter writes its colour to `dst`.
+    /// Counts or meters with the direct object of the table whose action runs, `less` this many bytes. A meter writes
+    /// its colour to `dst`; a packet that comes with one (`given`: 0 green, 1 yellow, 2 red) gets no better one.
     DirectCount {
         instance: InstanceId,
         less: Option<Expr>,
     },
     DirectMeterRead {
         instance: InstanceId,
+        given: Option<Expr>,
+        less: Option<Expr>,
         dst: LValue,
     },
     MeterExecute {
         instance: InstanceId,
         index: Expr,
+        given: Option<Expr>,
+        less: Option<Expr>,
         dst: LValue,
     },
     RegisterRead {

@@ -29,13 +29,24 @@ impl ExternCall {
                 object = Some(*instance);
                 values.extend(less);
             }
-            ExternCall::DirectMeterRead { instance, dst }
-            | ExternCall::DirectRegisterRead { instance, dst } => {
+            ExternCall::DirectMeterRead { instance, given, less, dst } => {
+                object = Some(*instance);
+                values.extend(given);
+                values.extend(less);
+                targets.push(dst);
+            }
+            ExternCall::DirectRegisterRead { instance, dst } => {
                 object = Some(*instance);
                 targets.push(dst);
             }
-            ExternCall::MeterExecute { instance, index, dst }
-            | ExternCall::RegisterRead { instance, index, dst } => {
+            ExternCall::MeterExecute { instance, index, given, less, dst } => {
+                object = Some(*instance);
+                values.push(index);
+                values.extend(given);
+                values.extend(less);
+                targets.push(dst);
+            }
+            ExternCall::RegisterRead { instance, index, dst } => {
                 object = Some(*instance);
                 values.push(index);
                 targets.push(dst);

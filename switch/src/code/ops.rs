@@ -318,6 +318,13 @@ pub(crate) enum Op {
         table: u16,
         dst: Slot,
     },
+    /// Meters `less` bytes less of a packet that comes with a colour.
+    DirectMeterGiven {
+        table: u16,
+        given: Slot,
+        less: Slot,
+        dst: Slot,
+    },
     /// Smooths a value in a cell of an extern object.
     Smooth {
         instance: u16,
@@ -354,6 +361,14 @@ pub(crate) enum Op {
     Meter {
         instance: u16,
         index: Slot,
+        dst: Slot,
+    },
+    /// Meters `less` bytes less of a packet that comes with a colour.
+    MeterGiven {
+        instance: u16,
+        index: Slot,
+        given: Slot,
+        less: Slot,
         dst: Slot,
     },
     RegisterRead {
@@ -513,6 +528,7 @@ impl Op {
             | Op::DirectCount { .. }
             | Op::DirectCountLess { .. }
             | Op::DirectMeter { .. }
+            | Op::DirectMeterGiven { .. }
             | Op::Smooth { .. }
             | Op::DirectSmooth { .. }
             | Op::Approximate { .. }
@@ -522,6 +538,7 @@ impl Op {
             | Op::ResubmitWith { .. }
             | Op::DirectColor { .. }
             | Op::Meter { .. }
+            | Op::MeterGiven { .. }
             | Op::RegisterRead { .. }
             | Op::RegisterWrite { .. }
             // The algorithm may be the random one.

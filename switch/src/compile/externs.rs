@@ -40,23 +40,31 @@ impl Builder<'_> {
                     self.emit(Op::DirectCountLess { table, less });
                 }
             },
-            ExternCall::DirectMeterRead { instance, dst } => {
+            ExternCall::DirectMeterRead { instance, given, less, dst } => {
                 let called = self.counts_on_call(*instance)?;
+                let told = self.told(given.as_ref(), less.as_ref())?;
                 self.result(dst, |builder, dst| {
-                    builder.emit(match called {
-                        Some(table) => Op::DirectMeter { table, dst },
-                        None => Op::DirectColor { dst },
+                    builder.emit(match (called, told) {
+                        (Some(table), None) => Op::DirectMeter { table, dst },
+                        (Some(table), Some((given, less))) => {
+                            Op::DirectMeterGiven { table, given, less, dst }
+                        }
+                        (None, _) => Op::DirectColor { dst },
                     });
                     builder.mark(Mark::Meter { at: None, color: dst });
                 })?;
             }
-            ExternCall::MeterExecute { instance, index, dst } => {
+            ExternCall::MeterExecute { instance, index, given, less, dst } => {
                 self.object(*instance, "a meter", |kind| matches!(kind, InstanceKind::Meter { .. }))?;
                 let index = self.narrow(index, "a meter's index")?;
+                let told = self.told(given.as_ref(), less.as_ref())?;
                 let instance = instance.0 as u16;
                 let traced = self.traced_index(index)?;
                 self.result(dst, |builder, dst| {
-                    builder.emit(Op::Meter { instance, index, dst });
+                    builder.emit(match told {
+                        None => Op::Meter { instance, index, dst },
+                        Some((given, less)) => Op::MeterGiven { instance, index, given, less, dst },
+                    });
                     builder.mark(Mark::Meter { at: Some((instance, traced)), color: dst });
                 })?;
             }
@@ -295,6 +303,17 @@ impl Builder<'_> {
     }
 
     /// The table of a direct object that counts where it is called.
+    /// Colour and bytes that a meter is told; `None` if it is told neither.
+    fn told(&mut self, given: Option<&Expr>, less: Option<&Expr>) -> Result<Option<(Slot, Slot)>> {
+        if given.is_none() && less.is_none() {
+            return Ok(None);
+        }
+        let none = Expr::Const { value: 0u8.into(), ty: Ty::Bit(32) };
+        let given = self.narrow(given.unwrap_or(&none), "a colour")?;
+        let less = self.narrow(less.unwrap_or(&none), "a number of bytes")?;
+        Ok(Some((given, less)))
+    }
+
     fn counts_on_call(&self, instance: InstanceId) -> Result<Option<u16>> {
         match self.program.instances.get(instance.0 as usize) {
             Some(Instance {

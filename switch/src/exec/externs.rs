@@ -43,13 +43,24 @@ pub(crate) fn count(state: &mut State, instance: u16, index: u64, bytes: u64) {
 
 /// Lets a meter colour the packet; 0 beyond the end.
 pub(crate) fn meter(state: &mut State, cx: &Cx<'_>, instance: u16, index: u64) -> u64 {
+    meter_given(state, instance, index, (cx.counted, 0), cx.now.0)
+}
+
+/// Lets a meter colour a packet of this length, which comes with a colour; it keeps that beyond the end.
+fn meter_given(
+    state: &mut State,
+    instance: u16,
+    index: u64,
+    (counted, given): (u64, u64),
+    now_ns: u64,
+) -> u64 {
     match &mut state.pipe.instances[instance as usize] {
         InstanceState::Meter { bytes, adjust_bytes, cells } => {
             let meter = usize::try_from(index).ok().and_then(|index| cells.get_mut(index));
-            let counted = cx.counted.saturating_add_signed((*adjust_bytes).into());
-            meter.map_or(0, |meter| meter.execute(counted, *bytes, cx.now.0))
+            let counted = counted.saturating_add_signed((*adjust_bytes).into());
+            meter.map_or(given, |meter| meter.execute(counted, *bytes, given, now_ns))
         }
-        _ => 0,
+        _ => given,
     }
 }
 
@@ -59,6 +70,11 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
     match op {
         Op::Meter { instance, index, dst } => {
             vars[dst as usize] = meter(state, cx, instance, vars[index as usize]);
+        }
+        Op::MeterGiven { instance, index, given, less, dst } => {
+            let [index, given, less] = [index, given, less].map(|slot| vars[slot as usize]);
+            let counted = cx.counted.saturating_sub(less);
+            vars[dst as usize] = meter_given(state, instance, index, (counted, given), cx.now.0);
         }
         Op::Hash { plan } => {
             let plan = &code.hashes[plan as usize];

@@ -213,7 +213,12 @@ pub(crate) fn rare(
             state.pipe.tables[table as usize].count(cx.row, bytes);
         }
         Op::DirectMeter { table, dst } => {
-            vars[dst as usize] = state.pipe.tables[table as usize].meter(cx.row, cx.counted, cx.now);
+            vars[dst as usize] = state.pipe.tables[table as usize].meter(cx.row, cx.counted, 0, cx.now);
+        }
+        Op::DirectMeterGiven { table, given, less, dst } => {
+            let counted = cx.counted.saturating_sub(vars[less as usize]);
+            let table = &mut state.pipe.tables[table as usize];
+            vars[dst as usize] = table.meter(cx.row, counted, vars[given as usize], cx.now);
         }
         Op::Smooth { instance, index, a, dst } => {
             let (at, rng) = (vars[index as usize], &mut state.rng);
@@ -258,6 +263,7 @@ pub(crate) fn rare(
         }
         Op::Trace { mark } => trace::record(code, state, vars, cx, mark),
         Op::Meter { .. }
+        | Op::MeterGiven { .. }
         | Op::Hash { .. }
         | Op::Random { .. }
         | Op::Digest { .. }

@@ -276,6 +276,12 @@ impl ReadWords {
                 self.data(&plan.data);
                 plan.bounds.iter().flat_map(|(base, max)| [base, max]).for_each(|slot| self.note(*slot, 1));
             }
+            Op::MeterGiven { index, given, less, .. } => {
+                [index, given, less].into_iter().for_each(|slot| self.note(slot, 1));
+            }
+            Op::DirectMeterGiven { given, less, .. } => {
+                [given, less].into_iter().for_each(|slot| self.note(slot, 1));
+            }
             Op::CountLess { index, less, .. } => {
                 self.note(index, 1);
                 self.note(less, 1);

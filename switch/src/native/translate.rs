@@ -545,6 +545,8 @@ impl Translator<'_, '_> {
             }
             Op::DirectColor { dst }
             | Op::DirectMeter { dst, .. }
+            | Op::DirectMeterGiven { dst, .. }
+            | Op::MeterGiven { dst, .. }
             | Op::Random { dst, .. }
             | Op::Smooth { dst, .. }
             | Op::DirectSmooth { dst, .. }

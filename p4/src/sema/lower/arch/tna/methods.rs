@@ -43,14 +43,15 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
             lower.emit_extern(ExternCall::DirectCount { instance: *instance, less });
             None
         }
-        ("Meter", "execute", Made::Instance(instance))
-            if def.params.len() == 2 && call.args.get(1)?.is_none() =>
-        {
-            let (index, _) = lower.scalar_arg(call, 0);
-            meter(lower, object, *instance, Some(index), at)
-        }
-        ("DirectMeter", "execute", Made::Instance(instance)) if call.args.iter().all(Option::is_none) => {
-            meter(lower, object, *instance, None, at)
+        // `execute([index, ][color, ]adjust_byte_count)`
+        ("Meter" | "DirectMeter", "execute", Made::Instance(instance)) => {
+            let first = usize::from(object.ext.def.name == "Meter");
+            let has_color = def.params.len() > first + 1;
+            let index = (first > 0).then(|| lower.scalar_arg(call, 0).0);
+            let given = has_color.then(|| color_given(lower, call, first, at));
+            let at_less = first + usize::from(has_color);
+            let less = lower.arg(call, at_less).is_some().then(|| lower.scalar_arg(call, at_less).0);
+            meter(lower, object, *instance, Metered { index, given, less }, at)
         }
         ("Lpf" | "Wred" | "DirectLpf" | "DirectWred", "execute", Made::Instance(instance)) => {
             smooth(lower, object, *instance, call, at)
@@ -134,20 +135,48 @@ fn smooth(
     Some(Val::Leaf(Expr::Ternary { cond: Box::new(cond), ty: byte, then, otherwise }, byte))
 }
 
+/// What a meter is told.
+struct Metered {
+    index: Option<Expr>,
+    given: Option<Expr>,
+    less: Option<Expr>,
+}
+
+/// The colour with which a packet comes to a meter, as the switch's meters take it. Red has both bits set; the device
+/// takes both values with one bit for yellow.
+fn color_given(lower: &mut Lower<'_>, call: &TCall, index: usize, at: Span) -> Expr {
+    let (color, ty) = lower.scalar_arg(call, index);
+    let Val::Leaf(color, ty) = lower.save(Val::Leaf(color, ty), at) else { return zero(Ty::Bit(8)) };
+    let is = |number: u64| Expr::Binary {
+        op: BinOp::Eq,
+        left: Box::new(color.clone()),
+        right: Box::new(constant(number, ty)),
+        ty,
+    };
+    let choose = |cond: Expr, then: Expr, otherwise: Expr| Expr::Ternary {
+        cond: Box::new(cond),
+        ty: Ty::Bit(8),
+        then: Box::new(then),
+        otherwise: Box::new(otherwise),
+    };
+    let value = |color: u64| constant(color, Ty::Bit(8));
+    choose(is(DEFAULT_COLORS[2]), value(0), choose(is(DEFAULT_COLORS[0]), value(RED), value(YELLOW)))
+}
+
 /// Runs a meter and translates its colour.
 fn meter(
     lower: &mut Lower<'_>,
     object: &Object,
     instance: InstanceId,
-    index: Option<Expr>,
+    Metered { index, given, less }: Metered,
     at: Span,
 ) -> Option<Val> {
     let ty = Ty::Bit(8);
     let (dst, _) = lower.out_leaf(None, &Type::Bit(8), at)?;
     let color = lower.read_target(&dst);
     lower.emit_extern(match index {
-        Some(index) => ExternCall::MeterExecute { instance, index, dst },
-        None => ExternCall::DirectMeterRead { instance, dst },
+        Some(index) => ExternCall::MeterExecute { instance, index, given, less, dst },
+        None => ExternCall::DirectMeterRead { instance, given, less, dst },
     });
     // `([size, ]type, red, yellow, green)`
     let first = if object.ext.def.name == "Meter" { 2 } else { 1 };

@@ -77,12 +77,12 @@ pub(super) fn lower_method(
             let (index, _) = lower.scalar_arg(call, 0);
             let ty = call.type_args.first().map(|t| lower.ty(t))?;
             let (dst, _) = lower.out_leaf(lower.arg(call, 1), &ty, span)?;
-            ExternCall::MeterExecute { instance, index, dst }
+            ExternCall::MeterExecute { instance, index, given: None, less: None, dst }
         }
         ("direct_meter", "read") => {
             let ty = lower.arg(call, 0).map_or(Type::Bit(2), |a| lower.ty(&a.ty));
             let (dst, _) = lower.out_leaf(lower.arg(call, 0), &ty, span)?;
-            ExternCall::DirectMeterRead { instance, dst }
+            ExternCall::DirectMeterRead { instance, given: None, less: None, dst }
         }
         ("register", "read") => {
             let (index, _) = lower.scalar_arg(call, 1);
