@@ -49,7 +49,7 @@ fn programs_do_what_their_stf_files_say() {
 }
 
 /// What a program for TNA can't mean: a case, a change to it, and what is said.
-const REFUSED: [(&str, &str, &str, &str); 10] = [
+const REFUSED: [(&str, &str, &str, &str); 12] = [
     ("resubmit", "bit<40> rest", "bit<48> rest", "at most 64 bits of data, not 72"),
     ("counter", "        counters = hits;", "", "a direct object that belongs to no table"),
     (
@@ -70,6 +70,25 @@ const REFUSED: [(&str, &str, &str, &str); 10] = [
     ("functions", "16w0x4000, 12)", "16w0x4000, -1)", "not a constant of 64 bits"),
     ("symmetric", r#""hdr.h.dst", "#, r#""hdr.h.kind", "#, "name two fields of equal width"),
     ("symmetric", "CRC16) both", "XOR16) both", "has to be a CRC"),
+    (
+        "minmax",
+        "Register<bit<16>, bit<8>>(32) waits;\n    //",
+        "Register<bit<16>, bit<8>>(32) waits;
+    Register<bit<1>, bit<8>>(128) bits;
+    MinMaxAction<bit<1>, bit<8>, bit<8>>(bits) of_bits = {
+        void apply(inout bit<128> value, out bit<8> rv) { rv = this.max8(value, 0xffff); }
+    };
+    action search_bits() { of_bits.execute(0); }
+    table never { actions = { search_bits; } default_action = search_bits(); }
+    //",
+        "needs cells of 8, 16, 32, 64 or 128 bits; these have 1",
+    ),
+    (
+        "minmax",
+        "this.max8(value.low, 0xf)",
+        "this.max8((bit<12>) value.low, 0xf)",
+        "parts of 8 bits in 128 at most, not in 12",
+    ),
 ];
 
 #[test]

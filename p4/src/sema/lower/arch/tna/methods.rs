@@ -1,6 +1,6 @@
 //! Calls of methods of TNA's extern objects.
 
-use super::{checksum, foreign, hash, is_second, math, registers};
+use super::{checksum, foreign, hash, is_second, math, minmax, registers};
 use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, Half, InstanceId, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val, constant, zero};
@@ -61,6 +61,10 @@ fn known_method(lower: &mut Lower<'_>, object: &Object, def: &FnDef, call: &TCal
             registers::execute(lower, object, call, at)
         }
         ("DirectRegisterAction", "execute", _) => registers::execute_direct(lower, object, call, at),
+        ("MinMaxAction" | "MinMaxAction2" | "MinMaxAction3" | "MinMaxAction4", "execute", _) => {
+            minmax::execute(lower, object, call, at)
+        }
+        (_, "min8" | "max8" | "min16" | "max16", Made::Nothing) => minmax::search(lower, def, call, at),
         ("RegisterAction", "predicate", _) => registers::predicate(lower, object, call),
         ("RegisterParam", "read", Made::Instance(instance)) => {
             registers::read(lower, object, *instance, zero(Ty::Bit(1)))

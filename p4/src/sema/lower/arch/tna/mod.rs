@@ -9,6 +9,7 @@ mod functions;
 mod hash;
 mod math;
 mod methods;
+mod minmax;
 mod objects;
 mod registers;
 

@@ -6,6 +6,7 @@ use crate::ast::Span;
 use crate::ir::{BinOp, Expr, ExternCall, InstanceId, Ty};
 use crate::sema::lower::{Lower, Object, Place, Val, concatenated, constant, scalars};
 use crate::sema::tree::{FnDef, TCall, TExpr};
+use crate::sema::types::Type;
 
 /// Which cell of a register is meant.
 enum Cell {
@@ -111,7 +112,10 @@ fn run(lower: &mut Lower<'_>, action: &Object, cell: Cell, outs: &[Option<TExpr>
         Some(place) => Some(lower.read(place)),
         None => {
             let ty = lower.type_arg(&action.ext, action.ext.args.len().checked_sub(1)?)?;
-            ty.scalar().map(|scalar| Val::Leaf(constant(0u8, scalar), scalar))
+            match ty {
+                Type::Void => Some(Val::Opaque),
+                _ => ty.scalar().map(|scalar| Val::Leaf(constant(0u8, scalar), scalar)),
+            }
         }
     }
 }
