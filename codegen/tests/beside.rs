@@ -12,13 +12,14 @@ mod common;
 
 use common::any_edm::{self, CHUNK, unpad};
 use common::any_pl2::{self, in_frames, numbered};
-use common::edm::edm_of;
+use common::edm::{self, Net, edm_of, message, notification};
 use common::random::{Random, variable};
 use common::*;
 use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER};
 use p4rack_codegen::{Arch, Rack};
-use p4rack_wire::Nanos;
+use p4rack_wire::edm::Kind;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
+use p4rack_wire::{EtherType, Nanos};
 
 /// Frames of a run; then everything begins anew, at another time.
 const RUN: usize = 5_000;
@@ -70,6 +71,41 @@ fn pairs_of_clocks_agree_beside_calendars() {
 #[test]
 fn pairs_of_clocks_agree_beside_demands_that_wait() {
     compare("clock", "pair", "matched", &[Arch::V1model, Arch::T2na]);
+}
+
+/// What each protocol bounds is its own: EDM's data is neither best effort, nor a frame that is too long for PL2's slots, nor PL2's
+/// in a VLAN of reservations.
+#[test]
+fn what_edm_grants_is_edms_alone() {
+    let tables = "mode = \"clock\"\nbest_effort_percent = 5\n\
+                  [edm]\nmode = \"timed-dst\"\nmemory = [\"h3\"]\nwindow = 8\ncontrol_percent = 100";
+    for arch in Arch::ALL {
+        let rack = rack(&["100 Mb/s"; 4], tables);
+        let scheme = rack.scheme();
+        let mut net = Net::new(&Built::on(rack, scheme, arch));
+        let rack = net.rig.built.rack.clone();
+        // Until nothing is left of what best effort may send at once.
+        for payload in [1_200, 46] {
+            let other = plain(mac(&rack, 1), mac(&rack, 2), EtherType::IPV4, &vec![3; payload]);
+            assert!((0..1_000).any(|_| net.rig.send(1, &other).is_empty()), "{arch}");
+        }
+
+        assert!(net.notify(1, 3, 0, 3_000).is_some(), "{arch}");
+        assert_eq!(net.write(1, 3, 0, 3_000, 0, 3_000), edm::Fate::Scheduled(None), "{arch}");
+        let part = message(Kind::Wreq, 1, 64, 0, 64);
+        assert_eq!(net.rig.send(1, &net.frame(1, 3, 5, &part)), [], "{arch}: not granted, so best effort");
+        assert_eq!(net.demoted(), [1, 0], "{arch}");
+
+        let in_vlan = |bytes: &[u8]| {
+            let (vid, ether_type) = (net.rig.built.pl2().vid, edm_of(&net.rig.built).ether_type);
+            tagged(mac(&rack, 1), mac(&rack, 3), Vlan { pcp: 5, dei: false, vid, ether_type }, bytes)
+        };
+        let [demand, part] = [notification(1, 64), part].map(|bytes| in_vlan(&bytes));
+        assert_eq!(net.rig.send(1, &demand).len(), 1, "{arch}: a grant");
+        assert_eq!(net.rig.send(1, &part), [(3, part)], "{arch}");
+        assert_eq!(net.rig.demoted(), [0; 4], "{arch}");
+        assert_eq!(net.rig.all_drops(), [("best_effort_meter", 3)], "{arch}");
+    }
 }
 
 /// Compares the programs of these architectures, which meet every reason for drops but the meters'.
