@@ -78,19 +78,24 @@ fn edm_with_calendars_fits_into_both_generations() {
 /// Protocols whose frames are different ones share stages: together they take hardly more than one of them alone.
 #[test]
 fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
-    for (clocks, edm, expected) in [
-        ("pair", "timed-dst", [Some(8), Some(8)]),
-        ("dst", "timed-dst", [Some(8), Some(8)]),
-        ("chain", "timed-dst", [Some(10), Some(9)]),
-        ("pair", "timed", [Some(10), Some(10)]),
-        ("dst", "timed", [Some(10), Some(10)]),
-        ("chain", "timed", [Some(10), Some(10)]),
-        ("pair", "calendar", [None, Some(14)]),
+    for (pl2, clocks, edm, expected) in [
+        ("clock", "pair", "timed-dst", [Some(8), Some(8)]),
+        ("clock", "dst", "timed-dst", [Some(8), Some(8)]),
+        ("clock", "chain", "timed-dst", [Some(10), Some(9)]),
+        ("counter", "pair", "timed-dst", [Some(10), Some(11)]),
+        ("clock", "pair", "timed", [Some(10), Some(10)]),
+        ("clock", "dst", "timed", [Some(10), Some(10)]),
+        ("clock", "chain", "timed", [Some(10), Some(10)]),
+        ("counter", "pair", "timed", [Some(11), Some(11)]),
+        ("clock", "pair", "calendar", [None, Some(14)]),
+        ("clock", "dst", "calendar", [None, Some(14)]),
+        ("clock", "chain", "calendar", [None, Some(14)]),
+        ("counter", "pair", "calendar", [None, Some(14)]),
     ] {
         for hosts in [6, 64] {
             let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
             let tables = format!(
-                "[pl2]\nmode = \"clock\"\nclocks = \"{clocks}\"\n[edm]\nmode = \"{edm}\"\nmemory = [{}]",
+                "[pl2]\nmode = \"{pl2}\"\nclocks = \"{clocks}\"\n[edm]\nmode = \"{edm}\"\nmemory = [{}]",
                 names.join(", ")
             );
             let rack = rack(hosts, &tables);
@@ -98,7 +103,7 @@ fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
                 match expected {
                     Some(expected) => {
                         let taken = stages(&rack, rack.scheme(), arch);
-                        assert_eq!(taken, expected, "{clocks}, {edm} on {arch}, {hosts} hosts");
+                        assert_eq!(taken, expected, "{pl2}, {clocks}, {edm} on {arch}, {hosts} hosts");
                     }
                     None => assert!(generate(&rack, rack.scheme(), arch).is_err()),
                 }
