@@ -76,3 +76,13 @@ fn the_examples_are_experiments_and_sweeps() {
     }
     assert!(tasks > 900, "{tasks}");
 }
+
+/// Messages as short as in the authors' traces, with frames for all: what demands cost a link, credits cost it as well.
+#[test]
+fn short_messages_wait_less_than_for_credits_of_receivers() {
+    for load in [0.05, 0.15, 0.2] {
+        let [dst, matched, receivers] = ["edm-timed-dst", "edm-matched", "ird"]
+            .map(|scheme| run(scheme, "", "64", load, 4_000).added_ns.mean.mean);
+        assert!(dst < receivers && matched < receivers, "{load}: {dst} {matched} {receivers}");
+    }
+}

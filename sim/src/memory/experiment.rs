@@ -198,7 +198,8 @@ impl MemoryExperiment {
             modules,
             headers: match self.spec.edm.framing {
                 FramingSpec::Payload => Headers::None,
-                FramingSpec::Blocks | FramingSpec::Ethernet => Headers::Transport,
+                FramingSpec::Blocks => Headers::Transport,
+                FramingSpec::Ethernet => Headers::Edm,
                 FramingSpec::Rocev2 => Headers::Rocev2,
             },
             memory_ps,
@@ -232,6 +233,13 @@ impl MemoryExperiment {
             ahead: edm.ahead,
             pending_max: edm.pending_max,
         })
+    }
+
+    /// Whether frames take the way through a pipeline.
+    pub fn is_pipeline(&self) -> bool {
+        let otherwise =
+            if self.spec.scheme.mode().is_some() { Latencies::Pipeline } else { Latencies::Testbed };
+        self.spec.latency.unwrap_or(otherwise) == Latencies::Pipeline
     }
 
     /// Whether messages come from a trace.

@@ -54,7 +54,8 @@ pub struct MemoryOutcome {
     /// Whether latency grows during the run. Then the scheme does not carry this load, and the other figures depend on the
     /// length of the run.
     pub grows: bool,
-    /// First measure, for traces: the published normalisation with its stop rule.
+    /// First measure, for traces: the published normalisation with its stop rule. It is of short ways: through a pipeline, the
+    /// short traces end before their first message.
     pub published_slowdown: Option<f64>,
     /// The published figure, if there is one.
     pub golden: Option<f64>,
@@ -128,7 +129,8 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         }
     }
     problems.dedup();
-    let published_slowdown = match experiment.is_trace().then(|| published(experiment, &messages, &shown)) {
+    let is_published = experiment.is_trace() && !experiment.is_pipeline();
+    let published_slowdown = match is_published.then(|| published(experiment, &messages, &shown)) {
         Some(Err(problem)) => {
             problems.push(problem);
             None

@@ -235,11 +235,11 @@ pub enum PolicySpec {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FramingSpec {
-    /// Whole messages with their headers.
+    /// Whole messages with their headers; for schemes other than EDM packets of Ethernet, IP and a transport.
     Blocks,
     /// Payload alone.
     Payload,
-    /// Frames of Ethernet, as generated programs have them.
+    /// Frames of Ethernet, as generated programs have them, for every scheme.
     Ethernet,
     /// Frames of RoCEv2, for schemes other than EDM.
     Rocev2,

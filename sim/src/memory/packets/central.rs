@@ -3,7 +3,7 @@
 
 use super::{Kind, Packet, Run};
 
-/// Blocks of a message to the server or from it: a frame of 64 bytes.
+/// Blocks of a message to the server or from it: a frame of 64 bytes, at least.
 const FRAME_BLOCKS: u64 = 8;
 
 /// The server's assignments.
@@ -31,10 +31,14 @@ impl Run<'_> {
             marked: false,
             from,
             to,
-            blocks: FRAME_BLOCKS,
+            blocks: self.frame_blocks(),
             rank: 0,
         };
         self.control(packet, now_ps);
+    }
+
+    fn frame_blocks(&self) -> u64 {
+        self.params.headers.control_blocks().max(FRAME_BLOCKS)
     }
 
     /// The server assigns times to all packets of a flow.
@@ -44,7 +48,7 @@ impl Run<'_> {
         let modules = &self.params.modules;
         // Not before the answer can arrive.
         let way_ps = 2 * modules.link_ps + modules.identify_ps + modules.forward_ps + modules.data_in_ps;
-        let mut from_ps = now_ps + way_ps + FRAME_BLOCKS * self.block_ps;
+        let mut from_ps = now_ps + way_ps + self.frame_blocks() * self.block_ps;
         while left > 0 {
             let bytes = left.min(self.params.packet);
             left -= bytes;
@@ -53,7 +57,7 @@ impl Run<'_> {
             let until_ps = from_ps + self.blocks(&self.flows[nth as usize], bytes) * self.block_ps;
             (self.central.free_ps[sends].0, self.central.free_ps[receives].1) = (until_ps, until_ps);
             let kind = Kind::Credit { from_ps };
-            let (from, to, blocks) = (self.params.nodes, source, FRAME_BLOCKS);
+            let (from, to, blocks) = (self.params.nodes, source, self.frame_blocks());
             self.control(Packet { flow: nth, kind, bytes, marked: false, from, to, blocks, rank: 0 }, now_ps);
             from_ps = until_ps;
         }

@@ -12,6 +12,8 @@ pub enum Headers {
     Transport,
     /// Those of RoCEv2.
     Rocev2,
+    /// Those of EDM's frames. Control packets are frames, too.
+    Edm,
 }
 
 /// Ethernet's header and FCS, and the headers of IP and TCP.
@@ -26,6 +28,14 @@ const RETH_BYTES: u64 = 16;
 const AETH_BYTES: u64 = 4;
 
 impl Headers {
+    /// Blocks of an acknowledgement or a credit. With other headers it is as short as in the authors' simulator.
+    pub fn control_blocks(self) -> u64 {
+        match self {
+            Headers::None | Headers::Transport | Headers::Rocev2 => 1,
+            Headers::Edm => Framing::Ethernet.short_blocks(),
+        }
+    }
+
     /// Blocks of a packet on a link.
     pub fn blocks(self, content: Content) -> u64 {
         let payload = match content {
@@ -37,6 +47,7 @@ impl Headers {
         };
         match self {
             Headers::None => payload.div_ceil(BLOCK_BYTES),
+            Headers::Edm => Framing::Ethernet.blocks(content),
             Headers::Transport => {
                 (payload + TRANSPORT_BYTES).max(overhead::MIN_FRAME + overhead::FCS).div_ceil(BLOCK_BYTES)
                     + TRANSPORT_GAP_BLOCKS
@@ -56,6 +67,13 @@ impl Headers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn with_edm_s_headers_all_packets_are_its_frames() {
+        let all = [Content::ReadRequest, Content::Write(64), Content::Response(1_024)];
+        assert_eq!(all.map(|content| Headers::Edm.blocks(content)), [11, 18, 138]);
+        assert_eq!([Headers::Transport, Headers::Edm].map(Headers::control_blocks), [1, 11]);
+    }
 
     #[test]
     fn packets_take_their_headers_and_a_frame_at_least() {

@@ -49,11 +49,9 @@ impl Run<'_> {
         self.hosts[usize::from(host)].receiver.from_ps = from_ps;
         self.agenda.add(from_ps, super::Event::Credit(host));
         let source = self.flows[flow as usize].source;
-        let kind = Kind::Credit { from_ps: 0 };
-        self.control(
-            Packet { flow, kind, bytes, marked: false, from: host, to: source, blocks: 1, rank: 0 },
-            now_ps,
-        );
+        let (kind, blocks) = (Kind::Credit { from_ps: 0 }, self.params.headers.control_blocks());
+        let credit = Packet { flow, kind, bytes, marked: false, from: host, to: source, blocks, rank: 0 };
+        self.control(credit, now_ps);
     }
 
     /// Data has arrived.

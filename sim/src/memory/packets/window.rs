@@ -161,8 +161,8 @@ impl Run<'_> {
             _ => false,
         };
         if answers {
-            let (from, to) = (packet.to, packet.from);
-            self.control(Packet { kind: Kind::Ack, from, to, blocks: 1, ..*packet }, now_ps);
+            let (from, to, blocks) = (packet.to, packet.from, self.params.headers.control_blocks());
+            self.control(Packet { kind: Kind::Ack, from, to, blocks, ..*packet }, now_ps);
         }
     }
 
