@@ -29,6 +29,9 @@ const START: u64 = 1 << 32;
 const BYTES: usize = 64 << 10;
 /// Bytes that may be reserved.
 const RESERVE: u64 = 8 << 10;
+/// Addresses of the adapters.
+const CLIENT_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+const POOL_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// Where the service listens: on a link of its own.
 const SETUP: &str = "192.168.9.2:9561";
 
@@ -74,8 +77,8 @@ fn pool(
     ns.enter().unwrap();
     let mut memory = Regions::default();
     memory.register(region()).unwrap();
-    let mut port = Port::open("roce0", config.clone(), memory, loss).unwrap();
-    let station = Station { mac: port.mac(), ip: Ipv4Addr::new(10, 0, 0, 2) };
+    let mut port = Port::open("roce0", POOL_IP, config.clone(), memory, loss).unwrap();
+    let station = Station { mac: port.mac(), ip: POOL_IP };
     let offers = vec![Offer { key: KEY, address: START, bytes: BYTES as u64, rights: Rights::ALL }];
     let service = Service::new(
         port.handle(),
@@ -99,14 +102,14 @@ struct Client {
 
 impl Client {
     fn new(config: Config, loss: Loss) -> Client {
-        let port = Port::open("roce0", config, Regions::default(), loss).unwrap();
+        let port = Port::open("roce0", CLIENT_IP, config, Regions::default(), loss).unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         Client { port, runtime }
     }
 
     fn connect(&mut self, config: &Config, tls: Option<ClientTls>) -> Result<Connected, SetupError> {
-        let station = Station { mac: self.port.mac(), ip: Ipv4Addr::new(10, 0, 0, 1) };
+        let station = Station { mac: self.port.mac(), ip: CLIENT_IP };
         let server = Server { addr: SETUP.to_owned(), tls };
         let connected = self.runtime.block_on(server.connect(station, config, None, &mut numbers()))?;
         self.port.adapter().add_pair(connected.qpn, connected.connection).unwrap();
@@ -271,8 +274,10 @@ fn every_request_is_executed_once_however_many_frames_are_lost() {
 #[test]
 fn a_link_that_vanishes_ends_the_port() {
     let Some((a, _b)) = namespaces() else { return };
-    let mut port =
-        a.run(|| Port::open("roce0", config(), Regions::default(), Loss::default())).unwrap().unwrap();
+    let mut port = a
+        .run(|| Port::open("roce0", CLIENT_IP, config(), Regions::default(), Loss::default()))
+        .unwrap()
+        .unwrap();
     Links::open_in(&a).unwrap().delete("roce0").unwrap();
     let ended = (0..10).find_map(|_| port.turn(Some(clock::now())).err());
     assert!(matches!(&ended, Some(PortError::LinkGone(name)) if name == "roce0"), "{ended:?}");
@@ -333,7 +338,7 @@ fn reserved_memory_is_reached_with_its_token_alone_and_by_one_queue_pair() {
         let others = reserve(&client, &[64]).unwrap();
         assert!(reserve(&client, &[RESERVE]).unwrap_err().to_string().contains("bytes left to reserve"));
         let attach = |client: &mut Client, token: Option<&Token>| {
-            let station = Station { mac: client.port.mac(), ip: Ipv4Addr::new(10, 0, 0, 1) };
+            let station = Station { mac: client.port.mac(), ip: CLIENT_IP };
             let connect = async { server.connect(station, &config(), token, &mut numbers()).await };
             let connected = client.runtime.block_on(connect)?;
             client.port.adapter().add_pair(connected.qpn, connected.connection).unwrap();

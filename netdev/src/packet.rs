@@ -4,6 +4,7 @@
 //! was moved out back into the frame, with all its bits, and computes a checksum that was left to the
 //! hardware. Frames written to an interface are not read back.
 
+mod choice;
 mod extra;
 mod messages;
 mod ring;
@@ -12,14 +13,13 @@ mod xdp;
 use crate::error::{Context, NEED_PRIVILEGE};
 use crate::link::VethEnd;
 use crate::{Error, Links, NetNs, sys};
-use p4rack_wire::{EtherType, Nanos};
+pub use choice::Frames;
+use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::ops::Add;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::str::FromStr;
 
 /// Maximum frames read or written at once.
@@ -70,18 +70,6 @@ impl FromStr for Io {
         let found = Io::ALL.into_iter().find(|io| io.name() == text);
         found.ok_or_else(|| format!("`{text}` is not packet, ring or xdp"))
     }
-}
-
-/// Which frames of an interface a socket receives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Frames {
-    /// All. The socket takes the interface: no other one may.
-    #[default]
-    All,
-    /// All but those with this EtherType, tagged or not, which other sockets of this machine take. Takes the interface too.
-    Except(EtherType),
-    /// Those with this EtherType, tagged or not; the kernel keeps the tag. Takes only these.
-    Only(EtherType),
 }
 
 /// Counters of a socket.
@@ -162,8 +150,8 @@ pub struct Receiver {
     kind: Receiving,
     name: String,
     receive_buffer_bytes: usize,
-    /// Holds the name that tells other p4rack processes that this interface is taken.
-    _claim: UnixDatagram,
+    /// Tells other processes that these frames are taken.
+    _claim: OwnedFd,
 }
 
 #[derive(Debug)]
@@ -279,20 +267,23 @@ impl PacketSocket {
         let index = sys::interface_index(interface)
             .context(|| what("looking for"))
             .map_err(|error| error.help("`ip link` lists the interfaces there are"))?;
-        let claim = claim(interface, options.frames)?;
+        let claim = choice::claim(interface, options.frames)?;
         let device = Device { name: interface, index };
         let (receiving, sending, receive_buffer_bytes) = match options.io {
             Io::Packet => {
                 let (fd, granted) = device.socket(options)?;
                 let mut protocol = libc::ETH_P_ALL;
+                let filter = |program: &[libc::sock_filter]| {
+                    device.try_to("filtering frames of", sys::attach_filter(fd.as_fd(), program))
+                };
                 match options.frames {
                     Frames::All => {}
-                    Frames::Except(ether_type) => {
-                        let filter = except(ether_type);
-                        let attached = sys::attach_filter(fd.as_fd(), &filter);
-                        device.try_to("filtering frames of", attached)?;
-                    }
+                    Frames::Except(ether_type) => filter(&choice::except(ether_type))?,
                     Frames::Only(ether_type) => protocol = ether_type.0.into(),
+                    Frames::Datagrams(to) => {
+                        filter(&choice::datagrams(to))?;
+                        protocol = libc::ETH_P_IP;
+                    }
                 }
                 device.bind(&fd, protocol)?;
                 let second = fd.try_clone().context(|| what("setting up the raw socket on"))?;
@@ -372,40 +363,6 @@ pub fn probe(io: Io) -> Result<(), Error> {
     Links::add_veth(end("probe1"), end("probe2"))?;
     let options = Options { io, receive_buffer_bytes: 64 << 10, ..Options::default() };
     ns.run(|| PacketSocket::open("probe1", &options))?.map(drop)
-}
-
-/// Marks an interface, or one EtherType of it, as taken until the socket is dropped. Abstract socket names belong to the
-/// network namespace and disappear with the process.
-fn claim(interface: &str, frames: Frames) -> Result<UnixDatagram, Error> {
-    let (name, help) = match frames {
-        Frames::All | Frames::Except(_) => (
-            format!("p4rack/interface/{interface}"),
-            "another p4rack switch or host agent uses this interface: end it, or name another",
-        ),
-        Frames::Only(ether_type) => (
-            format!("p4rack/interface/{interface}/{ether_type}"),
-            "another program on this host already receives these frames: end it first",
-        ),
-    };
-    SocketAddr::from_abstract_name(name)
-        .and_then(|address| UnixDatagram::bind_addr(&address))
-        .context(|| format!("taking interface `{interface}`"))
-        .map_err(|error| match error.source.kind() {
-            io::ErrorKind::AddrInUse => error.help(help),
-            _ => error,
-        })
-}
-
-/// A filter that drops frames with an EtherType. The kernel has taken a tag off before it asks.
-fn except(ether_type: EtherType) -> [libc::sock_filter; 4] {
-    let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
-    let protocol = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
-    [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, protocol),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, ether_type.0.into()),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0),
-        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
-    ]
 }
 
 /// An interface on which sockets are being opened.

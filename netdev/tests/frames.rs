@@ -6,9 +6,9 @@ use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::NetNs;
 use p4rack_netdev::packet::{self, Frames, Io, Options};
 use p4rack_netdev::{Links, PacketSocket, Poller, checksum, clock};
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos, ipv4};
 use std::io::Write;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -313,5 +313,63 @@ fn an_ether_type_goes_to_who_asked_for_it_and_to_nobody_else() {
         let untagged = [&frames[1][..12], &frames[1][16..]].concat();
         assert_eq!(bytes(&mut one), [frames[0].clone(), untagged]);
         assert_eq!(bytes(&mut rest), frames[2..]);
+    });
+}
+
+/// A frame to `mac` with a UDP datagram from 10.9.9.1.
+fn datagram(mac: MacAddr, to: Ipv4Addr, port: u16, flags: u16, options: u8) -> Vec<u8> {
+    let mut ip = vec![0x45 + options, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 9, 9, 1];
+    ip[6..8].copy_from_slice(&flags.to_be_bytes());
+    ip.extend(to.octets());
+    // Padding of options.
+    ip.resize(20 + usize::from(options) * 4, 1);
+    let length = ip.len() as u16 + 12;
+    ip[2..4].copy_from_slice(&length.to_be_bytes());
+    let sum = ipv4::checksum(&ip);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut frame = [&mac.0[..], &[2, 0, 0, 0, 0, 1, 8, 0], &ip].concat();
+    frame.extend([0xc0, 0, (port >> 8) as u8, port as u8, 0, 12, 0, 0, 7, 7, 7, 7]);
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+/// Datagrams for one address and port go to who asked for them. The system keeps the rest, and does not answer for that port.
+#[test]
+fn datagrams_go_to_who_asked_for_them_and_the_system_answers_none_of_these() {
+    each(|io, a, b| {
+        if io != Io::Packet {
+            return;
+        }
+        let ip = Ipv4Addr::new(10, 9, 9, 2);
+        let mut links = Links::open_in(b).unwrap();
+        links.add_address("right", ip, 24).unwrap();
+        let mac = links.get("right").unwrap().mac;
+        let options = Options {
+            frames: Frames::Datagrams(SocketAddrV4::new(ip, 4791)),
+            promiscuous: false,
+            ..Options::default()
+        };
+        let (mut left, mut right) = (open(a, "left", io), open_with(b, "right", options));
+        let taken = b.run(|| PacketSocket::open("right", &options).map(drop)).unwrap().unwrap_err();
+        assert!(taken.to_string().contains("already receives these datagrams"), "{taken}");
+        let first = datagram(mac, ip, 4791, 0, 0);
+        let last = datagram(mac, ip, 4791, 0x4000, 0);
+        let others = [
+            datagram(mac, ip, 4790, 0, 0),
+            datagram(mac, Ipv4Addr::new(10, 9, 9, 3), 4791, 0, 0),
+            datagram(mac, ip, 4791, 0x2000, 0),
+            datagram(mac, ip, 4791, 0, 1),
+            frame(None, 0x88b5, 4, 60),
+        ];
+        for frame in [&first].into_iter().chain(&others).chain([&last]) {
+            left.send(&mut frame.clone());
+        }
+        left.flush();
+        let got: Vec<_> = collect(&mut right, 3).into_iter().map(|(frame, _)| frame).collect();
+        assert_eq!(got, [first, last]);
+        // One answer, which says that nobody has port 4790: the datagram it is about begins behind two headers and eight bytes.
+        let answers: Vec<_> = collect(&mut left, 2).into_iter().map(|(frame, _)| frame).collect();
+        let [answer] = &answers[..] else { panic!("{answers:?}") };
+        assert_eq!((answer[23], &answer[14 + 20 + 8 + 22..][..2]), (1, &4790u16.to_be_bytes()[..]));
     });
 }

@@ -15,15 +15,19 @@ use tokio::runtime::Runtime;
 /// An adapter of ours.
 #[derive(clap::Args, Debug)]
 pub(super) struct Adapter {
-    /// Interface of the link; the adapter takes exclusive use of it (offloads and ARP off, no address)
+    /// Interface of the link; unless the system has the adapter's address there, the adapter takes exclusive use of it
+    /// (offloads and ARP off, no address)
     #[arg(long)]
     pub(super) interface: String,
-    /// IPv4 address of the adapter; the system must not have it
+    /// IPv4 address of the adapter; the interface's, if that has one, otherwise one that the system does not have
     #[arg(long)]
     pub(super) ip: Ipv4Addr,
     /// Bytes of a packet's payload: 256, 512, 1024, 2048 or 4096; both ends need the same
     #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
     mtu: Mtu,
+    /// Send again what was not acknowledged for this long; more than a window takes on the slowest link
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    timeout_ms: u64,
     /// Accept frames with a wrong iCRC: a switch that rewrites packets can't compute it
     #[arg(long)]
     ignore_icrc: bool,
@@ -118,10 +122,9 @@ pub(super) fn text(error: impl Display) -> String {
 impl Adapter {
     /// Parameters.
     pub(super) fn config(&self) -> Config {
-        // Processes wait for their turn much longer than a rack's hardware would.
         Config {
             mtu: self.mtu,
-            timeout: Nanos::from_millis(20),
+            timeout: Nanos::from_millis(self.timeout_ms),
             icrc_verified: !self.ignore_icrc,
             ..Config::default()
         }
@@ -134,7 +137,7 @@ impl Adapter {
 
     /// Opens it.
     pub(super) fn open(&self, memory: Regions) -> Result<Port<Regions>, String> {
-        Port::open(&self.interface, self.config(), memory, self.loss()).map_err(text)
+        Port::open(&self.interface, self.ip, self.config(), memory, self.loss()).map_err(text)
     }
 
     /// Its addresses.

@@ -4,7 +4,9 @@ use super::adapter::{Adapter, GrpcServer, Tls, runtime, text};
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_fabric::roce::{Completion, Outcome, Region, Regions, Request, Rights};
+use p4rack_hosts::roce::Port;
 use p4rack_hosts::roce::bench::{self, Kind, Rate};
+use p4rack_hosts::roce::latency::{self, Load};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service};
 use p4rack_hosts::roce::setup::{Connected, Offer, Server, numbers};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -12,6 +14,7 @@ use p4rack_netdev::{clock, netns};
 use p4rack_wire::Nanos;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use tokio::runtime::Runtime;
 
 /// Where peers connect unless another address is given.
 const SETUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9561);
@@ -70,6 +73,26 @@ enum Command {
         offset: u64,
         /// What to add
         add: u64,
+    },
+    /// How long writes, reads and atomic operations take on a pool's memory, which they overwrite
+    Latency {
+        #[command(flatten)]
+        peer: Box<Peer>,
+        /// Bytes of a write or read
+        #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+        bytes: u32,
+        /// Requests under way
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+        under_way: u16,
+        /// Duration of one measurement
+        #[arg(long, default_value_t = 1.0, value_parser = super::finite)]
+        seconds: f64,
+        /// Begin so long after connecting, e.g. when other traffic flows
+        #[arg(long, value_name = "SECONDS", value_parser = super::finite)]
+        after: Option<f64>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Messages a second between two adapters over a veth of this machine, and the processor time of each end
     Bench {
@@ -133,6 +156,10 @@ pub fn run(args: Args) -> ExitCode {
         Command::Add { peer, offset, add } => {
             operate(&peer, offset, |key, address| Request::FetchAdd { key, address, add })
         }
+        Command::Latency { peer, bytes, under_way, seconds, after, json } => {
+            let load = |kind| Load { kind, bytes, under_way: under_way.into(), span: span(seconds) };
+            latencies(&peer, load, span(after.unwrap_or(0.0)), json)
+        }
         Command::Bench { bytes, seconds, lose_per_mille, json } => {
             measure(bytes, seconds, lose_per_mille, json)
         }
@@ -189,8 +216,8 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     }
 }
 
-/// Does one thing to a pool's memory and prints what came back.
-fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) -> Result<(), String> {
+/// A queue pair at a pool. The connection ends with the runtime.
+fn pair(peer: &Peer) -> Result<(Port<Regions>, Runtime, Connected, Offer), String> {
     let mut port = peer.adapter.open(Regions::default())?;
     let station = peer.adapter.station(&port);
     let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
@@ -198,8 +225,55 @@ fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) 
     let (config, mut random) = (peer.adapter.config(), numbers());
     let connecting = server.connect(station, &config, None, &mut random);
     let connected: Connected = runtime.block_on(connecting).map_err(text)?;
-    let offer = connected.offers.first().ok_or("the pool offers no memory")?;
+    let offer = connected.offers.first().copied().ok_or("the pool offers no memory")?;
     port.adapter().add_pair(connected.qpn, connected.connection).map_err(text)?;
+    Ok((port, runtime, connected, offer))
+}
+
+fn span(seconds: f64) -> Nanos {
+    Nanos((seconds.clamp(0.0, 3_600.0) * 1e9) as u64)
+}
+
+/// Measures each kind of request after a while.
+fn latencies(peer: &Peer, load: impl Fn(Kind) -> Load, after: Nanos, json: bool) -> Result<(), String> {
+    let (mut port, _runtime, connected, offer) = pair(peer)?;
+    if u64::from(load(Kind::Write).bytes) > offer.bytes {
+        return Err(format!("--bytes: the pool has {}", offer.bytes));
+    }
+    // Whoever waits for it knows that the set-up needs the network no more. Results are on standard output.
+    eprintln!("ready {} on {}", peer.adapter.ip, peer.adapter.interface);
+    let begin = clock::now() + after;
+    while clock::now() < begin {
+        port.turn(Some(begin)).map_err(text)?;
+    }
+    let mut all = Vec::new();
+    for kind in Kind::ALL {
+        all.push(latency::measure(&mut port, connected.qpn, &offer, &load(kind)).map_err(text)?);
+        // Its queue pair is of no use any more.
+        if all.iter().any(|one| one.failed > 0) {
+            break;
+        }
+    }
+    if json {
+        println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON"));
+    }
+    for one in all.iter().filter(|_| !json) {
+        let kind = format!("{:?}", one.kind).to_lowercase();
+        println!(
+            "{kind:>5} {:>5} B  {:>8.0} requests/s  p50 {:>7.0} us  p99 {:>7.0} us  max {:>7.0} us  {} packets repeated, \
+             {} timeouts",
+            one.bytes, one.requests_per_s, one.p50_us, one.p99_us, one.max_us, one.repeated, one.timeouts
+        );
+    }
+    match all.iter().map(|one| one.failed).sum::<u64>() {
+        0 => Ok(()),
+        failed => Err(format!("{failed} requests were not done; the figures are of the others")),
+    }
+}
+
+/// Does one thing to a pool's memory and prints what came back.
+fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) -> Result<(), String> {
+    let (mut port, _runtime, connected, offer) = pair(peer)?;
     let request = request(offer.key, offer.address.wrapping_add(offset));
     port.adapter()
         .handle_request(connected.qpn, request)

@@ -124,7 +124,8 @@ impl Node {
                 address += config.layout.bytes().next_multiple_of(ALIGNMENT);
             }
         }
-        let port = Port::open(&config.interface, config.adapter.clone(), area, config.loss.clone())?;
+        let port =
+            Port::open(&config.interface, config.ip, config.adapter.clone(), area, config.loss.clone())?;
         let station = Station { mac: port.mac(), ip: config.ip };
         let adapter = port.handle();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -81,7 +81,7 @@ impl Rack {
         reserve_bytes_max: u64,
     ) -> Result<Rack, RackError> {
         let mut base = Pool::start(Star::create(HOSTS + compute_nodes)?, adapter, reserve_bytes_max)?;
-        let open = || Spot::open(FRAMES, adapter.clone(), engine, Loss::default());
+        let open = || Spot::open(FRAMES, Star::ip(ENGINE), adapter.clone(), engine, Loss::default());
         let spot = base.star.host(ENGINE).run(open)??;
         let station = Station { mac: spot.mac(), ip: Star::ip(ENGINE) };
         let config = SpotConfig { station, adapter: adapter.clone(), pool: Pool::server() };
@@ -121,7 +121,8 @@ fn server(host: u8) -> Server {
 impl Pool {
     /// Starts it at the first host.
     pub fn start(star: Star, adapter: &Config, reserve_bytes_max: u64) -> Result<Pool, RackError> {
-        let open = || Port::open(FRAMES, adapter.clone(), Regions::default(), Loss::default());
+        let open =
+            || Port::open(FRAMES, Star::ip(POOL), adapter.clone(), Regions::default(), Loss::default());
         let port = star.host(POOL).run(open)??;
         let station = Station { mac: port.mac(), ip: Star::ip(POOL) };
         let config = PoolConfig { station, adapter: adapter.clone(), offers: Vec::new(), reserve_bytes_max };

@@ -283,7 +283,7 @@ fn rings(
 /// A queue pair to memory of the pool.
 fn pair(place: Place, region_bytes: u64) -> Result<(Box<dyn Remote + Send>, Held), RemoteError> {
     let Place { interface, ip, adapter: config, pool } = place;
-    let mut port = Port::open(&interface, config.clone(), Regions::default(), Loss::default())?;
+    let mut port = Port::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
     let station = Station { mac: port.mac(), ip };
     // Its threads have to be in the namespace, as its connections are.
     let runtime = runtime()?;

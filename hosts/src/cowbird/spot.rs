@@ -64,9 +64,10 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// Opens an interface of the calling thread's network namespace and takes exclusive use of it.
+    /// Opens an interface of the calling thread's network namespace, as [`Port::open`] does.
     pub fn open(
         interface: &str,
+        ip: Ipv4Addr,
         adapter: Config,
         engine: cowbird::Config,
         loss: Loss,
@@ -80,7 +81,7 @@ impl Spot {
                 return Err(BadConfig { field, expected: "at most what the adapter permits" }.into());
             }
         }
-        let mut port = Port::open(interface, adapter, Regions::default(), loss)?;
+        let mut port = Port::open(interface, ip, adapter, Regions::default(), loss)?;
         let commands = Commands::new()?;
         let commands_number = port.watch(&commands)?;
         Ok(Spot {

@@ -92,20 +92,24 @@ fn config() -> Config {
     }
 }
 
+fn ip(host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, host)
+}
+
 /// Measures one kind of message for `seconds`.
 pub fn run(kind: Kind, bytes: u32, seconds: f64, lost_per_mille: u16) -> Result<Rate, BenchError> {
     let (a, b) = (NetNs::create()?, NetNs::create()?);
     let end = |name, ns| VethEnd { name, ns, mac: None };
     Links::add_veth(end("roce0", &a), end("roce0", &b))?;
     let loss = |seed| Loss { per_mille: lost_per_mille, seed };
-    let mut requester = a.run(|| Port::open("roce0", config(), Regions::default(), loss(1)))??;
+    let mut requester = a.run(|| Port::open("roce0", ip(1), config(), Regions::default(), loss(1)))??;
     let mut memory = Regions::default();
     let region = Region { domain: 0, key: KEY, start: START, bytes: vec![0; BYTES], rights: Rights::ALL };
     memory.register(region).expect("the only region fits");
-    let mut responder = b.run(|| Port::open("roce0", config(), memory, loss(2)))??;
+    let mut responder = b.run(|| Port::open("roce0", ip(2), config(), memory, loss(2)))??;
     let mut random = SplitMix(1);
     let ends = [(requester.mac(), 1), (responder.mac(), 2)]
-        .map(|(mac, host)| End::draw(Station { mac, ip: Ipv4Addr::new(10, 0, 0, host) }, &mut random));
+        .map(|(mac, host)| End::draw(Station { mac, ip: ip(host) }, &mut random));
     let [ours, theirs] = ends;
     requester.adapter().add_pair(ours.qpn, ours.connection(&theirs, 0)).expect("the only pair fits");
     responder.adapter().add_pair(theirs.qpn, theirs.connection(&ours, 0)).expect("the only pair fits");

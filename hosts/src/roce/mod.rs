@@ -8,6 +8,7 @@
 
 pub mod bench;
 mod error;
+pub mod latency;
 mod lease;
 pub mod pool;
 pub mod port;

@@ -1,19 +1,26 @@
 //! An adapter at an interface. One thread owns it and calls [`Port::turn`]; others reach it through a [`Handle`].
 //!
+//! Either the interface is the adapter's alone, or it is the system's too, such as the TAP interface of a host agent: then the
+//! adapter has the system's address and takes only RoCEv2's frames.
+//!
 //! All queues are the adapter's, bounded there; the port holds nothing but one batch. What the kernel drops because the port
 //! was not quick enough is counted by the kernel.
 
 use crate::commands::{Commands, Handle};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
-use p4rack_netdev::packet::Io;
-use p4rack_netdev::{Links, PacketSocket, Poller, clock, packet};
+use p4rack_netdev::packet::{Frames, Io, Options};
+use p4rack_netdev::{Links, PacketSocket, Poller, clock, link, packet};
+use p4rack_wire::roce::UDP_PORT;
 use p4rack_wire::{MacAddr, Nanos};
 use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
 
 /// Bytes that a link carries between the Ethernet header and a packet's payload, and behind it: all headers, the iCRC, a tag.
-const LINK_ROOM: u32 = 20 + 8 + 12 + 28 + 4 + 4 + 4;
+const LINK_ROOM: u32 = 20 + 8 + 12 + 28 + 4 + 4 + TAG;
+/// Bytes of a tag, which counts on a link that is the adapter's alone.
+const TAG: u32 = 4;
 
 /// Why a port did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +31,32 @@ pub enum PortError {
     /// The interface could not be opened.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
+    /// The system has another address there.
+    #[error(
+        "the system has the address {system} on interface `{interface}`, and the adapter {adapter}: give it {system}, \
+             and they share the interface, or name an interface without an address"
+    )]
+    OtherAddress {
+        /// The interface.
+        interface: String,
+        /// The system's address.
+        system: Ipv4Addr,
+        /// The adapter's.
+        adapter: Ipv4Addr,
+    },
+    /// An interface that the system uses is too narrow.
+    #[error(
+        "interface `{interface}` has an MTU of {has} bytes and the adapter's packets need {needs}: choose a smaller MTU \
+             for the adapter, at both ends"
+    )]
+    TooNarrow {
+        /// The interface.
+        interface: String,
+        /// Its MTU.
+        has: u32,
+        /// What a packet takes at most.
+        needs: u32,
+    },
     /// The interface disappeared.
     #[error("interface `{0}` vanished: the other end was removed, or its namespace ended")]
     LinkGone(String),
@@ -72,19 +105,22 @@ pub struct Port<M> {
 }
 
 impl<M: Memory> Port<M> {
-    /// Opens an interface of the calling thread's network namespace and takes exclusive use of it.
-    pub fn open(interface: &str, config: Config, memory: M, loss: Loss) -> Result<Port<M>, PortError> {
+    /// Opens an interface of the calling thread's network namespace for an adapter with address `ip`. Takes exclusive use of the
+    /// interface, unless the system has that address there.
+    pub fn open(
+        interface: &str,
+        ip: Ipv4Addr,
+        config: Config,
+        memory: M,
+        loss: Loss,
+    ) -> Result<Port<M>, PortError> {
         let mtu = config.mtu.bytes();
         let adapter = Adapter::new(config, memory)?;
         let mut links = Links::open()?;
-        let stayed = links.make_pipe(interface, mtu + LINK_ROOM)?;
-        if !stayed.is_empty() {
-            tracing::warn!(interface, ?stayed, "offloads that could not be switched off");
-        }
-        // Memory shared with the kernel costs less; not every kernel gives it.
-        let link =
-            PacketSocket::open(interface, &packet::Options { io: Io::Ring, ..packet::Options::default() })
-                .or_else(|_| PacketSocket::open(interface, &packet::Options::default()))?;
+        let link = match link::ipv4_of(interface) {
+            None => take(&mut links, interface, mtu)?,
+            Some(system) => share(&mut links, interface, (system, ip), mtu)?,
+        };
         let mac = links.get(interface)?.mac;
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
         let (link_number, commands_number) = (poller.add(&link)?, poller.add(&commands)?);
@@ -200,6 +236,37 @@ impl<M: Memory> Port<M> {
         }
         self.link.flush();
     }
+}
+
+/// An interface of the adapter's own.
+fn take(links: &mut Links, interface: &str, mtu: u32) -> Result<PacketSocket, PortError> {
+    let stayed = links.make_pipe(interface, mtu + LINK_ROOM)?;
+    if !stayed.is_empty() {
+        tracing::warn!(interface, ?stayed, "offloads that could not be switched off");
+    }
+    // Memory shared with the kernel costs less; not every kernel gives it.
+    let link = PacketSocket::open(interface, &Options { io: Io::Ring, ..Options::default() })
+        .or_else(|_| PacketSocket::open(interface, &Options::default()))?;
+    Ok(link)
+}
+
+/// An interface that stays the system's.
+fn share(
+    links: &mut Links,
+    interface: &str,
+    (system, adapter): (Ipv4Addr, Ipv4Addr),
+    mtu: u32,
+) -> Result<PacketSocket, PortError> {
+    let (has, needs) = (links.get(interface)?.mtu, mtu + LINK_ROOM - TAG);
+    let interface_name = || interface.to_owned();
+    if system != adapter {
+        return Err(PortError::OtherAddress { interface: interface_name(), system, adapter });
+    }
+    if has < needs {
+        return Err(PortError::TooNarrow { interface: interface_name(), has, needs });
+    }
+    let frames = Frames::Datagrams(SocketAddrV4::new(adapter, UDP_PORT));
+    Ok(PacketSocket::open(interface, &Options { frames, promiscuous: false, ..Options::default() })?)
 }
 
 /// Whether the next frame is lost.

@@ -37,7 +37,7 @@ const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 0xc000..=0xffff;
 pub struct Station {
     /// Of the interface.
     pub mac: MacAddr,
-    /// Of the adapter: the kernel doesn't have it, so it answers none of its packets.
+    /// Of the adapter: the kernel's on an interface that they share, otherwise one that the kernel doesn't have.
     pub ip: Ipv4Addr,
 }
 

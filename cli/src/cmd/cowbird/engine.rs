@@ -52,8 +52,9 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         ..Config::default()
     };
     let (interface, adapter) = (&args.adapter.interface, args.adapter.config());
-    let mut spot = Spot::open(interface, adapter.clone(), config, args.adapter.loss()).map_err(text)?;
-    let station = Station { mac: spot.mac(), ip: args.adapter.ip };
+    let ip = args.adapter.ip;
+    let mut spot = Spot::open(interface, ip, adapter.clone(), config, args.adapter.loss()).map_err(text)?;
+    let station = Station { mac: spot.mac(), ip };
     let pool = Server { addr: args.pool, tls: args.tls.files() };
     let service = Service::new(spot.handle(), SpotConfig { station, adapter, pool });
     let runtime = runtime()?;
