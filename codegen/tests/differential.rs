@@ -16,7 +16,7 @@ mod common;
 use common::any_pl2::{frame, in_frames, numbered};
 use common::random::{Random, variable};
 use common::*;
-use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_codegen::{Arch, Scheme};
 use p4rack_wire::Nanos;
 
 /// Frames of a run; then everything begins anew, at another time.
