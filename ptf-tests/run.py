@@ -41,7 +41,7 @@ TOFINO_CANNOT = {
 }
 #: Schemes that differ from another one in these parts alone: the rest is tested there.
 OWN_PARTS = {scheme: ("edm", "edm_matched", "drops") for scheme in ("edm-timed", "edm-calendar", "edm-matched")}
-#: Schemes that have no program for Tofino.
+#: Schemes whose tests do not install all that their program for Tofino needs.
 NOT_FOR_TOFINO = {"cowbird"}
 #: What is tested besides on v1model where no description is given: a scheme, a line of the rack's [pl2], and which tests.
 VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
