@@ -55,12 +55,14 @@ async fn sections(plan: &Plan, done: &mut dyn FnMut(&Figure)) -> Result<Vec<Figu
     if wanted("unary") {
         for outstanding in [1, OUTSTANDING] {
             link.install(&plan.desired).await?;
+            link.start().await?;
             let load = Load::new(&link)?;
             add(unary(outstanding, SPAN, move |number| load.clone().write(number, 1)).await?);
         }
     }
     if wanted("batch") {
         link.install(&plan.desired).await?;
+        link.start().await?;
         let load = Load::new(&link)?;
         let write = move |first, count| load.clone().write(first, count);
         add(batches(plan.entries, write).await?.0);
@@ -76,6 +78,7 @@ async fn push(link: &mut Link, plan: &Plan) -> Result<Figure, CtrlError> {
     };
     let started = Instant::now();
     link.install(&plan.desired).await?;
+    link.start().await?;
     let value = started.elapsed().as_secs_f64() * 1e3;
     let Some(session) = &mut session else {
         let detail = "no packet is sent over BFRuntime".into();
