@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn with_edm_s_headers_all_packets_are_its_frames() {
         let all = [Content::ReadRequest, Content::Write(64), Content::Response(1_024)];
-        assert_eq!(all.map(|content| Headers::Edm.blocks(content)), [11, 18, 138]);
+        assert_eq!(all.map(|content| Headers::Edm.blocks(content)), [11, 17, 137]);
         assert_eq!([Headers::Transport, Headers::Edm].map(Headers::control_blocks), [1, 11]);
     }
 
