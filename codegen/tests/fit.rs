@@ -91,8 +91,14 @@ fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
         ("clock", "dst", "calendar", [None, Some(14)]),
         ("clock", "chain", "calendar", [None, Some(14)]),
         ("counter", "pair", "calendar", [None, Some(14)]),
+        ("clock", "pair", "matched", [None, Some(13)]),
+        ("clock", "dst", "matched", [None, Some(13)]),
+        ("clock", "chain", "matched", [None, Some(13)]),
+        ("counter", "pair", "matched", [None, Some(14)]),
     ] {
-        for hosts in [6, 64] {
+        // Rings of more hosts take a stage's memory.
+        let racks = if edm == "matched" { &[6][..] } else { &[6, 64] };
+        for hosts in racks.iter().copied() {
             let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
             let tables = format!(
                 "[pl2]\nmode = \"{pl2}\"\nclocks = \"{clocks}\"\n[edm]\nmode = \"{edm}\"\nmemory = [{}]",
