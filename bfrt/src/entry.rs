@@ -1,7 +1,8 @@
 //! Entries by name.
 
-use crate::schema::{Action, Key, MatchType, Schema, SchemaError, Table};
+use crate::schema::{Action, Field, Key, MatchType, Schema, SchemaError, Table};
 use crate::value::{Kind, Value, ValueError, fixed_width, length, received};
+use p4rack_p4rt::bfrt_proto::data_field::{self, ContainerArray, container_array::Container};
 use p4rack_p4rt::bfrt_proto::key_field::{self, Exact, Lpm, MatchType as Sent, Optional, Range, Ternary};
 use p4rack_p4rt::bfrt_proto::table_entry;
 use p4rack_p4rt::bfrt_proto::{DataField, KeyField, TableData, TableEntry, TableKey};
@@ -182,10 +183,7 @@ impl Entry {
         let mut fields = Vec::with_capacity(self.data.len());
         for (name, value) in &self.data {
             let field = table.field(action, name)?;
-            let value = field.kind.encode(value).map_err(|error| EntryError::Value {
-                field: format!("field `{}` of table `{}`", field.name, table.name),
-                error,
-            })?;
+            let value = sent_value(table, field, value)?;
             fields.push(DataField { field_id: field.id, value: Some(value) });
         }
         let parameters = action.into_iter().flat_map(|action| &action.fields);
@@ -199,7 +197,7 @@ impl Entry {
         Ok(TableData { action_id: action.map_or(0, |action| action.id), fields })
     }
 
-    /// Converts from a message. Groups of fields are left out. Errors: it does not fit the schema.
+    /// Converts from a message. Errors: it does not fit the schema.
     pub fn read(schema: &Schema, message: &TableEntry) -> Result<Entry, EntryError> {
         let unknown = |what: &str, id: u32| EntryError::Invalid(format!("the schema has no {what} {id}"));
         let table = schema.table_by_id(message.table_id).ok_or_else(|| unknown("table", message.table_id))?;
@@ -222,15 +220,63 @@ impl Entry {
         for sent in &data.fields {
             let field = table.fields_of(action).find(|field| field.id == sent.field_id);
             let field = field.ok_or_else(|| unknown("field", sent.field_id))?;
-            let Some(value) = sent.value.as_ref().filter(|_| field.kind != Kind::Groups) else { continue };
-            let value = field.kind.decode(value).map_err(|error| EntryError::Value {
-                field: format!("field `{}` of table `{}`", field.name, table.name),
-                error,
-            })?;
-            entry.data.insert(field.name.clone(), value);
+            let Some(value) = sent.value.as_ref() else { continue };
+            entry.data.insert(field.name.clone(), read_value(table, field, value)?);
         }
         Ok(entry)
     }
+}
+
+fn field_error<'t>(table: &'t Table, field: &'t Field) -> impl Fn(ValueError) -> EntryError + 't {
+    |error| EntryError::Value { field: format!("field `{}` of table `{}`", field.name, table.name), error }
+}
+
+/// Converts the value of a field to its form in messages. Groups have no groups.
+fn sent_value(table: &Table, field: &Field, value: &Value) -> Result<data_field::Value, EntryError> {
+    let Value::Groups(groups) = value else {
+        return field.kind.encode(value).map_err(field_error(table, field));
+    };
+    let mut container = Vec::with_capacity(groups.len());
+    for group in groups {
+        let mut val = Vec::with_capacity(group.len());
+        for (name, value) in group {
+            let inner = field.group.iter().find(|inner| inner.name == *name);
+            let inner = inner.ok_or_else(|| {
+                EntryError::Invalid(format!(
+                    "field `{}` of table `{}` has no `{name}`",
+                    field.name, table.name
+                ))
+            })?;
+            let value = inner.kind.encode(value).map_err(field_error(table, inner))?;
+            val.push(DataField { field_id: inner.id, value: Some(value) });
+        }
+        container.push(Container { val });
+    }
+    Ok(data_field::Value::ContainerArrVal(ContainerArray { container }))
+}
+
+/// Converts the value of a field from its form in messages.
+fn read_value(table: &Table, field: &Field, value: &data_field::Value) -> Result<Value, EntryError> {
+    let (Kind::Groups, data_field::Value::ContainerArrVal(array)) = (&field.kind, value) else {
+        return field.kind.decode(value).map_err(field_error(table, field));
+    };
+    let mut groups = Vec::with_capacity(array.container.len());
+    for container in &array.container {
+        let mut group = Vec::with_capacity(container.val.len());
+        for sent in &container.val {
+            let inner = field.group.iter().find(|inner| inner.id == sent.field_id);
+            let inner = inner.ok_or_else(|| {
+                let id = sent.field_id;
+                EntryError::Invalid(format!("field `{}` of table `{}` has no {id}", field.name, table.name))
+            })?;
+            // As where a field stands for itself, one without a value is not given.
+            let Some(value) = &sent.value else { continue };
+            let value = inner.kind.decode(value).map_err(field_error(table, inner))?;
+            group.push((inner.name.clone(), value));
+        }
+        groups.push(group);
+    }
+    Ok(Value::Groups(groups))
 }
 
 /// Converts a key field to a message.

@@ -46,6 +46,8 @@ pub enum Value {
     Bools(Vec<bool>),
     /// Several texts.
     Texts(Vec<String>),
+    /// Several groups of fields, each by name.
+    Groups(Vec<Vec<(String, Value)>>),
 }
 
 /// Why a value does not fit its field.
@@ -145,6 +147,7 @@ impl Value {
             Value::Numbers(_) => "several numbers",
             Value::Bools(_) => "several truth values",
             Value::Texts(_) => "several texts",
+            Value::Groups(_) => "groups of fields",
         }
     }
 }

@@ -33,6 +33,7 @@ mod native;
 mod objects;
 mod pool;
 mod profile;
+mod rehash;
 mod replicas;
 mod rng;
 mod shape;
@@ -52,6 +53,7 @@ pub use objects::{
     ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, IdleEntry, Indirect,
     MeterConfig, Pick, ReplicationSpread, Share, SizeOf, TableEntry,
 };
+pub use rehash::{HashConfig, HashPart};
 pub use replicas::{Replica, Replicas};
 pub use smooth::SmootherConfig;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::meter::Meter;
 use crate::objects::{CounterData, DigestMessage};
 use crate::profile::Profile;
+use crate::rehash::Rehash;
 use crate::rng::Rng;
 use crate::smooth::Smoother;
 use crate::table::TableState;
@@ -36,6 +37,8 @@ pub(crate) enum InstanceState {
         cells: Vec<Smoother>,
     },
     Profile(Profile),
+    /// A hash, with what it computes instead of what the program says.
+    Hash(Option<Box<Rehash>>),
 }
 
 /// Position of a register's cells in [`State::registers`].

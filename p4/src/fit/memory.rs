@@ -234,6 +234,8 @@ pub(super) fn object(program: &Program, instance: InstanceId, entries: Option<u6
         InstanceKind::DirectMeter { .. } | InstanceKind::DirectSmoother { .. } => {
             meter(entries.unwrap_or(0), &mut need);
         }
+        // Counted where it is computed.
+        InstanceKind::Hash { .. } => {}
         InstanceKind::ActionProfile { size } => need.srams = blocks(size * 32, chip::ROWS * chip::WORD_BITS),
         InstanceKind::ActionSelector { size, .. } => {
             need.srams = blocks(size * 32, chip::ROWS * chip::WORD_BITS) + 2;

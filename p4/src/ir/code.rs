@@ -388,8 +388,9 @@ pub enum ExternCall {
         dst: LValue,
     },
     /// `dst = base + hash(data) % max` with the bounds `(base, max)`; `base` if max is 0. Without bounds, the
-    /// low bits of the hash itself.
+    /// low bits of the hash itself. The control plane may change what an `object` computes.
     Hash {
+        object: Option<InstanceId>,
         algorithm: HashAlgorithm,
         dst: LValue,
         dst_ty: Ty,

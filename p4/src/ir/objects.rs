@@ -260,6 +260,18 @@ pub enum InstanceKind {
         table: Option<TableId>,
         drops: bool,
     },
+    /// A hash that is computed in one place, on fields with names, so that the control plane may say what it computes.
+    Hash {
+        algorithm: HashAlgorithm,
+        /// Bits of the result.
+        width: u32,
+        /// What is hashed. Empty if more than one place computes it.
+        fields: Vec<(String, Ty)>,
+        /// Highest and lowest bit of the result that the place takes.
+        taken: (u32, u32),
+        /// The place.
+        at: Span,
+    },
     ActionProfile {
         size: u64,
     },

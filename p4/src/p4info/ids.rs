@@ -69,7 +69,9 @@ impl Symbols {
             InstanceKind::DirectMeter { .. } => Prefix::DirectMeter,
             InstanceKind::Register { .. } | InstanceKind::DirectRegister { .. } => Prefix::Register,
             // Hidden.
-            InstanceKind::Smoother { .. } | InstanceKind::DirectSmoother { .. } => Prefix::Register,
+            InstanceKind::Smoother { .. }
+            | InstanceKind::DirectSmoother { .. }
+            | InstanceKind::Hash { .. } => Prefix::Register,
             InstanceKind::ActionProfile { .. } | InstanceKind::ActionSelector { .. } => Prefix::ActionProfile,
         };
         // P4Info lists controller headers by their annotation, but ids and aliases use the type's name.

@@ -196,7 +196,8 @@ pub(super) fn instances(program: &Program, symbols: &Symbols, types: &mut Types<
             // P4Info has none.
             InstanceKind::DirectRegister { .. }
             | InstanceKind::Smoother { .. }
-            | InstanceKind::DirectSmoother { .. } => {}
+            | InstanceKind::DirectSmoother { .. }
+            | InstanceKind::Hash { .. } => {}
             InstanceKind::ActionProfile { size } => {
                 info.action_profiles.push(profile(
                     program,

@@ -172,6 +172,8 @@ pub(crate) type DataList = Vec<(Slot, ValueType)>;
 /// `dst = base + hash(data) % max` with `bounds`, the hash itself without.
 #[derive(Clone, Debug)]
 pub(crate) struct HashPlan {
+    /// The object in which the control plane may say to compute something else.
+    pub object: Option<u16>,
     pub hasher: Hasher,
     pub data: DataList,
     pub dst: Slot,

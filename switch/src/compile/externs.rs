@@ -120,7 +120,8 @@ impl Builder<'_> {
                 self.code.curves.push(((**curve).clone(), *width));
                 self.result(dst, |builder, dst| builder.emit(Op::Approximate { plan, a, dst }))?;
             }
-            ExternCall::Hash { algorithm, dst, dst_ty, data, bounds } => {
+            ExternCall::Hash { object, algorithm, dst, dst_ty, data, bounds } => {
+                let object = object.map(|object| object.0 as u16);
                 let bounds = match bounds {
                     Some((base, max)) => {
                         Some((self.narrow(base, "a hash's base")?, self.narrow(max, "a hash's max")?))
@@ -130,7 +131,14 @@ impl Builder<'_> {
                 let data = self.data(data)?;
                 let (algorithm, kind) = (*algorithm, kind(*dst_ty));
                 self.result(dst, |builder, dst| {
-                    builder.code.hashes.push(HashPlan { hasher: algorithm.into(), data, dst, kind, bounds });
+                    builder.code.hashes.push(HashPlan {
+                        object,
+                        hasher: algorithm.into(),
+                        data,
+                        dst,
+                        kind,
+                        bounds,
+                    });
                     builder.emit(Op::Hash { plan: builder.code.hashes.len() as u32 - 1 });
                     let (what, words) = (hash_name(algorithm), kind.words() as u16);
                     builder.mark(Mark::Number { what, value: dst, words });

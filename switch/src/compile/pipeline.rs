@@ -147,6 +147,7 @@ impl Pipeline {
             InstanceKind::ActionProfile { size } | InstanceKind::ActionSelector { size, .. } => {
                 InstanceState::Profile(Profile::new(*size))
             }
+            InstanceKind::Hash { .. } => InstanceState::Hash(None),
             InstanceKind::DirectCounter { .. }
             | InstanceKind::DirectMeter { .. }
             | InstanceKind::DirectRegister { .. }

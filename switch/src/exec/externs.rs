@@ -80,7 +80,11 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
             let plan = &code.hashes[plan as usize];
             gather(&mut state.scratch, vars, &plan.data, &[]);
             let rng = &mut state.rng;
-            let value = plan.hasher.hash(&state.scratch, || rng.next());
+            let object = plan.object.and_then(|object| state.pipe.instances.get(usize::from(object)));
+            let value = match object {
+                Some(InstanceState::Hash(Some(changed))) => changed.hash(&state.scratch),
+                _ => plan.hasher.hash(&state.scratch, || rng.next()),
+            };
             let result = match plan.bounds {
                 None => value,
                 Some((base, max)) => match (vars[base as usize], vars[max as usize]) {

@@ -184,7 +184,7 @@ impl Switch {
     pub fn instance_size(&self, instance: InstanceId) -> Result<u64, ControlError> {
         let (shape, state) = self.instance(instance)?;
         Ok(match state {
-            InstanceState::None | InstanceState::Profile(_) => {
+            InstanceState::None | InstanceState::Profile(_) | InstanceState::Hash(_) => {
                 return Err(ControlError::Invalid(format!("{} has no cells of its own", shape.name)));
             }
             InstanceState::Counter(cells) => cells.len() as u64,

@@ -6,6 +6,7 @@ mod control;
 mod elements;
 mod event;
 mod generator;
+mod hashes;
 mod idle;
 mod keep;
 mod meters;

@@ -1,8 +1,10 @@
 //! Tables of a program that P4Runtime does not have, or not as clients expect them: metadata of ports, filters, parameters
-//! of registers, members of value sets, groups of selectors.
+//! of registers, members of value sets, groups of selectors, hashes.
 
+mod algorithms;
 mod filters;
 mod groups;
+mod hashes;
 mod members;
 mod ports;
 
@@ -11,6 +13,7 @@ pub use filters::{config_of, fields_of};
 use super::fixed::{DeviceConfig, Step};
 use super::outcome::invalid;
 use groups::Selector;
+use hashes::Aspect;
 use num_bigint::BigUint;
 use p4rack_bfrt::{Entry, EntryError, Schema, Table, Value};
 use p4rack_entities::{Change, Checked, Program, Snapshot, control, refuse};
@@ -46,6 +49,7 @@ enum Kind {
     Groups(Selector),
     /// Which member of a selector's group a hash selects.
     Selected(InstanceId),
+    Hash(InstanceId, Aspect),
 }
 
 /// How much of a table an update saves to be undone.
@@ -125,6 +129,7 @@ impl Own {
         }
         match self.kind(message.table_id)? {
             Kind::Parameter { instance, initial } => parameter(kind, &entry, *instance, initial),
+            Kind::Hash(instance, aspect) => self.hash_step(kind, &entry, *instance, *aspect),
             _ if entry.is_default() => invalid(format!("table `{}` has no default entry", entry.table())),
             _ if all && !matches!(kind, Type::Delete | Type::Reset) => {
                 invalid(format!("table `{}`: the entry's key is not set", entry.table()))
@@ -171,6 +176,7 @@ impl Own {
             Kind::Members(set) => self.members_lookup(entry, all, set),
             Kind::Groups(selector) => self.groups_lookup(&entry, all, from, selector),
             Kind::Selected(instance) => self.selected_lookup(&entry, instance),
+            Kind::Hash(instance, aspect) => self.hash_lookup(entry, instance, aspect),
         }
     }
 
@@ -226,7 +232,16 @@ fn kind(table: &Table, program: &Program) -> Option<Kind> {
             let at = program.ir.value_sets.iter().position(|set| table.is_named(&set.named.name))?;
             Some(Kind::Members(ValueSetId(at as u32)))
         }
-        _ => None,
+        other => {
+            let (aspect, ending) = Aspect::of(other)?;
+            let all = program.ir.instances.iter();
+            let mut named = all.map(|instance| {
+                let is_hash = matches!(instance.kind, InstanceKind::Hash { .. });
+                is_hash && table.is_named(&format!("{}{ending}", instance.named.name))
+            });
+            let at = named.position(|is_it| is_it)?;
+            Some(Kind::Hash(InstanceId(at as u32), aspect))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod device;
 mod entries;
 mod exact;
 mod flags;
+mod hashes;
 mod installing;
 mod kinds;
 mod limits;

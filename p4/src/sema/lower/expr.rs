@@ -120,6 +120,7 @@ impl Lower<'_> {
             EKind::Slice(base, hi, lo) => match self.expr(base) {
                 Val::Leaf(expr, from) => {
                     let ty = Ty::Bit(hi - lo + 1);
+                    self.takes_of_hash(&expr, (*hi, *lo));
                     Val::Leaf(Expr::Slice { expr: Box::new(expr), from, hi: *hi, lo: *lo }, ty)
                 }
                 other => other,

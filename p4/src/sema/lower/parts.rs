@@ -3,7 +3,7 @@
 use super::storage::{Place, Val, constant, zero};
 use super::{Lower, Made, Object};
 use crate::ast::Span;
-use crate::ir::{Expr, HeaderId, Intrinsic, LValue, Role, Stmt, Ty, VarId};
+use crate::ir::{Expr, ExternCall, HeaderId, InstanceKind, Intrinsic, LValue, Role, Stmt, Ty, VarId};
 use crate::sema::tree::TExpr;
 use crate::sema::types::Type;
 use num_bigint::BigUint;
@@ -30,6 +30,18 @@ impl Lower<'_> {
             && let Some(instance) = self.prog.instances.get_mut(id.0 as usize)
         {
             instance.named.hidden = true;
+        }
+    }
+
+    /// Notes which bits are taken of a hash that has just been computed.
+    pub(super) fn takes_of_hash(&mut self, value: &Expr, bits: (u32, u32)) {
+        if let Some(Stmt::Extern { call: ExternCall::Hash { object: Some(object), dst, .. }, .. }) =
+            self.out.last()
+            && matches!((dst, value), (LValue::Var(dst), Expr::Var(value)) if dst == value)
+            && let Some(InstanceKind::Hash { taken, .. }) =
+                self.prog.instances.get_mut(object.0 as usize).map(|instance| &mut instance.kind)
+        {
+            *taken = bits;
         }
     }
 

@@ -1,5 +1,7 @@
 //! `bf-rt.json`: a program's interface in the form that clients of BFRuntime read, made from its P4Info.
 
+mod hashes;
+
 use crate::Compiled;
 use crate::ir::{
     DataTy, Instance, InstanceId, InstanceKind, Intrinsic, IntrinsicVar, Role, TableId, Task, Ty, Var,
@@ -84,6 +86,7 @@ pub(super) fn schema(compiled: &Compiled) -> Value {
     tables.extend(info.meters.iter().map(|m| schema.meter(m)));
     tables.extend(info.registers.iter().map(|r| schema.register(r)));
     tables.extend(compiled.program.instances.iter().filter_map(|instance| schema.hidden(instance)));
+    tables.extend(compiled.program.instances.iter().flat_map(|instance| schema.hash(instance)));
     tables.extend(info.value_sets.iter().map(|v| schema.value_set(v)));
     tables.extend((0..pipelines.len() as u32).filter_map(|pipeline| schema.port_metadata(pipeline)));
     let learn_filters: Vec<Value> = info.digests.iter().map(|d| schema.digest(d)).collect();

@@ -1,8 +1,8 @@
 //! Hashes: their algorithms, also those that a program defines by a polynomial.
 
 use crate::ast::Span;
-use crate::ir::{BinOp, Crc, Expr, ExternCall, HashAlgorithm, Ty};
-use crate::sema::lower::{Lower, Object, Val, concatenated};
+use crate::ir::{BinOp, Crc, Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, Ty};
+use crate::sema::lower::{Lower, Made, Object, Val, concatenated};
 use crate::sema::tree::TCall;
 use num_traits::ToPrimitive;
 
@@ -75,8 +75,55 @@ pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span
     }
     let (dst, dst_ty) = lower.out_leaf(None, &ty, at)?;
     let value = lower.read_target(&dst);
-    lower.emit_extern(ExternCall::Hash { algorithm, dst, dst_ty, data, bounds: None });
+    let instance = changeable(lower, object, (algorithm, result.width()), &data, at);
+    lower.emit_extern(ExternCall::Hash { object: instance, algorithm, dst, dst_ty, data, bounds: None });
     Some(Val::Leaf(value, dst_ty))
+}
+
+/// The object with which the control plane may change a hash. There is none if its data are not plain fields with
+/// different names, or if the program makes it symmetric.
+fn changeable(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    (algorithm, width): (HashAlgorithm, u32),
+    data: &[(Expr, Ty)],
+    at: Span,
+) -> Option<InstanceId> {
+    if width > 64 || object.inst.annos.rest.iter().any(|annotation| annotation.name == "symmetric") {
+        return None;
+    }
+    let mut fields: Vec<(String, Ty)> = Vec::new();
+    for (value, ty) in data {
+        let Expr::Var(var) = value else { return None };
+        let name = lower.prog.vars.get(var.0 as usize)?.name.clone();
+        if fields.iter().any(|(other, _)| *other == name) {
+            return None;
+        }
+        fields.push((name, *ty));
+    }
+    if fields.is_empty() {
+        return None;
+    }
+    let name = lower.name_of(object);
+    let known = lower.prog.instances.iter_mut().enumerate().find(|(_, instance)| {
+        instance.named.name == name && matches!(instance.kind, InstanceKind::Hash { .. })
+    });
+    if let Some((number, instance)) = known {
+        if let InstanceKind::Hash { fields, at: first, .. } = &mut instance.kind
+            && *first != at
+        {
+            fields.clear();
+        }
+        return Some(InstanceId(number as u32));
+    }
+    let taken = (width.max(1) - 1, 0);
+    let kind = InstanceKind::Hash { algorithm, width, fields, taken, at };
+    let made = lower.at_object(object, |lower| lower.add_instance(&object.inst, kind));
+    lower.hide(&made);
+    match made {
+        Made::Instance(instance) => Some(instance),
+        _ => None,
+    }
 }
 
 /// `@symmetric("a", "b")`: the result stays if a packet has these fields exchanged. As p4c does it, both go into the hash

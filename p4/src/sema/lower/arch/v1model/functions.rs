@@ -36,7 +36,7 @@ pub(super) fn lower_call(lower: &mut Lower<'_>, name: &str, call: &TCall, span: 
             let ty = call.type_args.first().map(|t| lower.ty(t))?;
             let (dst, dst_ty) = lower.out_leaf(lower.arg(call, 0), &ty, span)?;
             let bounds = Some((base, max));
-            lower.emit_extern(ExternCall::Hash { algorithm, dst, dst_ty, data, bounds });
+            lower.emit_extern(ExternCall::Hash { object: None, algorithm, dst, dst_ty, data, bounds });
         }
         ("digest", 2) => {
             let ty = call.type_args.first().map(|t| lower.ty(t))?;
