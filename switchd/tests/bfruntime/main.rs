@@ -15,3 +15,4 @@ mod queues;
 mod rig;
 mod serving;
 mod settings;
+mod unfriendly;
