@@ -61,17 +61,22 @@ pub(super) fn egress<const SECOND: bool>(
     }
     let Some(head) = head.first_chunk_mut::<27>() else { return };
     let time_mask = if SECOND { u32::MAX } else { 0x3_ffff };
-    let depth = |frames: u64| (frames.min(0x7_ffff) as u32).to_be_bytes();
+    let depth = |frames: u64| frames.min(0x7_ffff);
     let units = |ns: u64| if unit_ns <= 1 { ns } else { ns / unit_ns };
-    let time = |ns: u64| (units(ns) as u32 & time_mask).to_be_bytes();
-    *head = [0; 27];
-    head[0..2].copy_from_slice(&meta.egress_port.to_be_bytes());
-    head[2..5].copy_from_slice(&depth(meta.enqueued_depth.into())[1..]);
-    head[6..10].copy_from_slice(&time(meta.enqueued.0));
-    head[10..13].copy_from_slice(&depth(left)[1..]);
-    head[15..19].copy_from_slice(&time(now.saturating_sub(meta.enqueued).0));
-    head[19..21].copy_from_slice(&meta.rid.to_be_bytes());
-    head[21] = meta.is_first.into();
-    head[22] = meta.priority;
-    head[25..27].copy_from_slice(&(len.min(usize::from(u16::MAX)) as u16).to_be_bytes());
+    let time = |ns: u64| u64::from(units(ns) as u32 & time_mask);
+    let (enqueued, waited) = (time(meta.enqueued.0), time(now.saturating_sub(meta.enqueued).0));
+    // Word by word: port, depth on arrival, time of arrival; depth on leaving, time in the queue; replication id, whether
+    // it is the first copy, queue. The length ends behind them.
+    let words = [
+        u64::from(meta.egress_port) << 48 | depth(meta.enqueued_depth.into()) << 24 | enqueued >> 16,
+        enqueued << 48 | depth(left) << 24 | waited >> 24,
+        waited << 40
+            | u64::from(meta.rid) << 24
+            | u64::from(meta.is_first) << 16
+            | u64::from(meta.priority) << 8,
+    ];
+    for (at, word) in words.into_iter().enumerate() {
+        head[8 * at..8 * at + 8].copy_from_slice(&word.to_be_bytes());
+    }
+    head[23..27].copy_from_slice(&(len.min(usize::from(u16::MAX)) as u32).to_be_bytes());
 }
