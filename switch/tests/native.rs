@@ -283,3 +283,46 @@ fn constant_entries_do_the_same() {
     sources.dedup();
     assert!(sources.len() > 6, "{sources:x?}");
 }
+
+#[test]
+fn words_that_keep_their_values_and_cells_that_certainly_exist_do_the_same() {
+    let ingress_locals = "
+        register<bit<16>>(8) all;
+        register<bit<16>>(5) some;
+        action put(bit<8> op) { meta.op = op; }
+        table whole {
+            key = { hdr.eth.kind[7:0] : exact @name(\"low\"); }
+            actions = { put; @defaultonly NoAction; }
+            const default_action = NoAction();
+            const entries = { 1 : put(0); 2 : put(3); 3 : put(3); 4 : put(0); }
+        }";
+    let program = Parts {
+        meta: "bit<8> op; bit<8> found; bit<16> cell; bit<16> sum;",
+        ingress_locals,
+        ingress: "
+            sm.egress_spec = 1;
+            meta.op = 0;
+            meta.sum = 0;
+            if (whole.apply().hit) { meta.found = 1; } else { meta.found = 0; }
+            if (hdr.eth.kind[8:8] == 1) { meta.op = 0; }
+            if (meta.op == 0) { meta.sum = meta.sum + 1; meta.op = 0; }
+            else if (meta.op == 3) { meta.op = 3; meta.sum = (bit<16>) meta.op; }
+            all.read(meta.cell, (bit<32>) hdr.eth.kind[2:0]);
+            meta.sum = meta.sum + meta.cell;
+            all.write((bit<32>) hdr.eth.kind[2:0], meta.cell + 3);
+            some.read(meta.cell, (bit<32>) hdr.eth.kind[2:0]);
+            meta.sum = meta.sum + meta.cell;
+            some.write((bit<32>) hdr.eth.kind[2:0], meta.cell + 5);
+            hdr.eth.kind = meta.sum;
+            hdr.eth.dst[7:0] = meta.op;
+            hdr.eth.dst[15:8] = meta.found;",
+        ..Parts::default()
+    };
+    let mut frames = Vec::new();
+    for round in 0..40u8 {
+        let mut frame = vec![9; 16];
+        frame[12..14].copy_from_slice(&[round / 3 % 2, round % 8 * 7 % 8]);
+        frames.push((2, frame));
+    }
+    same(&program.text(), &frames);
+}

@@ -95,7 +95,7 @@ impl Translator<'_, '_> {
     fn tell_hit(&mut self, plan: &ApplyPlan, hit: bool) {
         if plan.hit != 0 {
             let hit = self.number(hit.into());
-            self.set_at_times(plan.hit, hit);
+            self.store(plan.hit, hit);
         }
     }
 

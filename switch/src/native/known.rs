@@ -18,6 +18,8 @@ pub(super) enum Fact {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub words: HashMap<Slot, Fact>,
+    /// Values that are numbers on the way that was taken.
+    pub numbers: HashMap<Value, u64>,
     /// Position of the first byte that is not parsed.
     pub cursor: Option<Fact>,
 }
@@ -26,6 +28,7 @@ impl Known {
     /// Keeps what the other knows, too.
     fn meet(&mut self, other: &Known) {
         self.words.retain(|slot, fact| other.words.get(slot) == Some(fact));
+        self.numbers.retain(|value, number| other.numbers.get(value) == Some(number));
         self.cursor = self.cursor.filter(|cursor| other.cursor == Some(*cursor));
     }
 }

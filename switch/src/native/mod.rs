@@ -15,12 +15,14 @@
 #![allow(unsafe_code)]
 
 mod apply;
+mod bounds;
 mod call;
 mod fixed;
 mod graph;
 mod known;
 mod packet;
 mod read;
+mod registers;
 mod translate;
 
 use crate::code::ops::Vars;

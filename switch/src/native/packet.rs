@@ -5,7 +5,6 @@ use super::known::Fact;
 use super::translate::{Translator, anywhere, plain};
 use crate::code::ops::Slot;
 use crate::code::plans::{FieldPlan, HeaderPlan};
-use crate::exec::Cx;
 use crate::exec::bits::ASIDE;
 use crate::words::ones;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -18,7 +17,7 @@ const FAR: u64 = 1 << 20;
 impl Translator<'_, '_> {
     /// Address of the first byte that is not parsed, as a base and bits behind it.
     fn here(&mut self) -> (Value, u32) {
-        let bytes = self.load_runtime(offset_of!(Runtime, bytes));
+        let bytes = self.load_lasting(offset_of!(Runtime, bytes));
         match self.known.cursor {
             Some(Fact::Number(cursor)) if cursor < FAR => (bytes, cursor as u32 * 8),
             _ => {
@@ -72,7 +71,7 @@ impl Translator<'_, '_> {
     /// Reads the fields of a header whose fields all fit a word.
     pub fn extract(&mut self, header: u16) {
         let header: &HeaderPlan = &self.code.headers[header as usize];
-        let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
+        let len = self.packet_length();
         let end = self.ahead(u64::from(header.fixed_bits / 8));
         let short = self.b.ins().icmp(IntCC::UnsignedLessThan, len, end);
         let error = self.number(self.code.errors.packet_too_short);
@@ -103,7 +102,7 @@ impl Translator<'_, '_> {
             let invalid = self.number(errors.parser_invalid_argument);
             self.raise_if(part, invalid);
         }
-        let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
+        let len = self.packet_length();
         let error = self.number(errors.packet_too_short);
         let cursor = self.cursor();
         let left = self.b.ins().isub(len, cursor);
@@ -154,7 +153,7 @@ impl Translator<'_, '_> {
     /// Reads a word ahead of the cursor.
     pub fn look_ahead(&mut self, dst: Slot, plan: u32) {
         let plan = self.code.lookaheads[plan as usize];
-        let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
+        let len = self.packet_length();
         // Whole bytes, because the packet and the cursor are.
         let end = self.ahead(u64::from(plan.total.div_ceil(8)));
         let short = self.b.ins().icmp(IntCC::UnsignedLessThan, len, end);

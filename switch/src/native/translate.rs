@@ -1,7 +1,7 @@
 //! Translates operations to cranelift's IR.
 
 use super::Source;
-use super::call::{self, Runtime};
+use super::call;
 use super::graph::Graph;
 use super::known::{Fact, Known, Pending, Ways};
 use super::read::{BEFORE, ReadWords};
@@ -31,7 +31,7 @@ pub(super) struct Translator<'a, 'b> {
     pub graph: &'a Graph,
     /// The words that are read from memory, as recorded so far.
     pub read: &'a mut ReadWords,
-    registers: &'a [Option<RegisterState>],
+    pub registers: &'a [Option<RegisterState>],
     constants: HashMap<Slot, u64>,
     blocks: BTreeMap<u32, ir::Block>,
     pub known: Known,
@@ -130,6 +130,11 @@ pub(super) fn plain() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
+/// Flags of an access to what does not change during a run: it is loaded once.
+pub(super) fn lasting() -> MemFlagsData {
+    plain().with_readonly().with_can_move()
+}
+
 /// Whether a comparison holds.
 fn holds(how: IntCC, a: u64, b: u64) -> bool {
     match how {
@@ -221,6 +226,18 @@ impl Translator<'_, '_> {
         self.blocks[&to]
     }
 
+    /// The same for a way on which a value is a number.
+    fn block_if(&mut self, to: u32, number: Option<(Value, u64)>) -> ir::Block {
+        let Some((value, number)) = number else { return self.block(to) };
+        let before = self.known.numbers.insert(value, number);
+        let block = self.block(to);
+        match before {
+            Some(before) => self.known.numbers.insert(value, before),
+            None => self.known.numbers.remove(&value),
+        };
+        block
+    }
+
     pub fn jump(&mut self, to: u32) {
         let block = self.block(to);
         self.b.ins().jump(block, &[]);
@@ -233,7 +250,7 @@ impl Translator<'_, '_> {
         }
         let condition = self.get(a);
         let (yes, no) = if when { (to, self.at + 1) } else { (self.at + 1, to) };
-        let (yes, no) = (self.block(yes), self.block(no));
+        let (yes, no) = (self.block(yes), self.block_if(no, Some((condition, 0))));
         self.b.ins().brif(condition, yes, &[], no, &[]);
     }
 
@@ -246,7 +263,7 @@ impl Translator<'_, '_> {
         match self.known.words.get(&slot) {
             _ if !self.pending.knows_ways() => None,
             Some(Fact::Number(number)) => Some(*number),
-            Some(Fact::Value(_)) => None,
+            Some(Fact::Value(value)) => self.known.numbers.get(value).copied(),
             None => self.constants.get(&slot).copied(),
         }
     }
@@ -273,12 +290,27 @@ impl Translator<'_, '_> {
     }
 
     pub fn set(&mut self, slot: Slot, value: Value) {
-        self.read.note_written(slot);
-        self.set_at_times(slot, value);
+        if !self.holds(slot, value) {
+            self.read.note_written(slot);
+            self.store(slot, value);
+        }
     }
 
     /// Sets a word on some paths through the block only.
     pub fn set_at_times(&mut self, slot: Slot, value: Value) {
+        if !self.holds(slot, value) {
+            self.store(slot, value);
+        }
+    }
+
+    /// Whether a word certainly is what it would be set to. What made it so is not overwritten then, so it counts as wanted
+    /// wherever the word is read.
+    fn holds(&self, slot: Slot, value: Value) -> bool {
+        self.pending.knows_ways() && self.known.words.get(&slot) == Some(&self.fact(value))
+    }
+
+    /// Sets a word of which it is already noted that this happens.
+    pub fn store(&mut self, slot: Slot, value: Value) {
         if self.read.wants(slot) {
             self.b.ins().store(plain(), value, self.vars, i32::from(slot) * 8);
         }
@@ -325,6 +357,16 @@ impl Translator<'_, '_> {
 
     pub fn load_runtime(&mut self, offset: usize) -> Value {
         self.b.ins().load(types::I64, plain(), self.runtime, offset as i32)
+    }
+
+    /// Loads what does not change during a run.
+    pub fn load_lasting(&mut self, offset: usize) -> Value {
+        self.b.ins().load(types::I64, lasting(), self.runtime, offset as i32)
+    }
+
+    /// Bytes of the packet.
+    pub fn packet_length(&mut self) -> Value {
+        self.b.ins().load(types::I64, lasting(), self.cx, offset_of!(Cx<'static>, len) as i32)
     }
 
     fn drop_port(&mut self) -> Value {
@@ -505,7 +547,7 @@ impl Translator<'_, '_> {
             | Op::ExtractNextVarbit { .. }
             | Op::ExtractAt { .. } => self.rare_parse(),
             Op::PacketLength { dst } => {
-                let len = self.load_cx(types::I64, offset_of!(Cx<'static>, len));
+                let len = self.packet_length();
                 self.set(dst, len);
             }
             Op::DropPort { dst } => {
@@ -701,7 +743,14 @@ impl Translator<'_, '_> {
         }
         let (x, y) = (self.get(a), self.get(b));
         let condition = self.b.ins().icmp(how, x, y);
-        let (then, next) = (self.block(to), self.block(next));
+        // On the way on which they are equal, one is the number that the other is.
+        let same = match (left, right) {
+            (Some(number), None) => Some((y, number)),
+            (None, Some(number)) => Some((x, number)),
+            _ => None,
+        };
+        let then = self.block_if(to, same.filter(|_| how == IntCC::Equal));
+        let next = self.block_if(next, same.filter(|_| how == IntCC::NotEqual));
         self.b.ins().brif(condition, then, &[], next, &[]);
         false
     }
@@ -737,43 +786,5 @@ impl Translator<'_, '_> {
         let callee = self.number(call::count as *const () as usize as u64);
         let (instance, index) = (self.b.ins().iconst(types::I32, i64::from(instance)), self.get(index));
         self.b.ins().call_indirect(self.metering, callee, &[self.cx, self.runtime, instance, index]);
-    }
-
-    fn register(&self, instance: u16) -> Option<RegisterState> {
-        self.registers[instance as usize].filter(|register| register.words == 1 && register.size > 0)
-    }
-
-    /// An address of a cell that certainly exists, and whether the index refers to it.
-    fn cell(&mut self, register: RegisterState, index: Slot) -> (Value, Value) {
-        let (index, zero) = (self.get(index), self.number(0));
-        let within = self.b.ins().icmp_imm_u(IntCC::UnsignedLessThan, index, register.size as i64);
-        let index = self.b.ins().select(within, index, zero);
-        let offset = self.b.ins().ishl_imm_u(index, 3);
-        let cells = self.load_runtime(offset_of!(Runtime, registers));
-        let address = self.b.ins().iadd(cells, offset);
-        (self.b.ins().iadd_imm_u(address, register.first as i64 * 8), within)
-    }
-
-    fn register_read(&mut self, instance: u16, index: Slot, dst: Slot) {
-        let Some(register) = self.register(instance) else {
-            self.rare();
-            let words = self.registers[instance as usize].map_or(0, |register| register.words);
-            return self.forget(dst, words);
-        };
-        let (address, within) = self.cell(register, index);
-        let (value, zero) = (self.b.ins().load(types::I64, plain(), address, 0), self.number(0));
-        let value = self.b.ins().select(within, value, zero);
-        self.set(dst, value);
-    }
-
-    fn register_write(&mut self, instance: u16, index: Slot, a: Slot) {
-        let Some(register) = self.register(instance) else {
-            self.rare();
-            return;
-        };
-        let (address, within) = self.cell(register, index);
-        let (new, old) = (self.get(a), self.b.ins().load(types::I64, plain(), address, 0));
-        let value = self.b.ins().select(within, new, old);
-        self.b.ins().store(plain(), value, address, 0);
     }
 }
