@@ -168,6 +168,48 @@ fn golden_files_are_up_to_date() {
     }
 }
 
+/// A controller, PTF and `top` take names from NAME.json, and the P4Info has to have each.
+#[test]
+fn what_constants_name_is_in_the_p4info() {
+    let files = generated();
+    let mut named = 0;
+    for (path, constants) in &files {
+        let info = path.with_extension("p4info.txtpb");
+        let is_json = path.extension().is_some_and(|ending| ending == "json");
+        let Some((_, info)) = files.iter().find(|(other, _)| is_json && *other == info) else { continue };
+        let constants: serde_json::Value = serde_json::from_str(constants).unwrap();
+        let mut names = Vec::new();
+        full_names("", &constants, &mut names);
+        for (kind, name) in names {
+            let preamble = format!("name: \"{name}\"\n");
+            let before = info.split(&preamble).next().filter(|before| before.len() < info.len());
+            let is_field = |line: &&str| line.starts_with(|first: char| first.is_ascii_lowercase());
+            let section = before.and_then(|before| before.rsplit('\n').find(is_field)).unwrap_or_default();
+            assert_eq!(section.split([':', ' ']).next(), Some(kind), "{}: {name}", path.display());
+            named += 1;
+        }
+    }
+    assert!(named > 200, "{named}");
+}
+
+/// Every full name that is somewhere in `value`, and the kind of P4Info's objects that has it, from its field's name.
+fn full_names<'a>(field: &str, value: &'a serde_json::Value, names: &mut Vec<(&'static str, &'a str)>) {
+    if let Some(name) = value.as_str().filter(|text| text.contains("Ingress.") || text.contains("Egress.")) {
+        let kind = match field {
+            "tables" => "tables",
+            "meters" => "meters",
+            "registers" => "registers",
+            _ if field.ends_with("counter") => "counters",
+            _ => panic!("{field}: {name} is of no known kind"),
+        };
+        names.push((kind, name));
+    }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        let groups = ["tables", "meters", "registers"];
+        full_names(if groups.contains(&field) { field } else { key }, inner, names);
+    }
+}
+
 #[test]
 fn generating_twice_gives_the_same_bytes() {
     assert_eq!(generated(), generated());

@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// Counter of what was sent, by instance and phase.
 pub const SENT_COUNTER: &str = "RackIngress.cowbird_sent";
 
+/// Counter of frames that are not as long as they say: on Tofino, egress drops these.
+pub const BAD_LENGTH_COUNTER: &str = "RackEgress.cowbird_bad_length";
+
 /// Queue of probes: below everything else.
 const CLASS_PROBE: u8 = 0;
 /// Bytes behind UDP's header in every packet, and that header.
@@ -195,8 +198,8 @@ impl Protocol for Cowbird {
         program::context(self, rack)
     }
 
-    fn constants(&self, _rack: &Rack, constants: &mut Value) {
-        constants::add(self, constants);
+    fn constants(&self, rack: &Rack, constants: &mut Value) {
+        constants::add(self, rack.switch.arch, constants);
     }
 
     fn layers(&self) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use super::program::TTL;
 use super::{COWBIRD, Cowbird};
+use crate::arch::Arch;
 use p4rack_p4rt::entity::{EntityError, Entry};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
@@ -79,9 +80,29 @@ pub struct Instance {
     pub start: Start,
 }
 
-/// Full name of a table or an action.
-pub(super) fn table(name: &str) -> String {
+/// Tables that a controller fills for each set, with their full names.
+pub(super) fn tables(arch: Arch) -> Vec<(&'static str, String)> {
+    let mut tables: Vec<_> =
+        ["pairs", "instances", "regions"].into_iter().map(|name| (name, table(name))).collect();
+    match arch.is_tofino() {
+        true => tables.extend([
+            ("ports", table("ports")),
+            ("peers", in_egress("peers")),
+            ("sets", in_egress("sets")),
+        ]),
+        false => tables.push(("peers", table("peers"))),
+    }
+    tables
+}
+
+/// Full name of ingress's table or action.
+fn table(name: &str) -> String {
     format!("RackIngress.{COWBIRD}_{name}")
+}
+
+/// Full name of egress's table or action: on Tofino, it completes what leaves.
+fn in_egress(name: &str) -> String {
+    format!("RackEgress.{COWBIRD}_{name}")
 }
 
 impl Cowbird {
@@ -89,9 +110,8 @@ impl Cowbird {
     /// be set ([`Cowbird::begin_frames`]): the others give registers life. Then it needs turns ([`Cowbird::ticks`]).
     pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Vec<Update>, EntityError> {
         let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
-        // On Tofino, egress completes what leaves.
-        let completes = format!("RackEgress.{COWBIRD}_peers");
-        let in_egress = schema.table(&completes).is_ok();
+        let completes = in_egress("peers");
+        let completed_in_egress = schema.table(&completes).is_ok();
         let serve = Entry::of(&table("instances")).exact("instance", number).action(&table("serve"));
         let serve = serve
             .param("entries", layout.entries)
@@ -99,7 +119,7 @@ impl Cowbird {
             .param("request_bytes", layout.request_bytes)
             .param("response_at", layout.response_data_at())
             .param("response_bytes", layout.response_bytes);
-        let mut entries = vec![match in_egress {
+        let mut entries = vec![match completed_in_egress {
             true => serve,
             false => serve
                 .param("key", instance.key)
@@ -107,9 +127,9 @@ impl Cowbird {
                 .param("reads", start.reads as u32 & psn::MAX)
                 .param("writes", start.writes as u32 & psn::MAX),
         }];
-        if in_egress {
-            let set = Entry::of("RackEgress.cowbird_sets").exact("instance", number);
-            let set = set.action("RackEgress.cowbird_set").param("key", instance.key);
+        if completed_in_egress {
+            let set = Entry::of(&in_egress("sets")).exact("instance", number);
+            let set = set.action(&in_egress("set")).param("key", instance.key);
             let ring = instance.address + ENTRIES_AT;
             let mask = (layout.entries - 1) * wire::Entry::BYTES as u64;
             entries.push(set.param("address", instance.address).param("ring", ring).param("mask", mask));
@@ -128,18 +148,18 @@ impl Cowbird {
                 let Connection { port, mac, ip, .. } = *connection;
                 let (own, peer) = (connection.own_qpn + nth as u32, connection.peer_qpn + nth as u32);
                 let of_phase = |entry: Entry| entry.exact("instance", number).exact("phase", *phase as u8);
-                let sends = match in_egress {
+                let sends = match completed_in_egress {
                     true => Entry::of(&completes),
                     false => Entry::of(&table("peers")),
                 };
-                let sends = match in_egress {
-                    true => of_phase(sends).action("RackEgress.cowbird_peer"),
+                let sends = match completed_in_egress {
+                    true => of_phase(sends).action(&in_egress("peer")),
                     false => of_phase(sends).action(&table("peer")),
                 };
                 let sends = sends.param("mac", mac.0).param("ip", u32::from(ip));
                 let sends =
                     sends.param("udp_port", connection.udp_port).param("qpn", peer).param("first", first);
-                if in_egress {
+                if completed_in_egress {
                     let leaves = of_phase(Entry::of(&table("ports"))).action(&table("port"));
                     entries.extend([sends, leaves.param("port", port)]);
                 } else {
