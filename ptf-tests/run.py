@@ -41,8 +41,6 @@ TOFINO_CANNOT = {
 }
 #: Schemes that differ from another one in these parts alone: the rest is tested there.
 OWN_PARTS = {scheme: ("edm", "edm_matched", "drops") for scheme in ("edm-timed", "edm-calendar", "edm-matched")}
-#: Schemes whose tests do not install all that their program for Tofino needs.
-NOT_FOR_TOFINO = {"cowbird"}
 #: What is tested besides on v1model where no description is given: a scheme, a line of the rack's [pl2], and which tests.
 VARIANTS = (("pl2-clock", "slot_parts = 4", ("clock_mode",)),)
 GROUPS = {
@@ -108,7 +106,7 @@ def main():
     own = not (args.rack or args.artefacts)
     if own:
         run.rack = HERE / "rack.toml"
-    schemes = schemes or schemes_of(run.rack, args.arch)
+    schemes = schemes or schemes_of(run.rack)
     runs = [(scheme, None, OWN_PARTS.get(scheme, ("all",))) for scheme in schemes]
     if own:
         if args.arch in (None, "v1model"):
@@ -125,15 +123,14 @@ def main():
     return 1 if total["failed"] or not total["passed"] else 0
 
 
-def schemes_of(rack, arch):
+def schemes_of(rack):
     """What a description's switch can run, each protocol by itself."""
     try:
         text = rack.read_text()
     except OSError as error:
         sys.exit(f"{rack}: {error.strerror}; give a rack description")
     has = {"l2", *(protocol for protocol in ("pl2", "edm", "cowbird") if re.search(rf"(?m)^\s*\[{protocol}\]", text))}
-    schemes = [scheme for scheme in SCHEMES if scheme.partition("-")[0] in has]
-    return [scheme for scheme in schemes if arch not in ("tna", "t2na") or scheme not in NOT_FOR_TOFINO]
+    return [scheme for scheme in SCHEMES if scheme.partition("-")[0] in has]
 
 
 def port_at_interface(text):

@@ -1,6 +1,7 @@
 """What tests of Cowbird share: sets that the engine serves, and the other ends of its queue pairs, which the tests play."""
 
 import struct
+import time
 
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
@@ -59,6 +60,9 @@ class CowbirdTest(RackTest):
         index = [host["name"] for host in self.hosts].index
         self.compute, self.pool = index(self.cowbird["compute"][0]), index(self.cowbird["pool"][0])
         self.stranger = next(n for n in range(len(self.hosts)) if n not in (self.compute, self.pool))
+        #: There egress drops what is not as long as it says, as ingress doesn't know that.
+        self.on_tofino = "bad_length_counter" in self.cowbird
+        self.bad_lengths_before = self.bad_lengths()
         entries_at = self.cowbird["entries_at"]
         self.request_at = entries_at + Set.ENTRIES * len(self.layers.CowbirdEntry())
         self.response_at = self.request_at + Set.REQUEST_BYTES
@@ -95,8 +99,9 @@ class CowbirdTest(RackTest):
         self.expect_drops(cowbird_no_instance=1)
         self.remove([turns])
         for served in sets:
-            self.begin(served)
+            # Last, as it counts time from then on. Tofino's program sets registers only of instances whose rings it knows.
             self.write(self.entries(served))
+            self.begin(served)
         self.write([self.turns(len(sets))])
 
     def begin(self, served):
@@ -112,8 +117,11 @@ class CowbirdTest(RackTest):
 
     def entries(self, served):
         """What has a set served."""
+        return self.rings(served) + self.ways(served)
+
+    def rings(self, served):
+        """Where a set's rings are. Ingress and egress of Tofino's program know that each for itself."""
         number = {"instance": served.number}
-        region = {"key": served.REGION_KEY, "address": served.REGION_ADDRESS, "length": served.REGION_BYTES}
         rings = {
             "key": served.KEY,
             "address": served.ADDRESS,
@@ -124,11 +132,19 @@ class CowbirdTest(RackTest):
             "response_bytes": served.RESPONSE_BYTES,
             "reads": served.reads,
             "writes": served.writes,
+            "ring": served.ADDRESS + self.cowbird["entries_at"],
+            "mask": (served.ENTRIES - 1) * len(self.layers.CowbirdEntry()),
         }
-        updates = [
-            self.insert("regions", {**number, "region": 0}, "cowbird_region", region),
-            self.insert("instances", number, "cowbird_serve", rings),
-        ]
+        updates = [self.insert("instances", number, "cowbird_serve", rings)]
+        if "sets" in self.cowbird["tables"]:
+            updates.append(self.insert("sets", number, "cowbird_set", rings))
+        return updates
+
+    def ways(self, served):
+        """A set's region, and where its packets go and come from."""
+        number = {"instance": served.number}
+        region = {"key": served.REGION_KEY, "address": served.REGION_ADDRESS, "length": served.REGION_BYTES}
+        updates = [self.insert("regions", {**number, "region": 0}, "cowbird_region", region)]
         for phase, code in self.cowbird["phases"].items():
             host, first = self.host_of(phase), self.first(served, phase)
             peer = {
@@ -140,9 +156,12 @@ class CowbirdTest(RackTest):
                 "first": first,
                 "checksum": self.sum_of_ip(host),
             }
-            updates.append(self.insert("peers", {**number, "phase": code}, "cowbird_peer", peer))
+            of_phase = {**number, "phase": code}
+            updates.append(self.insert("peers", of_phase, "cowbird_peer", peer))
+            if "ports" in self.cowbird["tables"]:
+                updates.append(self.insert("ports", of_phase, "cowbird_port", peer))
             key = self.pair_key(self.port(host), self.mac(host), self.ip(host), served.own(code))
-            pair = {**number, "phase": code, "first": first}
+            pair = {**of_phase, "first": first}
             updates.append(self.insert("pairs", key, "cowbird_pair", pair))
         return updates
 
@@ -310,8 +329,36 @@ class CowbirdTest(RackTest):
 
     def sent(self, served, phase):
         """Frames that a set's phase has sent since the program was installed; of `again`, how often it started again."""
-        cell = served.number << 3 | (0 if phase == "again" else self.code(phase))
-        return self.counter(self.cowbird["sent_counter"], cell)[cell][0]
+        return self.sent_by_phase(served)[phase]
+
+    def sent_by_phase(self, served):
+        """The same of all phases, read at once: time passes for the set meanwhile."""
+        cells = self.counter(self.cowbird["sent_counter"])
+        phases = {**self.cowbird["phases"], "again": 0}
+        return {phase: cells[served.number << 3 | code][0] for phase, code in phases.items()}
+
+    def expect_drops_among(self, count, *reasons):
+        """So many frames were dropped since the test began or this was last asked, each for one of these reasons."""
+        deadline = time.monotonic() + 2
+        while True:
+            now = self.drops()
+            new = {reason: now[reason] - self.drops_before[reason] for reason in now}
+            new = {reason: dropped for reason, dropped in new.items() if dropped}
+            if sum(new.values()) >= count or time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        assert sum(new.values()) == count and new.keys() <= set(reasons), f"dropped {new}, expected {count} of {reasons}"
+        self.drops_before = now
+
+    def bad_lengths(self):
+        """Frames that egress has dropped because of their lengths; 0 where ingress does that."""
+        return self.counter(self.cowbird["bad_length_counter"], 0)[0][0] if self.on_tofino else 0
+
+    def expect_bad_length(self):
+        """A frame that is not as long as it says was dropped, and nothing else."""
+        self.expect_drops(**({} if self.on_tofino else {"cowbird_bad_frame": 1}))
+        self.bad_lengths_before += self.on_tofino
+        assert self.bad_lengths() == self.bad_lengths_before
 
 
 def shown(frame):

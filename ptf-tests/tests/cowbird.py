@@ -318,7 +318,11 @@ class ASetThatIsRuinedIsServedNoMore(Requests, CowbirdTest):
             # A tail says nothing about entries, and who is wrong about the place of its data has its turn over.
             not_next = {"tail": 0, "place": 1}.get(refusal, 2)
             reasons = {"cowbird_stale": not_next, "cowbird_corrupt": 2 - not_next}
-            self.expect_drops(**{reason: count for reason, count in reasons.items() if count})
+            if self.on_tofino:
+                # Which of these it is depends on how far the first entry came there.
+                self.expect_drops_among(2, "cowbird_stale", "cowbird_waits", "cowbird_corrupt")
+            else:
+                self.expect_drops(**{reason: count for reason, count in reasons.items() if count})
 
 
 @group("cowbird")
@@ -328,8 +332,7 @@ class SetsHaveTurnsNumbersAndCountersOfTheirOwn(Requests, CowbirdTest):
     def runTest(self):
         sets = [Set(0), Set(1, reads=3)]
         self.serve(*sets)
-        phases = [*self.cowbird["phases"], "again"]
-        before = [{phase: self.sent(served, phase) for phase in phases} for served in sets]
+        before = [self.sent_by_phase(served) for served in sets]
         for served in sets:
             self.offer(served, served.reads + 1)
         for served in sets:
@@ -343,9 +346,9 @@ class SetsHaveTurnsNumbersAndCountersOfTheirOwn(Requests, CowbirdTest):
         self.expect_drops(cowbird_corrupt=1)
         self.arrives("response", self.ack(sets[1], "response", 0, done=1))
         self.expect_red(sets[1], 0, reads=4, response_end=8)
-        after = [{phase: self.sent(served, phase) for phase in phases} for served in sets]
-        sent = [{phase: now[phase] - then[phase] for phase in phases} for now, then in zip(after, before)]
-        none = dict.fromkeys(phases, 0)
+        after = [self.sent_by_phase(served) for served in sets]
+        sent = [{phase: now[phase] - then[phase] for phase in now} for now, then in zip(after, before)]
+        none = dict.fromkeys(before[0], 0)
         assert sent == [
             {**none, "probe": 2, "entry": 1, "pool_read": 1, "response": 1},
             {**none, "probe": 1, "entry": 1, "pool_read": 1, "response": 1, "red": 1},
@@ -406,7 +409,10 @@ class WhatIsNotWholeOrNotForItsQueuePairIsDropped(CowbirdTest):
         self.turn()
         self.expect_probe(served, 0)
         right = self.answer(served, "probe", 0, bytes(8))
-        for frame in (right[:-1], right + bytes(4), right[:54], self.answer(served, "probe", 0, b"")):
+        cut = (right[:54], self.answer(served, "probe", 0, b""))
+        # Tofino's ingress doesn't know how long a frame really is.
+        not_so_long = () if self.on_tofino else (right[:-1], right + bytes(4))
+        for frame in (*not_so_long, *cut):
             self.send(self.compute, frame)
             self.expect_nothing()
             self.expect_drops(cowbird_bad_frame=1)
@@ -420,6 +426,22 @@ class WhatIsNotWholeOrNotForItsQueuePairIsDropped(CowbirdTest):
             self.send(self.compute, frame)
             self.expect_nothing()
             self.expect_drops(cowbird_bad_opcode=1)
+
+
+@group("cowbird")
+class DataThatIsNotAsLongAsItSaysGoesNowhere(Requests, CowbirdTest):
+    def runTest(self):
+        self.serve(Set())
+        # Four more could be the FCS, which devices count.
+        for more in (-1, 8):
+            served = Set()
+            self.begin(served)
+            self.offer(served, 1)
+            self.asked(served, READ, 100)
+            frame = self.answer(served, "pool_read", 0, filled(100))
+            self.arrives("pool_read", frame[:more] if more < 0 else frame + bytes(more))
+            self.expect_nothing()
+            self.expect_bad_length()
 
 
 @group("cowbird")
@@ -473,6 +495,7 @@ class InstancesAreWrittenReadAndReset(CowbirdTest):
     def runTest(self):
         last = self.cowbird["instances"] - 1
         for number in (0, last):
+            self.write(self.rings(Set(number)))
             for side in (0, 1):
                 said = self.manage_cowbird("set", number, side, done=10 + side, end=64, head=21)
                 assert said.done == 10 + side
