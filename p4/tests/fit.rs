@@ -359,3 +359,22 @@ fn programs_for_no_chip_have_no_estimate() {
     let compiled = compile(text, "forward.p4", &Options::default()).unwrap();
     assert!(chip_of(&compiled.program).is_none());
 }
+
+/// What all stages take together, and bits beyond what the chip has: these are remarked, not refused.
+#[test]
+fn a_report_has_totals() {
+    let report = fit("", "hdr.data.a = hdr.data.b;");
+    let pipeline = &report.pipelines[0];
+    let of_stages: u32 = pipeline.stages.iter().map(|stage| stage.used.tables).sum();
+    assert_eq!(pipeline.used().tables, of_stages);
+    let json = report.json();
+    assert_eq!(json["pipelines"][0]["totals"]["tables"], of_stages);
+    let srams = json["pipelines"][0]["totals"]["srams"].as_u64().unwrap();
+    assert_eq!(json["pipelines"][0]["totals"]["sram_bytes"], srams * 16 * 1024);
+    assert!(report.text().contains("in all stages: "), "{}", report.text());
+    assert!(!report.text().contains("share containers"), "{}", report.text());
+    let mut more = report.clone();
+    more.pipelines[0].packet_bits = more.chip.phv_bits + 1;
+    assert!(more.text().contains("tables reach 4097 bits") && more.text().contains("share containers"));
+    assert!(more.fits());
+}

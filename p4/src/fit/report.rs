@@ -1,6 +1,6 @@
 //! What the check found, for people and machines.
 
-use super::chip::Chip;
+use super::chip::{self, Chip};
 use super::flow::Edge;
 use super::memory::Need;
 use super::place::{Placement, Thread};
@@ -135,6 +135,35 @@ fn chain(program: &Program, threads: &[Thread<'_>], placement: &Placement) -> Ve
     best
 }
 
+impl Pipeline {
+    /// What all stages take together.
+    pub fn used(&self) -> Need {
+        self.stages.iter().fold(Need::default(), |sum, stage| sum.and(stage.used))
+    }
+
+    /// That, in words.
+    fn totals(&self) -> String {
+        let used = self.used();
+        format!(
+            "{} blocks of SRAM ({} KiB), {} of TCAM ({:.1} KiB), {} stateful ALUs and meters, {} counters",
+            used.srams,
+            sram_bytes(used) / 1024,
+            used.tcams,
+            tcam_bytes(used) as f64 / 1024.0,
+            used.meter_alus,
+            used.counter_alus
+        )
+    }
+}
+
+fn sram_bytes(used: Need) -> u64 {
+    u64::from(used.srams) * chip::ROWS * chip::WORD_BITS / 8
+}
+
+fn tcam_bytes(used: Need) -> u64 {
+    u64::from(used.tcams) * chip::TCAM_ROWS * chip::TCAM_BITS / 8
+}
+
 impl Report {
     /// Whether nothing was refused.
     pub fn fits(&self) -> bool {
@@ -153,21 +182,34 @@ impl Report {
     }
 
     /// The estimate as text.
+    ///
+    /// Bits of headers and metadata are those that tables reach, each once: containers are shared by fields that are never
+    /// alive together, which the estimate doesn't see.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for pipeline in &self.pipelines {
             let _ = writeln!(
                 out,
-                "{}: about {} of {} stages of {} (ingress {}, egress {}), {} bits of headers and metadata in tables of {}",
+                "{}: about {} of {} stages of {} (ingress {}, egress {})",
                 pipeline.name,
                 pipeline.stages.len(),
                 self.chip.stages,
                 self.chip,
                 pipeline.halves[0],
                 pipeline.halves[1],
-                pipeline.packet_bits,
-                self.chip.phv_bits,
             );
+            let _ = writeln!(out, "  in all stages: {}", pipeline.totals());
+            let _ = writeln!(
+                out,
+                "  tables reach {} bits of headers and metadata; the chip's containers have {}",
+                pipeline.packet_bits, self.chip.phv_bits,
+            );
+            if pipeline.packet_bits > self.chip.phv_bits {
+                let _ = writeln!(
+                    out,
+                    "  that fits only where fields that are not used together share containers, which is not estimated"
+                );
+            }
             for (number, stage) in pipeline.stages.iter().enumerate() {
                 let parts: Vec<String> = stage
                     .used
@@ -240,6 +282,11 @@ impl Report {
                 json!({ "used": used, "tables": tables })
             })
             .collect();
+        let used = pipeline.used();
+        let mut totals: serde_json::Map<String, Value> =
+            used.parts().into_iter().map(|(name, amount)| (name.to_owned(), json!(amount))).collect();
+        totals.insert("sram_bytes".to_owned(), json!(sram_bytes(used)));
+        totals.insert("tcam_bytes".to_owned(), json!(tcam_bytes(used)));
         let chain: Vec<Value> =
             pipeline.chain.iter().map(|(name, reason)| json!({ "table": name, "reason": reason })).collect();
         json!({
@@ -247,7 +294,9 @@ impl Report {
             "stages": stages,
             "ingress_stages": pipeline.halves[0],
             "egress_stages": pipeline.halves[1],
+            "totals": totals,
             "packet_bits": pipeline.packet_bits,
+            "packet_bits_of_chip": self.chip.phv_bits,
             "header_bits": pipeline.header_bits,
             "longest_chain": chain,
         })
