@@ -43,8 +43,8 @@ mod ycsb;
 
 pub use check::Verdict;
 pub use cowbird::{
-    CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme, CowbirdSpec, CpuSpec,
-    KIND as COWBIRD_KIND, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
+    CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,
+    CowbirdSpec, CpuSpec, KIND as COWBIRD_KIND, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
 };
 pub use crew::{Alone, Crew};
 pub use experiment::{

@@ -30,6 +30,14 @@ fn schemes_show_what_they_showed() {
         ("cowbird-p4", "scheme = \"cowbird-p4\"\nwrite_percent = 20"),
         ("cowbird-p4, lost frames", "scheme = \"cowbird-p4\"\nloss = 0.002\n[p4]\ntimeout_us = 50"),
         ("cowbird-p4 beside TCP", "scheme = \"cowbird-p4\"\nrecord_bytes = 512\n[competing]"),
+        (
+            "cowbird-p4 above TCP, but for probes",
+            "scheme = \"cowbird-p4\"\nrecord_bytes = 512\n[competing]\nclass = \"below\"",
+        ),
+        (
+            "cowbird-p4 above TCP",
+            "scheme = \"cowbird-p4\"\nrecord_bytes = 512\n[competing]\nclass = \"lowest\"",
+        ),
     ] {
         let outcome = run(more);
         let latency = &outcome.latency_ns;

@@ -97,11 +97,26 @@ pub struct CompetingSpec {
     pub flows: u16,
     /// Rate of the fourth host's link (§8.4).
     pub rate: String,
+    /// Their class in the switch.
+    pub class: CompetingClass,
+}
+
+/// The class of competing flows in the switch. At the compute node's own link RDMA goes first in any case.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompetingClass {
+    /// That of all RDMA but probes of the engine in the switch, which are below.
+    #[default]
+    Same,
+    /// Below RDMA, above these probes.
+    Below,
+    /// Below all RDMA, and these probes too.
+    Lowest,
 }
 
 impl Default for CompetingSpec {
     fn default() -> CompetingSpec {
-        CompetingSpec { flows: 10, rate: "25 Gb/s".into() }
+        CompetingSpec { flows: 10, rate: "25 Gb/s".into(), class: CompetingClass::Same }
     }
 }
 

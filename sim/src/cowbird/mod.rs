@@ -24,5 +24,5 @@ mod thread;
 mod world;
 
 pub use costs::{CpuSpec, NicSpec as CowbirdNicSpec, P4Spec, RedySpec, SpotSpec};
-pub use experiment::{CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, KIND};
+pub use experiment::{CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, KIND};
 pub use outcome::{CowbirdOutcome, LinkShare, run_cowbird};

@@ -1,6 +1,7 @@
 //! The rack: its switch with the program, and the queue pairs between its hosts.
 
 use super::costs::P4Spec;
+use super::experiment::CompetingClass;
 use super::nic::{MESSAGE_BYTES_MAX, Nic};
 use super::records::{POOL_KEY, POOL_START};
 use crate::message::mac_of;
@@ -90,8 +91,35 @@ fn name(host: usize) -> String {
     ["compute", "pool", "spot", "sink"][host].to_owned()
 }
 
+/// Class of RDMA's frames where competing flows are below them.
+const CLASS_ABOVE: u8 = 2;
+
+/// What the program says otherwise for competing flows to have this class: no frames but theirs concern the fourth host.
+fn classes(class: CompetingClass, is_engine: bool) -> Vec<(&'static str, String)> {
+    const ALL: &str = "        standard_metadata.priority = PRIORITY_BEST_EFFORT;\n";
+    const PROBES: &str = "const bit<3> COWBIRD_CLASS_PROBE  = 0;\n";
+    if class == CompetingClass::Same {
+        return Vec::new();
+    }
+    let sink = mac_of(SINK).0.iter().fold("48w0x".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+    let above = format!(
+        "{ALL}        if (hdr.ethernet.srcAddr != {sink} && hdr.ethernet.dstAddr != {sink}) {{\n            \
+         standard_metadata.priority = {CLASS_ABOVE};\n        }}\n"
+    );
+    let mut edits = vec![(ALL, above)];
+    if class == CompetingClass::Lowest && is_engine {
+        edits.push((PROBES, format!("const bit<3> COWBIRD_CLASS_PROBE  = {CLASS_ABOVE};\n")));
+    }
+    edits
+}
+
 /// The rack's switch. Errors: what the generator refuses.
-pub(super) fn switch(engine: Option<&Cowbird>, rates_bps: [u64; HOSTS], seed: u64) -> Result<P4, String> {
+pub(super) fn switch(
+    engine: Option<&Cowbird>,
+    rates_bps: [u64; HOSTS],
+    class: CompetingClass,
+    seed: u64,
+) -> Result<P4, String> {
     let station = |host: usize| Station {
         name: name(host),
         mac: mac_of(host),
@@ -118,7 +146,9 @@ pub(super) fn switch(engine: Option<&Cowbird>, rates_bps: [u64; HOSTS], seed: u6
         problems.collect::<Vec<_>>().join("; ")
     })?;
     let scheme = if engine.is_some() { Scheme::COWBIRD } else { Scheme::L2 };
-    P4::new(&rack, scheme, |config| config.seed = seed).map_err(|error: SwitchError| error.to_string())
+    let edits = classes(class, engine.is_some());
+    P4::edited(&rack, scheme, edits, |config| config.seed = seed)
+        .map_err(|error: SwitchError| error.to_string())
 }
 
 /// Has the switch serve a thread's rings: entries, queue pairs at both hosts, and where it begins.

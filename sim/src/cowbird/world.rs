@@ -137,8 +137,9 @@ impl<'a> World<'a> {
             .map(|(memory, rate_bps)| Nic::new(memory, &spec.nic, rate_bps, reads))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
+        let class = spec.competing.as_ref().map(|tcp| tcp.class).unwrap_or_default();
         let mut world = World {
-            switch: rack::switch(engine.as_ref(), rates_bps, spec.seed)?,
+            switch: rack::switch(engine.as_ref(), rates_bps, class, spec.seed)?,
             switch_ps: u64::MAX,
             turn: None,
             agenda: Agenda::default(),

@@ -49,8 +49,26 @@ impl P4 {
     /// Generates `rack`'s program for `scheme`, loads it and writes its entries. `change` may alter
     /// what the switch is made with.
     pub fn new(rack: &Rack, scheme: Scheme, change: impl FnOnce(&mut Config)) -> Result<P4, SwitchError> {
+        P4::edited(rack, scheme, None, change)
+    }
+
+    /// The same, with other lines instead of some of the program's: each of these has to be there once.
+    pub fn edited(
+        rack: &Rack,
+        scheme: Scheme,
+        edits: impl IntoIterator<Item = (&'static str, String)>,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<P4, SwitchError> {
         let runs = rack.under(scheme).map_err(GenerateError::from)?;
-        let Generated { p4, compiled, entries } = program(rack, scheme, Arch::V1model)?;
+        let Generated { mut p4, mut compiled, entries } = program(rack, scheme, Arch::V1model)?;
+        for (line, by) in edits {
+            if p4.matches(line).count() != 1 {
+                return Err(SwitchError::Program(format!("the line `{line}` is not there once")));
+            }
+            p4 = p4.replace(line, &by);
+            compiled = p4rack_p4::compile(&p4, "edited.p4", &p4rack_p4::Options::default())
+                .map_err(|diagnostics| SwitchError::Program(diagnostics.render(false)))?;
+        }
         let mut config = Config {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
