@@ -151,7 +151,17 @@ fn a_compute_node_that_dies_leaves_nothing_behind() {
     drop(pool);
     let mut error = String::new();
     node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-    assert!(error.contains("the pool is gone") && !node.0.wait().unwrap().success(), "{error}");
+    assert!(error.contains("the remote memory is lost: the pool is gone"), "{error}");
+    assert!(!node.0.wait().unwrap().success());
+    // Another pool at the same address has nothing of that; the same engine serves who reserves memory there.
+    let _pool = self::pool(&star, "96 KiB");
+    let anew = verify(&star, 2, &[&addr], &short).output().unwrap();
+    assert!(anew.status.success(), "{}", stderr(&anew));
+    let said = stdout(&anew);
+    assert!(
+        said.contains(&format!("served by the engine at {addr}")) && said.contains("all right"),
+        "{said}"
+    );
     engine.kill();
 }
 

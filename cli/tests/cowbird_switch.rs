@@ -7,9 +7,15 @@ mod common;
 use common::cowbird::{operations, under_kills};
 use common::switch::Running;
 use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
+use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::star::Star;
 use p4rack_netdev::NetNs;
-use std::process::Command;
+use p4rack_p4rt::p4rack::cowbird::v1::cowbird_client::CowbirdClient;
+use p4rack_p4rt::p4rack::cowbird::v1::{ServeRequest, Set};
+use p4rack_p4rt::p4rack::roce::v1::End;
+use p4rack_wire::cowbird::Layout;
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const POOL: &str = "192.168.9.1:9561";
@@ -19,7 +25,7 @@ const ENGINE: &str = "192.168.9.254:9562";
 struct Rack {
     switch: Running,
     engine: Running,
-    _pool: Running,
+    pool: Running,
     folder: tempfile::TempDir,
     star: Star,
 }
@@ -61,11 +67,16 @@ impl Rack {
         );
         std::fs::write(folder.path().join("rack.toml"), text).unwrap();
         let switch = Rack::switch(&star);
-        let words = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB", "--insecure"];
-        let mut pool = Running::start(adapter(&star, 0, &words).args(["--grpc-server-addr", POOL]));
-        pool.until("ready");
+        let pool = Rack::pool(&star);
         let engine = Rack::engine(&star, &folder, &[]);
-        Rack { switch, engine, _pool: pool, folder, star }
+        Rack { switch, engine, pool, folder, star }
+    }
+
+    fn pool(star: &Star) -> Running {
+        let words = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB", "--insecure"];
+        let mut pool = Running::start(adapter(star, 0, &words).args(["--grpc-server-addr", POOL]));
+        pool.until("ready");
+        pool
     }
 
     fn switch(star: &Star) -> Running {
@@ -205,6 +216,86 @@ fn a_switch_that_is_replaced_loses_nothing_that_was_done() {
     assert!(node.until("thread 0").contains("all right"));
     assert_eq!(node.until("engines"), "engines: 3");
     assert!(node.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_pool_that_dies_behind_the_switch_is_lost_and_another_one_is_used() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let mut rack = Rack::start(1);
+    let mut node = rack.verify(1, &["--operations", "100000000", "--memory", "16 KiB", "--patience", "1"]);
+    let mut node = Running(node.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+    node.until("ready");
+    std::thread::sleep(Duration::from_millis(300));
+    rack.pool.kill();
+    let mut error = String::new();
+    node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert!(error.contains("the remote memory is lost: the pool is gone"), "{error}");
+    assert!(!node.0.wait().unwrap().success());
+    rack.pool = Rack::pool(&rack.star);
+    let anew = rack.verify(1, &["--operations", "500", "--memory", "16 KiB"]).output().unwrap();
+    assert!(anew.status.success(), "{}", stderr(&anew));
+    let said = stdout(&anew);
+    assert!(
+        said.contains(&format!("served by the engine at {ENGINE}")) && said.contains("all right"),
+        "{said}"
+    );
+}
+
+/// A caller that says what sets it has: what a client of ours never would.
+#[test]
+fn sets_that_share_bytes_are_refused_by_the_switch() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::start(1);
+    // Bytes from the first set to the second one. Returns why they are refused.
+    let serve = |distance: u64| {
+        let asks = async move {
+            let pool = Server { addr: POOL.to_owned(), tls: None };
+            let reserved = pool.reserve(vec![64]).await.unwrap();
+            let end = End {
+                mac: Star::mac(1).0.to_vec(),
+                ip: Star::ip(1).octets().to_vec(),
+                udp_port: 50_000,
+                qpn: 0x100,
+                psn: 5,
+            };
+            let rings =
+                Set { key: 1, entries: 64, request_bytes: 4_096, response_bytes: 4_096, ..Set::default() };
+            let sets = [1 << 16, (1 << 16) + distance].map(|address| Set { address, ..rings.clone() });
+            let request = ServeRequest {
+                end: Some(end),
+                mtu_bytes: 1_024,
+                reads_max: 16,
+                pairs_max: 10,
+                token: reserved.token.bytes().to_vec(),
+                sets: sets.to_vec(),
+                ..ServeRequest::default()
+            };
+            let mut client = CowbirdClient::connect(format!("http://{ENGINE}")).await.unwrap();
+            client.serve(request).await.err().map(|status| status.message().to_owned())
+        };
+        rack.star.host(1).run(|| tokio::runtime::Runtime::new().unwrap().block_on(asks)).unwrap()
+    };
+    let ends = || {
+        let until = Instant::now() + Duration::from_secs(8);
+        while rack.installed() > 0 {
+            assert!(Instant::now() < until, "what a call had is served behind it");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    assert_eq!(serve(1 << 16), None);
+    ends();
+    let bytes = Layout { entries: 64, request_bytes: 4_096, response_bytes: 4_096 }.bytes();
+    for distance in [0, 8, bytes - 8] {
+        let refused = serve(distance).unwrap_or_default();
+        assert!(refused.contains("set 1 has bytes of another one"), "{distance}: {refused}");
+    }
+    assert_eq!(serve(bytes), None);
 }
 
 #[test]

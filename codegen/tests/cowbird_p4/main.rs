@@ -9,5 +9,6 @@ mod common;
 mod history;
 
 mod forged;
+mod idle;
 mod rack;
 mod seeds;

@@ -25,7 +25,9 @@ static BUILT: LazyLock<Vec<Built>> = LazyLock::new(|| {
     let alone = [1, 4, 16].map(built);
     let pl2 = built_beside(8, "[pl2]\nmode = \"clock\"", &["pl2-clock"]);
     let edm = built_beside(8, "[edm]\nmode = \"timed-dst\"\nmemory = [\"h3\"]", &["edm-timed-dst"]);
-    alone.into_iter().chain([pl2, edm]).collect()
+    let both = "[pl2]\nmode = \"clock\"\n[edm]\nmode = \"timed-dst\"\nmemory = [\"h3\"]";
+    let both = built_beside(8, both, &["edm-timed-dst", "pl2-clock"]);
+    alone.into_iter().chain([pl2, edm, both]).collect()
 });
 
 /// What happened in a run.

@@ -107,6 +107,25 @@ impl History {
         self.writes.iter().all(|write| write.done) && self.reads.iter().all(|read| read.done)
     }
 
+    /// The first writes, which are told done, are in the pool, whatever became of those behind them.
+    pub fn kept(&self, pool: &[u8]) -> Result<(), String> {
+        let done = self.writes.iter().take_while(|write| write.done).count();
+        let content = self.content(done);
+        for (place, byte) in pool.iter().enumerate() {
+            let is_later = |write: &Write| write.bytes.get(place.wrapping_sub(write.at)) == Some(byte);
+            if *byte != content[place] && !self.writes[done..].iter().any(is_later) {
+                return Err(format!("{done} writes are done, and byte {place} is not there"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests that are told done.
+    pub fn done(&self) -> usize {
+        let writes = self.writes.iter().filter(|write| write.done).count();
+        writes + self.reads.iter().filter(|read| read.done).count()
+    }
+
     /// All that was asked for is done, and the pool has what the last writes left.
     pub fn end(&self, pool: &[u8]) -> Result<(), String> {
         if !self.is_done() {

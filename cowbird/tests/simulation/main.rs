@@ -4,5 +4,6 @@
 
 mod corruption;
 mod history;
+mod losses;
 mod rack;
 mod seeds;

@@ -80,13 +80,15 @@ pub struct Rack {
     faults: Faults,
     frames: BTreeMap<(Nanos, u64), Vec<u8>>,
     sent: u64,
+    /// Who has died: it hears nothing and says nothing any more. What it had can still be looked at.
+    dead: Option<Node>,
     /// The pool's memory as it was some reads ago, and before the last write.
     stale: Vec<Vec<u8>>,
     late: Vec<(Nanos, u64, Vec<u8>)>,
 }
 
-#[derive(Clone, Copy)]
-enum Node {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
     Compute = 1,
     Spot = 2,
     Pool = 3,
@@ -157,6 +159,7 @@ impl Rack {
             faults,
             frames: BTreeMap::new(),
             sent: 0,
+            dead: None,
             stale: Vec::new(),
             late: Vec::new(),
         };
@@ -190,6 +193,11 @@ impl Rack {
             };
             thread.instance = self.engine.add(set, self.now).unwrap();
         }
+    }
+
+    /// A node dies, with what is on its way to it.
+    pub fn kill(&mut self, node: Node) {
+        self.dead = Some(node);
     }
 
     pub fn chance(&mut self, of: u64) -> bool {
@@ -235,6 +243,8 @@ impl Rack {
         drain(&mut self.compute, self.now, &mut frames);
         drain(&mut self.spot, self.now, &mut frames);
         drain(&mut self.pool, self.now, &mut frames);
+        let of_the_dead = |frame: &Vec<u8>| self.dead.is_some_and(|node| frame[11] == node as u8);
+        frames.retain(|frame| !of_the_dead(frame));
         for frame in frames {
             self.deliver(&frame);
         }
@@ -328,6 +338,7 @@ impl Rack {
             && let Some((_, frame)) = self.frames.pop_first()
         {
             match frame[5] {
+                to if self.dead.is_some_and(|node| to == node as u8) => {}
                 1 => self.compute.handle_frame(&frame, self.now),
                 2 => self.spot.handle_frame(&frame, self.now),
                 _ => self.pool.handle_frame(&frame, self.now),

@@ -344,3 +344,47 @@ fn start(red: &Red) -> Result<Start, String> {
 fn shares(one: &Instance, key: u32, address: u64, bytes: u64) -> bool {
     one.key == key && one.address < address + bytes && address < one.address + one.layout.bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_wire::MacAddr;
+    use p4rack_wire::cowbird::Layout;
+
+    #[test]
+    fn sets_share_bytes_under_the_same_key_alone() {
+        let layout = Layout { entries: 8, request_bytes: 1 << 10, response_bytes: 1 << 10 };
+        let connection = Connection {
+            port: 1,
+            mac: MacAddr([2, 0, 0, 0, 0, 1]),
+            ip: Ipv4Addr::LOCALHOST,
+            own_qpn: 0x10,
+            peer_qpn: 0x20,
+            psn: 0,
+            udp_port: 50_000,
+        };
+        let (address, bytes) = (1 << 20, layout.bytes());
+        let one = Instance {
+            number: 0,
+            compute: connection,
+            pool: connection,
+            key: 7,
+            address,
+            layout,
+            regions: Vec::new(),
+            start: Start::default(),
+        };
+        for (key, at, of, expected) in [
+            (7, address, bytes, true),
+            (8, address, bytes, false),
+            (7, address + bytes - 1, 1, true),
+            (7, address + bytes, bytes, false),
+            (7, address - bytes, bytes, false),
+            (7, address - bytes, bytes + 1, true),
+            (7, address + 8, 8, true),
+            (7, address - 8, bytes + 16, true),
+        ] {
+            assert_eq!(shares(&one, key, at, of), expected, "{key} {at:#x} {of}");
+        }
+    }
+}
