@@ -5,6 +5,7 @@ mod commands;
 pub mod cowbird;
 pub mod memory;
 mod metrics;
+pub mod outlet;
 pub mod report;
 pub mod roce;
 

@@ -1,6 +1,8 @@
 //! Arguments of the commands that drive a Soft-RoCE adapter: the adapter, and the set-up's server and client.
 
+use crate::output::OutputFile;
 use p4rack_fabric::roce::{Config, Regions};
+use p4rack_hosts::outlet::Outlet;
 use p4rack_hosts::roce::setup::Station;
 use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
 use p4rack_hosts::roce::{Loss, Port};
@@ -9,7 +11,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
 use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
 /// An adapter of ours.
@@ -106,6 +108,31 @@ impl Tls {
         let identity = self.cert.clone().zip(self.private_key.clone());
         let server_name = self.server_name.clone();
         self.cacert.clone().map(|ca| ClientTls { ca, identity, server_name })
+    }
+}
+
+/// Where a process tells what it counts.
+#[derive(clap::Args, Debug)]
+pub(super) struct Telling {
+    /// Write statistics as JSON to this file (`-` for standard output) at the end and on SIGUSR1
+    #[arg(long, value_name = "FILE")]
+    pub(super) stats: Option<PathBuf>,
+    /// Serve metrics for Prometheus at this address, under /metrics
+    #[arg(long, value_name = "ADDR")]
+    pub(super) metrics_addr: Option<SocketAddr>,
+}
+
+impl Telling {
+    /// Errors: the file can't be written.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let file = self.stats.as_deref().filter(|path| *path != Path::new("-"));
+        file.map_or(Ok(()), |path| OutputFile::open("--stats", path).map(drop))
+    }
+
+    /// Errors: the file can't be written, or the address can't be had.
+    pub(super) fn open(self) -> Result<Outlet, String> {
+        self.check()?;
+        Outlet::open(self.stats, self.metrics_addr).map_err(text)
     }
 }
 

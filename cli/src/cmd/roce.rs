@@ -1,6 +1,6 @@
 //! `p4rack roce`.
 
-use super::adapter::{Adapter, GrpcServer, Tls, runtime, text};
+use super::adapter::{Adapter, GrpcServer, Telling, Tls, runtime, text};
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_fabric::roce::{Completion, Outcome, Region, Regions, Request, Rights};
@@ -34,7 +34,7 @@ pub struct Args {
 enum Command {
     /// Offer memory to peers: the responder of a memory pool
     ///
-    /// Prints a line "ready …" when peers can connect. Ends on SIGTERM or SIGINT.
+    /// Prints a line "ready …" when peers can connect, and what it counted when SIGTERM or SIGINT ends it.
     Serve(Box<ServeArgs>),
     /// Read memory of a pool and print it
     Read {
@@ -123,6 +123,8 @@ struct ServeArgs {
     reserve: Option<u64>,
     #[command(flatten)]
     setup: GrpcServer,
+    #[command(flatten)]
+    telling: Telling,
 }
 
 /// How to reach a pool.
@@ -175,6 +177,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn serve(args: ServeArgs) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "has all of the memory")?;
+    let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let bytes = usize::try_from(args.memory).map_err(text)?;
     let key = numbers().next() as u32;
@@ -207,8 +210,14 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     loop {
         port.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
         while port.adapter().poll_completion().is_some() {}
-        if port.ready(ending) && matches!(signals.next(), Some(Signal::End)) {
-            return Ok(());
+        outlet.update(clock::now(), || port.counts().exposition("roce"));
+        match port.ready(ending).then(|| signals.next()).flatten() {
+            Some(Signal::Report) => outlet.write(|| port.counts()).map_err(text)?,
+            Some(Signal::End) => {
+                output::announce(&port.counts().to_string());
+                return outlet.write(|| port.counts()).map_err(text);
+            }
+            None => {}
         }
         if serving.is_finished() {
             return runtime.block_on(&mut serving).map_err(text)?.map_err(text);

@@ -11,6 +11,11 @@ macro_rules! counters {
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [ $( (stringify!($field), self.$field), )* ].into_iter()
             }
+
+            /// Adds what another one has counted.
+            pub fn add_up(&mut self, other: &Self) {
+                $( self.$field += other.$field; )*
+            }
         }
     };
 }

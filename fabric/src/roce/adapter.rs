@@ -2,8 +2,8 @@
 
 use super::config::{BadConfig, Config, Connection};
 use super::memory::Memory;
-use super::requester::{Outcome, Refused, Request, Requester};
-use super::responder::{ReceiveRefused, Received, Responder};
+use super::requester::{self, Outcome, Refused, Request, Requester};
+use super::responder::{self, ReceiveRefused, Received, Responder};
 use crate::common::counters;
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::{self, FrameError};
@@ -98,6 +98,8 @@ pub struct Adapter<M> {
     /// Queue pairs that may have completions, in turn.
     done: VecDeque<u32>,
     counters: Counters,
+    /// What queue pairs that were removed had counted.
+    removed: (requester::Counters, responder::Counters),
 }
 
 impl<M: Memory> Adapter<M> {
@@ -105,7 +107,8 @@ impl<M: Memory> Adapter<M> {
     pub fn new(config: Config, memory: M) -> Result<Adapter<M>, BadConfig> {
         config.check()?;
         let (ready, done) = (VecDeque::new(), VecDeque::new());
-        Ok(Adapter { config, memory, pairs: BTreeMap::new(), ready, done, counters: Counters::default() })
+        let (counters, removed) = (Counters::default(), Default::default());
+        Ok(Adapter { config, memory, pairs: BTreeMap::new(), ready, done, counters, removed })
     }
 
     /// The memory that it offers.
@@ -121,6 +124,20 @@ impl<M: Memory> Adapter<M> {
     /// What it has counted beside its queue pairs.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// What the requesting halves of all queue pairs have counted, of removed ones too.
+    pub fn requester_counters(&self) -> requester::Counters {
+        let mut sum = self.removed.0.clone();
+        self.pairs.values().for_each(|pair| sum.add_up(pair.requester.counters()));
+        sum
+    }
+
+    /// What the responding halves of all queue pairs have counted, of removed ones too.
+    pub fn responder_counters(&self) -> responder::Counters {
+        let mut sum = self.removed.1.clone();
+        self.pairs.values().for_each(|pair| sum.add_up(pair.responder.counters()));
+        sum
     }
 
     /// Numbers of all queue pairs.
@@ -166,7 +183,10 @@ impl<M: Memory> Adapter<M> {
     pub fn remove_pair(&mut self, qpn: u32) -> bool {
         self.ready.retain(|other| *other != qpn);
         self.done.retain(|other| *other != qpn);
-        self.pairs.remove(&qpn).is_some()
+        let Some(pair) = self.pairs.remove(&qpn) else { return false };
+        self.removed.0.add_up(pair.requester.counters());
+        self.removed.1.add_up(pair.responder.counters());
+        true
     }
 
     /// Removes the queue pairs of a protection domain, so that nothing of theirs arrives any more.

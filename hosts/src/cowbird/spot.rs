@@ -2,6 +2,7 @@
 
 use super::tenant::{Engine as Serves, Pairs, Tenant};
 use crate::commands::{Commands, Handle};
+use crate::outlet::Counts;
 use crate::roce::{Loss, Port, PortError};
 use p4rack_fabric::cowbird::{self, Engine, SetError, State};
 use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Regions};
@@ -48,6 +49,8 @@ pub struct SpotCounters {
     pub failed_pairs: u64,
     /// Requests of the engine that the adapter refused: its queue pair was lost.
     pub refused_requests: u64,
+    /// Compute nodes refused because of one of their sets.
+    pub refused_sets: u64,
 }
 
 /// An engine at an interface.
@@ -141,6 +144,18 @@ impl Spot {
         self.engine.counters()
     }
 
+    /// All that it has counted, with its engine, adapter and port: what was dropped or refused too.
+    pub fn counts(&mut self) -> Counts {
+        let SpotCounters { tenants, failed_pairs, refused_requests, refused_sets } = self.counters;
+        let own = [
+            ("tenants", tenants),
+            ("failed_pairs", failed_pairs),
+            ("refused_requests", refused_requests),
+            ("refused_sets", refused_sets),
+        ];
+        self.port.counts().of("engine", self.engine.counters().iter()).of("spot", own)
+    }
+
     /// Begins to serve a compute node. Returns its number. Errors: why not; nothing of it is left then.
     pub fn add(&mut self, tenant: Tenant) -> Result<u32, AddError> {
         let Tenant { compute, pool, sets, failed, .. } = tenant;
@@ -172,6 +187,7 @@ impl Spot {
                     served.ranges.push(range);
                 }
                 Err(error) => {
+                    self.counters.refused_sets += 1;
                     self.free(&served);
                     return Err(error);
                 }

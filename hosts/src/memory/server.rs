@@ -1,17 +1,16 @@
 //! A memory node on a link.
 
 use super::port::{Port, PortConfig, PortError, PortStats};
-use crate::metrics::Page;
+use crate::outlet::{Outlet, OutletError};
 use p4rack_fabric::edm::host::memory::{Config, Node, Region};
 use p4rack_netdev::exporter::Exposition;
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
-use p4rack_netdev::{Poller, clock, file};
+use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Status;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -42,12 +41,9 @@ pub enum ServerError {
     /// Regions overlap, or extend beyond the last address.
     #[error("{0}")]
     Regions(String),
-    /// The metrics cannot be served.
-    #[error("serving metrics at {0}: {1}")]
-    Metrics(SocketAddr, io::Error),
-    /// The statistics cannot be written.
-    #[error("writing statistics to {0}: {1}")]
-    Stats(PathBuf, io::Error),
+    /// What it counts can't be told.
+    #[error(transparent)]
+    Outlet(#[from] OutletError),
 }
 
 /// Statistics of a memory node.
@@ -76,7 +72,7 @@ pub struct Server<B> {
     config: ServerConfig,
     node: Node<B>,
     port: Port,
-    metrics: Option<Page>,
+    outlet: Outlet,
     started: Nanos,
     granted: Option<Granted>,
 }
@@ -88,9 +84,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     pub fn open(config: ServerConfig, regions: Vec<Region<B>>) -> Result<Server<B>, ServerError> {
         let node = Node::new(config.node.clone(), regions).map_err(ServerError::Regions)?;
         let port = Port::open(config.port.clone())?;
-        let serve = |addr| Page::serve(addr).map_err(|error| ServerError::Metrics(addr, error));
-        let metrics = config.metrics_addr.map(serve).transpose()?;
-        Ok(Server { config, node, port, metrics, started: clock::now(), granted: None })
+        let outlet = Outlet::open(config.stats_file.clone(), config.metrics_addr)?;
+        Ok(Server { config, node, port, outlet, started: clock::now(), granted: None })
     }
 
     /// Serves on the calling thread until SIGTERM or SIGINT, with real-time priority if permitted, then writes the statistics.
@@ -108,17 +103,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         let ends = poller.add(signals).map_err(PortError::Wait)?;
         loop {
             let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
-            let page = self.metrics.as_ref().map(Page::due);
-            poller.wait(sends.into_iter().chain(page).min()).map_err(PortError::Wait)?;
+            poller.wait(sends.into_iter().chain(self.outlet.due()).min()).map_err(PortError::Wait)?;
             if poller.ready(link) {
                 let node = &mut self.node;
                 self.port.receive(|from, message, at| node.handle_message(from, message, at))?;
             }
             let (node, now) = (&mut self.node, clock::now());
             self.port.drain(now, |now, out| node.poll_message(now, out));
-            if let Some(page) = &mut self.metrics {
-                page.update(now, || exposition(&self.config.name, &self.node));
-            }
+            self.outlet.update(now, || exposition(&self.config.name, &self.node));
             if poller.ready(ends) {
                 match signals.next() {
                     Some(Signal::End) => return Ok(()),
@@ -135,18 +127,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     }
 
     fn write_stats(&mut self) -> Result<(), ServerError> {
-        let Some(path) = self.config.stats_file.clone() else { return Ok(()) };
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-        let report = ServerReport {
+        let port = self.port.stats();
+        let report = || ServerReport {
             host: self.config.name.clone(),
             running_ns: clock::now().saturating_sub(self.started).0,
             cpu_ns: clock::thread_cpu().0,
             scheduling: self.granted,
             counters: self.node.counters().named().into_iter().map(named).collect(),
             refused: refused(&self.node).into_iter().map(named).collect(),
-            port: self.port.stats(),
+            port,
         };
-        file::write_json(&path, &report).map_err(|error| ServerError::Stats(path, error))
+        Ok(self.outlet.write(report)?)
     }
 }
 

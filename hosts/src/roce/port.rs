@@ -7,6 +7,7 @@
 //! was not quick enough is counted by the kernel.
 
 use crate::commands::{Commands, Handle};
+use crate::outlet::Counts;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
 use p4rack_netdev::packet::{Frames, Io, Options};
@@ -174,6 +175,28 @@ impl<M: Memory> Port<M> {
     /// What the socket has counted.
     pub fn socket_stats(&mut self) -> packet::Stats {
         self.link.stats()
+    }
+
+    /// What adapter, queue pairs, port and socket have counted: what was dropped or refused too.
+    pub fn counts(&mut self) -> Counts {
+        let PortCounters { lost_in, lost_out, read_errors } = self.counters;
+        let socket = self.link.stats();
+        Counts::default()
+            .of("adapter", self.adapter.counters().iter())
+            .of("requester", self.adapter.requester_counters().iter())
+            .of("responder", self.adapter.responder_counters().iter())
+            .of("port", [("lost_in", lost_in), ("lost_out", lost_out), ("read_errors", read_errors)])
+            .of(
+                "socket",
+                [
+                    ("received", socket.received),
+                    ("kernel_drops", socket.kernel_drops),
+                    ("too_long", socket.too_long),
+                    ("sent", socket.sent),
+                    ("send_full", socket.send_full),
+                    ("send_refused", socket.send_refused),
+                ],
+            )
     }
 
     /// Waits until something happens, at most until `until`, and handles it: frames, timers, commands. Completions are the

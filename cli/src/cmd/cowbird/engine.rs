@@ -1,6 +1,6 @@
 //! `p4rack cowbird engine`.
 
-use crate::cmd::adapter::{Adapter, GrpcServer, Tls, runtime, text};
+use crate::cmd::adapter::{Adapter, GrpcServer, Telling, Tls, runtime, text};
 use crate::output;
 use p4rack_fabric::cowbird::Config;
 use p4rack_hosts::cowbird::{Service, Spot, SpotConfig, serve};
@@ -25,6 +25,8 @@ pub(super) struct Args {
     tls: Tls,
     #[command(flatten)]
     setup: GrpcServer,
+    #[command(flatten)]
+    telling: Telling,
     /// Responses that are gathered before they go to the compute node together: the paper's BATCH_SIZE
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     batch: u16,
@@ -44,6 +46,7 @@ fn nanos(us: f64) -> Nanos {
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "can have rings served")?;
+    let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let config = Config {
         batch_reads: args.batch.into(),
@@ -65,8 +68,11 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let ending = spot.watch(&signals).map_err(text)?;
     loop {
         spot.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
-        if spot.ready(ending) && matches!(signals.next(), Some(Signal::End)) {
-            break;
+        outlet.update(clock::now(), || spot.counts().exposition("cowbird"));
+        match spot.ready(ending).then(|| signals.next()).flatten() {
+            Some(Signal::Report) => outlet.write(|| spot.counts()).map_err(text)?,
+            Some(Signal::End) => break,
+            None => {}
         }
         if serving.is_finished() {
             return runtime.block_on(&mut serving).map_err(text)?.map_err(text);
@@ -85,5 +91,6 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         engine.reds,
         counters.failed_pairs
     );
-    Ok(())
+    output::announce(&spot.counts().to_string());
+    outlet.write(|| spot.counts()).map_err(text)
 }

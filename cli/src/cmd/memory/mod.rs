@@ -5,6 +5,7 @@ mod follow;
 mod operations;
 mod values;
 
+use super::adapter::Telling;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::units::show_size;
 use p4rack_codegen::rack::{Host, Rack};
@@ -95,12 +96,8 @@ struct ServeArgs {
     /// Permit reads only
     #[arg(long)]
     read_only: bool,
-    /// Write statistics as JSON to this file (`-` for standard output) at the end and on SIGUSR1
-    #[arg(long, value_name = "FILE")]
-    stats: Option<PathBuf>,
-    /// Serve metrics for Prometheus at this address, under /metrics
-    #[arg(long, value_name = "ADDR")]
-    metrics_addr: Option<std::net::SocketAddr>,
+    #[command(flatten)]
+    telling: Telling,
 }
 
 /// Whose memory, and where in it.
@@ -212,9 +209,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let rack = args.here.rack()?;
     let host = args.here.host(&rack)?;
     let (port, node) = p4rack_memory::server(&rack, host, &args.here.interface).map_err(in_words)?;
-    if let Some(path) = args.stats.as_deref().filter(|path| *path != Path::new("-")) {
-        OutputFile::open("--stats", path)?;
-    }
+    args.telling.check()?;
     let bytes = match (&args.file, args.bytes) {
         (Some(path), bytes) => Pages::file(path, bytes),
         (None, bytes) => Pages::fresh(bytes.unwrap_or(0)),
@@ -227,8 +222,8 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         name: args.here.name.clone(),
         port,
         node,
-        stats_file: args.stats,
-        metrics_addr: args.metrics_addr,
+        stats_file: args.telling.stats,
+        metrics_addr: args.telling.metrics_addr,
     };
     let signals = Signals::take().map_err(in_words)?;
     let server = Server::open(config, vec![region]).map_err(in_words)?;
