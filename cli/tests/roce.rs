@@ -8,8 +8,10 @@ use common::switch::Running;
 use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::{Links, NetNs};
+use p4rack_wire::MacAddr;
 use std::net::Ipv4Addr;
-use std::process::Output;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 const SETUP: &str = "192.168.9.2:9561";
 
@@ -62,6 +64,74 @@ fn memory_of_a_pool_is_read_written_and_modified_by_hand() {
     pool.kill();
     let gone = ask(&["read", "0", "1"]);
     assert!(!gone.status.success() && stderr(&gone).contains("can't reach"), "{}", stderr(&gone));
+}
+
+/// No set-up takes part: each end is told what the other one has. The pool tells what it counted, refusals too.
+#[test]
+fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let (a, b) = (NetNs::create().unwrap(), NetNs::create().unwrap());
+    let macs = [1, 2].map(|host| MacAddr([2, 0, 0, 0, 0, host]));
+    let ends = [(&a, macs[0]), (&b, macs[1])];
+    let [one, other] = ends.map(|(ns, mac)| VethEnd { name: "roce0", ns, mac: Some(mac) });
+    Links::add_veth(one, other).unwrap();
+    let in_namespace = |ns: &NetNs, words: &[&str]| {
+        let mut command = p4rack();
+        command.arg("roce").args(words).args(["--interface", "roce0"]);
+        ns.command(&mut command, true).unwrap();
+        command
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let stats = folder.path().join("stats.json");
+    let words = "serve --ip 10.0.0.2 --memory 4096B --peer-mac 02:00:00:00:00:01 --peer-ip 10.0.0.1 --peer-qpn 0x11 --peer-psn 5 \
+                 --qpn 34 --psn 0xffffff --rkey 7 --address 0x1000 --grpc-server-addr 127.0.0.1:0";
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut pool = Running::start(in_namespace(&b, &words).arg("--stats").arg(&stats));
+    assert_eq!(
+        pool.until("by hand"),
+        "by hand: 02:00:00:00:00:02 10.0.0.2 qpn 34 psn 16777215 rkey 7 address 4096"
+    );
+    pool.until("ready");
+    let peer = "--ip 10.0.0.1 --peer-mac 02:00:00:00:00:02 --peer-ip 10.0.0.2 --peer-qpn 34 --peer-psn 0xffffff --qpn 0x11 --psn 5";
+    let ask = |words: &[&str]| in_namespace(&a, words).args(peer.split_whitespace()).output().unwrap();
+    // One request for each start of both ends: sequence numbers go on.
+    let refused = ask(&["read", "0", "8"]);
+    assert!(stderr(&refused).contains("--rkey"), "{}", stderr(&refused));
+    let written = ask(&["write", "0", "far memory", "--rkey", "7", "--address", "0x1000"]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    let half = in_namespace(&a, &["read", "0", "1", "--ip", "10.0.0.1", "--qpn", "4"]).output().unwrap();
+    assert!(!half.status.success() && stderr(&half).contains("--peer-mac"), "{}", stderr(&half));
+    let told = |signal: &str| {
+        assert!(Command::new("kill").args([signal, &pool.0.id().to_string()]).status().unwrap().success());
+    };
+    told("-USR1");
+    let until = Instant::now() + Duration::from_secs(5);
+    let report = loop {
+        let text = std::fs::read_to_string(&stats).unwrap_or_default();
+        if let Ok(report) = serde_json::from_str::<serde_json::Value>(&text) {
+            break report;
+        }
+        assert!(Instant::now() < until, "no statistics on SIGUSR1: {text}");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(report["responder"]["writes"], 1, "{report}");
+    // A key that nobody has: the peer is told, and the pool counts it.
+    let next = "--psn 6 --peer-psn 0xffffff --rkey 8 --address 0x1000";
+    let peer = peer.replace("--psn 5", "").replace("--peer-psn 0xffffff", "");
+    let wrong = in_namespace(&a, &["read", "0", "8"])
+        .args(peer.split_whitespace())
+        .args(next.split(' '))
+        .output()
+        .unwrap();
+    assert!(stderr(&wrong).contains("RemoteAccess"), "{}", stderr(&wrong));
+    told("-TERM");
+    let last = pool.until("adapter");
+    assert!(last.contains("refused_access 1") && last.contains("writes 1"), "{last}");
+    assert!(pool.0.wait().unwrap().success());
+    let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&stats).unwrap()).unwrap();
+    assert_eq!(report["responder"]["refused_access"], 1, "{report}");
 }
 
 #[test]

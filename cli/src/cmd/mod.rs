@@ -10,6 +10,7 @@ mod bench_programs;
 pub mod bench_sim;
 pub mod bench_soak;
 mod bmv2;
+mod by_hand;
 pub mod complete;
 pub mod connect;
 pub mod cowbird;

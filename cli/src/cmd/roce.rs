@@ -1,6 +1,7 @@
 //! `p4rack roce`.
 
 use super::adapter::{Adapter, GrpcServer, Telling, Tls, runtime, text};
+use super::by_hand::ByHand;
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_fabric::roce::{Completion, Outcome, Region, Regions, Request, Rights};
@@ -8,7 +9,7 @@ use p4rack_hosts::roce::Port;
 use p4rack_hosts::roce::bench::{self, Kind, Rate};
 use p4rack_hosts::roce::latency::{self, Load};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service};
-use p4rack_hosts::roce::setup::{Connected, Offer, Server, numbers};
+use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, numbers};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{clock, netns};
 use p4rack_wire::Nanos;
@@ -125,6 +126,8 @@ struct ServeArgs {
     setup: GrpcServer,
     #[command(flatten)]
     telling: Telling,
+    #[command(flatten)]
+    by_hand: ByHand,
 }
 
 /// How to reach a pool.
@@ -137,6 +140,8 @@ struct Peer {
     grpc_addr: String,
     #[command(flatten)]
     tls: Tls,
+    #[command(flatten)]
+    by_hand: ByHand,
 }
 
 /// Runs the command.
@@ -180,20 +185,21 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let bytes = usize::try_from(args.memory).map_err(text)?;
-    let key = numbers().next() as u32;
+    let key = args.by_hand.key()?.unwrap_or_else(|| numbers().next() as u32);
+    let start = args.by_hand.address.unwrap_or(START);
     let mut memory = Regions::default();
     memory
-        .register(Region {
-            domain: pool::DOMAIN,
-            key,
-            start: START,
-            bytes: vec![0; bytes],
-            rights: Rights::ALL,
-        })
+        .register(Region { domain: pool::DOMAIN, key, start, bytes: vec![0; bytes], rights: Rights::ALL })
         .map_err(|error| format!("--memory: {error}"))?;
     let mut port = args.adapter.open(memory)?;
     let station = args.adapter.station(&port);
-    let offers = vec![Offer { key, address: START, bytes: args.memory, rights: Rights::ALL }];
+    if let Some((qpn, connection)) = args.by_hand.connection(station)? {
+        port.adapter().add_pair(qpn, connection).map_err(text)?;
+        let psn = connection.send_psn;
+        let Station { mac, ip } = station;
+        output::announce(&format!("by hand: {mac} {ip} qpn {qpn} psn {psn} rkey {key} address {start}"));
+    }
+    let offers = vec![Offer { key, address: start, bytes: args.memory, rights: Rights::ALL }];
     let config = PoolConfig {
         station,
         adapter: args.adapter.config(),
@@ -225,18 +231,41 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     }
 }
 
-/// A queue pair at a pool. The connection ends with the runtime.
-fn pair(peer: &Peer) -> Result<(Port<Regions>, Runtime, Connected, Offer), String> {
+/// A queue pair at a pool.
+struct Pair {
+    port: Port<Regions>,
+    qpn: u32,
+    offer: Offer,
+    // The connection ends with these.
+    _runtime: Runtime,
+    _call: Option<Connected>,
+}
+
+/// Connects with a pool.
+fn pair(peer: &Peer) -> Result<Pair, String> {
     let mut port = peer.adapter.open(Regions::default())?;
     let station = peer.adapter.station(&port);
-    let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
+    let by_hand = peer.by_hand.connection(station)?;
     let runtime = runtime()?;
-    let (config, mut random) = (peer.adapter.config(), numbers());
-    let connecting = server.connect(station, &config, None, &mut random);
-    let connected: Connected = runtime.block_on(connecting).map_err(text)?;
-    let offer = connected.offers.first().copied().ok_or("the pool offers no memory")?;
-    port.adapter().add_pair(connected.qpn, connected.connection).map_err(text)?;
-    Ok((port, runtime, connected, offer))
+    let mut call: Option<Connected> = None;
+    let (qpn, connection, offer) = match by_hand {
+        Some((qpn, connection)) => {
+            let key = peer.by_hand.key()?.ok_or("give the key of the peer's memory with --rkey")?;
+            let address =
+                peer.by_hand.address.ok_or("give the address of the peer's memory with --address")?;
+            (qpn, connection, Offer { key, address, bytes: u64::MAX - address, rights: Rights::ALL })
+        }
+        None => {
+            let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
+            let (config, mut random) = (peer.adapter.config(), numbers());
+            let connecting = server.connect(station, &config, None, &mut random);
+            let connected = call.insert(runtime.block_on(connecting).map_err(text)?);
+            let offer = connected.offers.first().copied().ok_or("the pool offers no memory")?;
+            (connected.qpn, connected.connection, offer)
+        }
+    };
+    port.adapter().add_pair(qpn, connection).map_err(text)?;
+    Ok(Pair { port, qpn, offer, _runtime: runtime, _call: call })
 }
 
 fn span(seconds: f64) -> Nanos {
@@ -245,7 +274,7 @@ fn span(seconds: f64) -> Nanos {
 
 /// Measures each kind of request after a while.
 fn latencies(peer: &Peer, load: impl Fn(Kind) -> Load, after: Nanos, json: bool) -> Result<(), String> {
-    let (mut port, _runtime, connected, offer) = pair(peer)?;
+    let Pair { mut port, qpn, offer, _runtime, _call } = pair(peer)?;
     if u64::from(load(Kind::Write).bytes) > offer.bytes {
         return Err(format!("--bytes: the pool has {}", offer.bytes));
     }
@@ -257,7 +286,7 @@ fn latencies(peer: &Peer, load: impl Fn(Kind) -> Load, after: Nanos, json: bool)
     }
     let mut all = Vec::new();
     for kind in Kind::ALL {
-        all.push(latency::measure(&mut port, connected.qpn, &offer, &load(kind)).map_err(text)?);
+        all.push(latency::measure(&mut port, qpn, &offer, &load(kind)).map_err(text)?);
         // Its queue pair is of no use any more.
         if all.iter().any(|one| one.failed > 0) {
             break;
@@ -282,10 +311,10 @@ fn latencies(peer: &Peer, load: impl Fn(Kind) -> Load, after: Nanos, json: bool)
 
 /// Does one thing to a pool's memory and prints what came back.
 fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) -> Result<(), String> {
-    let (mut port, _runtime, connected, offer) = pair(peer)?;
+    let Pair { mut port, qpn, offer, _runtime, _call } = pair(peer)?;
     let request = request(offer.key, offer.address.wrapping_add(offset));
     port.adapter()
-        .handle_request(connected.qpn, request)
+        .handle_request(qpn, request)
         .map_err(|refused| format!("the adapter refuses the request: {refused:?}"))?;
     let until = clock::now() + PATIENCE;
     let outcome = loop {
