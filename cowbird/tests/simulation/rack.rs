@@ -7,6 +7,7 @@ use p4rack_fabric::cowbird::{self, Engine, Pool, Set, State};
 use p4rack_fabric::roce::{
     self, Adapter, Completion, Connection, Memory, Outcome, Region, Regions, Request, Rights,
 };
+use p4rack_wire::cowbird::Green;
 use p4rack_wire::roce::Mtu;
 use p4rack_wire::roce::frame::Path;
 use p4rack_wire::{MacAddr, Nanos};
@@ -49,11 +50,20 @@ pub enum Bug {
     FlippedBit,
     /// A read that should have waited for a write did not: it brings what was there before the last write.
     Overtaken,
+    /// An entry is taken before the tail says that it is there.
+    EarlyEntry,
 }
 
 impl Bug {
-    pub const ALL: [Bug; 6] =
-        [Bug::LostWrite, Bug::LateWrite, Bug::EarlyProgress, Bug::StaleRead, Bug::FlippedBit, Bug::Overtaken];
+    pub const ALL: [Bug; 7] = [
+        Bug::LostWrite,
+        Bug::LateWrite,
+        Bug::EarlyProgress,
+        Bug::StaleRead,
+        Bug::FlippedBit,
+        Bug::Overtaken,
+        Bug::EarlyEntry,
+    ];
 }
 
 pub struct Thread {
@@ -286,7 +296,16 @@ impl Rack {
         request
     }
 
-    fn spoil_outcome(&mut self, qpn: u32, outcome: Outcome) -> Outcome {
+    fn spoil_outcome(&mut self, qpn: u32, mut outcome: Outcome) -> Outcome {
+        // A probe, most of the time: an entry and a write's data may be as long.
+        if self.bug == Some(Bug::EarlyEntry)
+            && qpn == self.pairs[0]
+            && let Outcome::Read(bytes) = &mut outcome
+            && bytes.len() == Green::BYTES
+            && self.random.next().is_multiple_of(8)
+        {
+            bytes[7] = bytes[7].wrapping_add(1);
+        }
         let (Outcome::Read(mut bytes), true) = (outcome.clone(), qpn == self.pairs[1]) else {
             return outcome;
         };

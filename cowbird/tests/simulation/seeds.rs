@@ -28,6 +28,8 @@ fn run(seed: u64, bug: Option<Bug>) -> Result<(Counters, u64), String> {
         batch_reads: 1 + draw(8) as usize,
         batch_bytes: 64 << draw(4),
         fetch_entries: 1 + draw(8),
+        guess_entries: draw(6),
+        probes_max: 1 + draw(3) as usize,
         active_max: 1 + draw(8) as usize,
         requests_max: 2 + draw(20) as usize,
         probe_min: Nanos(500 + draw(4_000)),

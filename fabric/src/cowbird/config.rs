@@ -14,8 +14,13 @@ pub struct Config {
     pub batch_bytes: usize,
     /// Entries that are read together at most.
     pub fetch_entries: u64,
+    /// Entries that are read beside the probe of a set where nothing is under way, whether they are there or not: who asks for
+    /// something then need not wait until the tail has told of it. 0: none.
+    pub guess_entries: u64,
     /// Requests of an instance under way, and so what it keeps of their bytes: as many messages.
     pub active_max: usize,
+    /// Probes of a set under way at most.
+    pub probes_max: usize,
     /// Time between two probes of a set that is busy.
     pub probe_min: Nanos,
     /// Time between two probes of a set at rest: it doubles with each probe that finds nothing.
@@ -38,7 +43,9 @@ impl Default for Config {
             batch_reads: 16,
             batch_bytes: 64 << 10,
             fetch_entries: 64,
+            guess_entries: 8,
             active_max: 64,
+            probes_max: 1,
             probe_min: Nanos::from_micros(2),
             probe_max: Nanos::from_micros(100),
             message_bytes_max: 1 << 20,

@@ -137,7 +137,8 @@ impl Engine {
         let (behind, before) =
             ((Bound::Excluded(self.turn), Bound::Unbounded), (Bound::Unbounded, Bound::Included(self.turn)));
         let numbers = [behind, before].into_iter().flat_map(|range| self.instances.range(range));
-        let ready = |instance: &Instance| instance.next_pair(now).filter(|qpn| self.has_room(*qpn));
+        let ready =
+            |instance: &Instance| instance.next_pair(now, &self.config).filter(|qpn| self.has_room(*qpn));
         let (number, qpn) =
             numbers.into_iter().find_map(|(number, instance)| Some((*number, ready(instance)?)))?;
         let instance = self.instances.get_mut(&number)?;
@@ -159,7 +160,7 @@ impl Engine {
 
     /// When to call [`poll_request`](Self::poll_request) next if nothing else happens: a set is to be probed.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let due = self.instances.values().filter_map(Instance::next_timeout);
+        let due = self.instances.values().filter_map(|instance| instance.next_timeout(&self.config));
         // A queue pair without room waits for outcomes.
         due.filter(|(_, qpn)| self.has_room(*qpn)).map(|(at, _)| at).min()
     }

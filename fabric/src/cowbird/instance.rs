@@ -23,7 +23,9 @@ use std::collections::VecDeque;
 pub(super) enum Step {
     Recover,
     Probe,
-    /// How many.
+    /// From this position on, some that may not be there: right behind a probe, which tells how many are.
+    Guess(u64),
+    /// From this position on.
     Entries(u64),
     /// What the write at this position carries.
     Payload(u64),
@@ -41,7 +43,10 @@ pub(super) struct Instance {
     state: State,
     probe_at: Nanos,
     interval: Nanos,
-    probing: bool,
+    /// Of each: whether entries are read behind it, and whether one was under way before it.
+    probes: VecDeque<(bool, bool)>,
+    /// A probe has ended, and the entries behind it come next.
+    guess_next: bool,
     fetching: bool,
     /// Entries that the client has written, as last seen.
     tail: u64,
@@ -88,7 +93,8 @@ impl Instance {
             state: State::Recovering,
             probe_at: now,
             interval: config.probe_min,
-            probing: false,
+            probes: VecDeque::new(),
+            guess_next: false,
             fetching: false,
             tail: 0,
             entries: Entries::default(),
@@ -123,22 +129,26 @@ impl Instance {
         }
     }
 
-    fn probe_is_due(&self, now: Nanos) -> bool {
-        self.state == State::Serving && !self.probing && self.probe_at <= now
+    fn may_probe(&self, config: &Config) -> bool {
+        self.state == State::Serving && self.probes.len() < config.probes_max
+    }
+
+    fn probe_is_due(&self, now: Nanos, config: &Config) -> bool {
+        self.may_probe(config) && self.probe_at <= now
     }
 
     /// When the set is to be probed, and on which queue pair.
-    pub(super) fn next_timeout(&self) -> Option<(Nanos, u32)> {
+    pub(super) fn next_timeout(&self, config: &Config) -> Option<(Nanos, u32)> {
         // What waits in the outbox waits for outcomes.
-        let waits = self.state == State::Serving && !self.probing && self.outbox.is_empty();
+        let waits = self.may_probe(config) && self.outbox.is_empty();
         waits.then_some((self.probe_at, self.set.qpn))
     }
 
     /// Queue pair of the next request.
-    pub(super) fn next_pair(&self, now: Nanos) -> Option<u32> {
+    pub(super) fn next_pair(&self, now: Nanos, config: &Config) -> Option<u32> {
         match self.outbox.front() {
             Some((qpn, ..)) => Some(*qpn),
-            None => self.probe_is_due(now).then_some(self.set.qpn),
+            None => self.probe_is_due(now, config).then_some(self.set.qpn),
         }
     }
 
@@ -152,14 +162,27 @@ impl Instance {
         if let Some((_, step, request)) = self.outbox.pop_front() {
             return Some((step, request));
         }
-        if !self.probe_is_due(now) {
+        if !self.probe_is_due(now, config) {
             return None;
         }
         counters.probes += 1;
-        self.probing = true;
         self.probe_at = now + self.interval;
         self.interval = Nanos((2 * self.interval.0).min(config.probe_max.0));
+        // A set where nothing is under way waits for the first entry: it comes along.
+        let guesses = self.operations.is_empty() && !self.fetching && config.guess_entries > 0;
+        self.probes.push_back((guesses, !self.probes.is_empty()));
+        if guesses {
+            let (request, at) = (self.entries_from(config.guess_entries), self.entries.position);
+            self.push(self.set.qpn, Step::Guess(at), request);
+        }
         Some((Step::Probe, self.fetch(GREEN_AT, Green::BYTES as u32)))
+    }
+
+    /// Reads so many entries at most, from the next one on.
+    fn entries_from(&self, most: u64) -> Request {
+        let (layout, position) = (&self.set.layout, self.entries.position);
+        let to_the_end = layout.entries - (position & (layout.entries - 1));
+        self.fetch(layout.entry_at(position), most.min(to_the_end) as u32 * Entry::BYTES as u32)
     }
 
     /// Reads the set.
@@ -192,9 +215,13 @@ impl Instance {
         let done = match (step, outcome) {
             (Step::Recover, Outcome::Read(bytes)) => self.recover(&bytes, now),
             (Step::Probe, Outcome::Read(bytes)) => self.probed(&bytes, now, config, counters),
-            (Step::Entries(_), Outcome::Read(bytes)) => {
+            (Step::Guess(at), Outcome::Read(bytes)) => {
+                self.guess_next = false;
+                self.take_in_guess(at, &bytes, counters)
+            }
+            (Step::Entries(at), Outcome::Read(bytes)) => {
                 self.fetching = false;
-                bytes.chunks_exact(Entry::BYTES).try_for_each(|entry| self.parse(entry, counters))
+                self.take_in(at, &bytes, counters)
             }
             (Step::Payload(position), Outcome::Read(bytes)) => {
                 self.write(position, bytes);
@@ -232,7 +259,7 @@ impl Instance {
             return Err(known.unwrap_or(Corruption::Tail));
         }
         let head = self.red.request_head;
-        (self.replayed, self.started, self.tail) = (head, head, head);
+        (self.replayed, self.started, self.tail) = (head, head, head.saturating_sub(1));
         self.seen(green.request_tail)?;
         self.entries = Entries::recover(&self.red, self.tail)?;
         self.state = State::Serving;
@@ -240,10 +267,11 @@ impl Instance {
         Ok(())
     }
 
-    /// The client's tail.
+    /// The client's tail. An engine that looks at entries themselves may have done the last one before the tail tells of it.
     fn seen(&mut self, tail: u64) -> Result<(), Corruption> {
-        let ahead = tail.checked_sub(self.red.request_head).ok_or(Corruption::Tail)?;
-        if tail < self.tail || ahead > self.set.layout.entries {
+        let head = self.red.request_head;
+        if tail < self.tail.max(head.saturating_sub(1)) || tail.saturating_sub(head) > self.set.layout.entries
+        {
             return Err(Corruption::Tail);
         }
         self.tail = tail;
@@ -257,13 +285,39 @@ impl Instance {
         config: &Config,
         counters: &mut Counters,
     ) -> Result<(), Corruption> {
-        self.probing = false;
+        let (guess, overlapped) = self.probes.pop_front().unwrap_or_default();
+        self.guess_next = guess;
         let (before, green) = (self.tail, Green::parse(bytes).map_err(|_| Corruption::Tail)?);
+        // What one READ brought may be older than what the one before it did, if that was executed again.
+        if overlapped && green.request_tail < before {
+            return Ok(());
+        }
         self.seen(green.request_tail)?;
         if self.tail > before {
             counters.probes_useful += 1;
             self.interval = config.probe_min;
             self.probe_at = self.probe_at.min(now + self.interval);
+        }
+        Ok(())
+    }
+
+    /// Takes entries in that stand from a position on: those below the tail, and each once.
+    fn take_in(&mut self, at: u64, bytes: &[u8], counters: &mut Counters) -> Result<(), Corruption> {
+        for (position, entry) in (at..self.tail).zip(bytes.chunks_exact(Entry::BYTES)) {
+            if position == self.entries.position {
+                self.parse(entry, counters)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of entries that were read when nobody knew whether they are there. The probe's READ may have been executed again,
+    /// and this one not: so the tail does not say that they were there, their ids do.
+    fn take_in_guess(&mut self, at: u64, bytes: &[u8], counters: &mut Counters) -> Result<(), Corruption> {
+        for (position, entry) in (at..self.tail).zip(bytes.chunks_exact(Entry::BYTES)) {
+            if position == self.entries.position && self.entries.is_next(entry) {
+                self.parse(entry, counters)?;
+            }
         }
         Ok(())
     }
@@ -341,14 +395,11 @@ impl Instance {
 
     /// Does what can be done now.
     fn proceed(&mut self, config: &Config, counters: &mut Counters) {
-        let layout = self.set.layout;
-        if self.entries.position < self.tail && !self.fetching {
-            let to_the_end = layout.entries - (self.entries.position & (layout.entries - 1));
-            let count = (self.tail - self.entries.position).min(to_the_end).min(config.fetch_entries);
+        if self.entries.position < self.tail && !self.fetching && !self.guess_next {
+            let at = self.entries.position;
+            let request = self.entries_from(config.fetch_entries.min(self.tail - at));
             self.fetching = true;
-            let request =
-                self.fetch(layout.entry_at(self.entries.position), count as u32 * Entry::BYTES as u32);
-            self.push(self.set.qpn, Step::Entries(count), request);
+            self.push(self.set.qpn, Step::Entries(at), request);
         }
         if !self.red_under_way {
             if self.arrived >= config.batch_reads || (self.reading == 0 && self.arrived > 0) {

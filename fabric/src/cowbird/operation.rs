@@ -72,6 +72,17 @@ impl Entries {
         })
     }
 
+    /// Whether an entry has the id that the next one has to have.
+    pub fn is_next(&self, bytes: &[u8]) -> bool {
+        let Ok(entry) = Entry::parse(bytes) else { return false };
+        let next = match Kind::of(entry.rw_type) {
+            Ok(Kind::Read) => RequestId::new(Kind::Read, entry.region_id, self.read.number + 1),
+            Ok(Kind::Write) => RequestId::new(Kind::Write, entry.region_id, self.write.number + 1),
+            Err(_) => return false,
+        };
+        entry.request_id == next.0
+    }
+
     /// Takes the next entry in. One that an engine before has done is [`Phase::Done`].
     pub fn parse(&mut self, bytes: &[u8], set: &Set, red: &Red) -> Result<Operation, Corruption> {
         let entry = Entry::parse(bytes).map_err(|_| Corruption::Type)?;

@@ -117,6 +117,10 @@ pub struct SpotSpec {
     pub pairs: u16,
     /// BATCH_SIZE (§6).
     pub batch_reads: u16,
+    /// Entries read beside a probe of a set where nothing is under way.
+    pub guess_entries: u16,
+    /// Probes of a set under way at most.
+    pub probes: u16,
     /// From one probe of a busy set to the next (§5.2: one each 2 µs).
     pub probe_ns: u32,
     /// The same for a set at rest: the interval doubles up to this with each probe that finds nothing.
@@ -133,6 +137,8 @@ impl Default for SpotSpec {
             entry_ns: 5,
             pairs: 1,
             batch_reads: 16,
+            guess_entries: 8,
+            probes: 1,
             probe_ns: 2_000,
             probe_max_ns: 2_000,
         }

@@ -267,6 +267,8 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
     range("spot", "cores", spec.spot.cores.into(), 1, 64);
     range("spot", "pairs", spec.spot.pairs.into(), 1, 8);
     range("spot", "batch_reads", spec.spot.batch_reads.into(), 1, 64);
+    range("spot", "guess_entries", spec.spot.guess_entries.into(), 0, 64);
+    range("spot", "probes", spec.spot.probes.into(), 1, 16);
     range("redy", "io_threads", spec.redy.io_threads.into(), 1, 64);
     range("redy", "batch", spec.redy.batch.into(), 1, WINDOW_MAX.into());
     range("redy", "messages", spec.redy.messages.into(), 1, 256);

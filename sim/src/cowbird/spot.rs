@@ -32,6 +32,8 @@ impl Core {
     pub fn new(spec: &SpotSpec, entries_max: u64, message_bytes_max: u32) -> Core {
         let config = Config {
             batch_reads: spec.batch_reads.into(),
+            guess_entries: spec.guess_entries.into(),
+            probes_max: spec.probes.into(),
             probe_min: Nanos(spec.probe_ns.into()),
             probe_max: Nanos(spec.probe_max_ns.max(spec.probe_ns).into()),
             entries_max,
