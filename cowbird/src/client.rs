@@ -325,9 +325,11 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
     fn publish(&mut self, id: RequestId, length: u32, req_addr: u64, resp_addr: u64) {
         let at = self.layout.entry_at(self.request_tail) as usize / words::BYTES;
         let first = (id.kind() as u64) << 48 | u64::from(id.region()) << 32 | u64::from(length);
-        for (nth, word) in [first, req_addr, resp_addr, id.0].into_iter().enumerate() {
-            self.tell(at + nth, word, Ordering::Relaxed);
+        for (nth, word) in [first, req_addr, resp_addr].into_iter().enumerate() {
+            self.tell(at + 1 + nth, word, Ordering::Relaxed);
         }
+        // An engine may look at the entry before the tail says that it is there: the id makes it one.
+        self.tell(at, id.0, Ordering::Release);
         self.request_tail += 1;
         // All stores above are visible to whoever sees this one.
         self.tell(REQUEST_TAIL, self.request_tail, Ordering::Release);

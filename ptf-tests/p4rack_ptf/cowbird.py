@@ -278,10 +278,18 @@ class CowbirdTest(RackTest):
         """The answer to a probe: so many entries are there."""
         self.arrives("probe", self.answer(served, "probe", count, entries.to_bytes(8, "big")))
 
-    def expect_entry_read(self, served, position):
+    def expect_entry_read(self, served, position, more=0):
         size = len(self.layers.CowbirdEntry())
         at = served.ADDRESS + self.cowbird["entries_at"] + position % served.ENTRIES * size
-        self.expect_sent(served, "entry", "ReadRequest", position, self.reth(at, served.KEY, size))
+        self.expect_sent(served, "entry", "ReadRequest", position, self.reth(at, served.KEY, size + more))
+
+    def expect_guess(self, served, position):
+        """A READ of an entry that may not be there. It asks for a word more, so that its answer is known."""
+        self.expect_entry_read(served, position, more=8)
+
+    def take_guess(self, served, position, entry):
+        """What stands at a position arrives."""
+        self.take(served, position, entry + bytes(8))
 
     def offer(self, served, tail, probes=0):
         """The thread has so many entries: the engine finds that out, and asks for the next one."""

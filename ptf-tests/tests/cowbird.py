@@ -43,23 +43,103 @@ class Requests:
 
 @group("cowbird")
 class ATurnProbesATailThatMayHaveMoved(CowbirdTest):
+    needs_time = True
+
     def runTest(self):
         served = Set()
         self.serve(served)
         for probes in range(3):
             self.turn()
             self.expect_probe(served, probes)
-            # One is under way at a time.
+            # Every other turn looks at the next entry itself.
             self.turn()
-            self.expect_nothing()
-            self.expect_drops(cowbird_nothing_to_do=1)
+            self.expect_guess(served, 0)
             self.tail(served, probes, 0)
             self.expect_nothing()
             self.expect_drops(cowbird_nothing_to_do=1)
         self.turn()
         self.expect_probe(served, 3)
+        # One probe is under way at a time.
+        for _ in range(2):
+            self.turn()
+            self.expect_guess(served, 0)
         self.tail(served, 3, 1)
         self.expect_entry_read(served, 0)
+        self.expect_nothing()
+        self.expect_drops()
+
+
+@group("cowbird")
+class AnEntryIsTakenBeforeTheTailTellsOfIt(Requests, CowbirdTest):
+    needs_time = True
+
+    def runTest(self):
+        served = Set()
+        self.serve(served)
+        self.turn()
+        self.expect_probe(served, 0)
+        self.turn()
+        self.expect_guess(served, 0)
+        # What stands there before the thread has filled it: nothing, an entry of an earlier lap, the rest without the id.
+        entry = self.entry(READ, 1, 40)
+        for before in (bytes(32), self.entry(READ, 2, 40), self.entry(WRITE, 1, 40), bytes(8) + entry[8:]):
+            self.take_guess(served, 0, before)
+            self.expect_nothing()
+            self.expect_drops(cowbird_nothing_to_do=1)
+        self.take_guess(served, 0, entry)
+        self.expect_pool_read(served, 0, 40)
+        # The same once more, and the one behind it, which is not its turn yet if it stands there.
+        for position in (0, 2):
+            self.take_guess(served, position, self.entry(READ, position + 1, 40, local=40 * position))
+            self.expect_nothing()
+            self.expect_drops(cowbird_nothing_to_do=1)
+        self.data_passes(served, READ, filled(40))
+        self.arrives("response", self.ack(served, "response", 0, done=1))
+        self.expect_red(served, 0, reads=1, response_end=40)
+        self.arrives("red", self.ack(served, "red", 0, done=1))
+        # The probe was answered before: it knows less than what is done.
+        self.tail(served, 0, 0)
+        self.expect_nothing()
+        self.expect_drops(cowbird_nothing_to_do=2)
+        self.turn()
+        self.expect_probe(served, 1)
+        self.turn()
+        self.expect_guess(served, 1)
+        # That there is one entry is no news; a second one is asked for.
+        self.tail(served, 1, 1)
+        self.expect_nothing()
+        self.turn()
+        self.expect_probe(served, 2)
+        self.tail(served, 2, 2)
+        self.expect_entry_read(served, 1)
+        self.expect_drops(cowbird_nothing_to_do=1)
+
+
+@group("cowbird")
+class AnEntryThatWasGuessedMayHaveToWait(Requests, CowbirdTest):
+    needs_time = True
+
+    def runTest(self):
+        served = Set()
+        self.serve(served)
+        self.offer(served, 1)
+        self.asked(served, WRITE, 8)
+        self.turn()
+        self.expect_probe(served, 1)
+        self.turn()
+        self.expect_guess(served, 1)
+        read = self.entry(READ, 1, 8)
+        self.take_guess(served, 1, read)
+        self.expect_nothing()
+        self.expect_drops(cowbird_waits=1)
+        self.data_passes(served, WRITE, filled(8))
+        self.arrives("pool_write", self.ack(served, "pool_write", 0, done=1))
+        self.expect_red(served, 0, writes=1, request_end=8)
+        # It is known to be there, whatever the tail says.
+        self.arrives("red", self.ack(served, "red", 0, done=1))
+        self.expect_entry_read(served, 1)
+        self.take(served, 1, read)
+        self.expect_pool_read(served, 0, 8)
         self.expect_nothing()
         self.expect_drops()
 

@@ -21,7 +21,8 @@
 //! a ring is the remainder.
 //!
 //! Table 3 is the entry. Here it also holds the request's id, so that an engine that takes over knows what is done, and so
-//! that an overwritten entry is noticed.
+//! that an overwritten entry is noticed. The id comes first and is written last: who reads upwards and sees the id that has to
+//! be there has seen the whole entry, without knowing the tail.
 
 use crate::ParseError;
 
@@ -61,6 +62,8 @@ impl Kind {
 crate::header! {
     /// Request of a compute node's thread.
     Entry = "cowbird_entry_t" {
+        /// type, region and number of the request; first, as whoever sees it sees the rest of the entry
+        request_id / "requestId": u64 = 64;
         /// 1: read, 2: write
         rw_type / "rwType": u16 = 16;
         /// remote memory that it is about
@@ -71,8 +74,6 @@ crate::header! {
         req_addr / "reqAddr": u64 = 64;
         /// where to: offset in the set for a read, in the region for a write
         resp_addr / "respAddr": u64 = 64;
-        /// type, region and number of the request
-        request_id / "requestId": u64 = 64;
     }
 }
 

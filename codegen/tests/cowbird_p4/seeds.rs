@@ -139,7 +139,7 @@ fn all_architectures_send_the_same_frames() {
 }
 
 /// Mistakes in the program: what stands there, and what would be wrong.
-const MISTAKES: [(&str, &str, &str); 7] = [
+const MISTAKES: [(&str, &str, &str); 9] = [
     (
         "an entry does not wait for those of the other kind",
         "kind == meta.cowbird_kind || meta.cowbird_position == meta.cowbird_ready",
@@ -166,6 +166,12 @@ const MISTAKES: [(&str, &str, &str); 7] = [
         "meta.cowbird_late = {{now}} - stamp > COWBIRD_TIMEOUT",
         "meta.cowbird_late = false",
     ),
+    (
+        "an entry is taken whatever its number",
+        "hdr.cowbird_entry.requestId[23:0] == meta.cowbird_number;",
+        "hdr.cowbird_entry.requestId[23:0] != 0xABCDEF;",
+    ),
+    ("an entry that is not there ends the set", "if (guessed && !named) {", "if (guessed && false) {"),
     ("data goes eight bytes too far", "= meta.cowbird_address;", "= meta.cowbird_address + 8;"),
 ];
 

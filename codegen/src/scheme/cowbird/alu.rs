@@ -58,6 +58,9 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
         "packet_shift": mtu.ilog2() - NUMBER_LOW,
         "ragged": format!("0x{:04X}", !(mtu - 4) & 0xffff),
         "busy_mask": format!("0x{:04X}", !(BUSY_TURNS - 1) & 0xffff),
+        "odd_busy_mask": format!("0x{:04X}", !(BUSY_TURNS - 1) & 0xffff | 1),
+        // Set in a number of entries when as many are begun as may be under way.
+        "window_bit": NUMBER_LOW + cowbird.in_flight.ilog2(),
         "longer": Reth::BYTES - Aeth::BYTES,
         "shorter": format!("0x{:04X}", (Aeth::BYTES as u16).wrapping_neg()),
         "answer_length": HEADERS + Aeth::BYTES,

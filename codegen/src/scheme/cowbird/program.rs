@@ -55,6 +55,9 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
 
 /// Time to live of what is sent.
 pub(super) const TTL: u8 = 64;
+/// Bytes that a turn asks for at an entry that may not be there: it and the word behind it, so that the answer is longer than that
+/// to a READ of an entry that is.
+const GUESS_BYTES: usize = Entry::BYTES + Tail::BYTES;
 /// What precedes frames from the controller.
 const PACKET_OUT_BYTES: usize = 2;
 
@@ -117,6 +120,8 @@ pub(super) fn context(cowbird: &Cowbird, rack: &Rack) -> Value {
         "entry_bytes": Entry::BYTES,
         "entry_bits": Entry::BYTES.ilog2(),
         "tail_bytes": Tail::BYTES,
+        "guess_bytes": GUESS_BYTES,
+        "guess_length": answer(GUESS_BYTES),
         "tail_length": answer(Tail::BYTES),
         "entry_length": answer(Entry::BYTES),
         "type_read": Kind::Read as u16,

@@ -77,12 +77,12 @@ class CowbirdRed(Packet):
 class CowbirdEntry(Packet):
     name = "CowbirdEntry"
     fields_desc = [
+        LongField("request_id", 0),  # type, region and number of the request; first, as whoever sees it sees the rest of the entry
         XShortField("rw_type", 0),  # 1: read, 2: write
         XShortField("region_id", 0),  # remote memory that it is about
         IntField("length", 0),  # bytes to be moved
         LongField("req_addr", 0),  # where from: offset in the region for a read, in the set for a write
         LongField("resp_addr", 0),  # where to: offset in the set for a read, in the region for a write
-        LongField("request_id", 0),  # type, region and number of the request
     ]
 
 

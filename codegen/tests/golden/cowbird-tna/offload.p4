@@ -85,6 +85,7 @@ const bit<64> COWBIRD_RED_AT      = 64;
 const bit<64> COWBIRD_ENTRIES_AT  = 128;
 const bit<16> COWBIRD_RED_BYTES   = 48;
 const bit<16> COWBIRD_ENTRY_BYTES = 32;
+const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
 const bit<16> COWBIRD_TAIL_BYTES  = 8;
 const bit<16> COWBIRD_TYPE_READ   = 1;
 const bit<16> COWBIRD_TYPE_WRITE  = 2;
@@ -157,6 +158,7 @@ const bit<8> FORM_DATA       = 0; // none
 const bit<8> FORM_READ       = 1; // the RDMA header
 const bit<8> FORM_RED        = 2; // that and a red block
 const bit<8> FORM_MANAGEMENT = 3;
+const bit<8> FORM_GUESS      = 4; // the RDMA header, for an entry that may not be there
 
 const bit<8>  ROCE_READ_MIDDLE  = 14;
 const bit<8>  ROCE_WRITE_MIDDLE = 7;
@@ -299,12 +301,12 @@ header cowbird_red_t {
 
 // Request of a compute node's thread.
 header cowbird_entry_t {
+    bit<64> requestId; // type, region and number of the request; first, as whoever sees it sees the rest of the entry
     bit<16> rwType;    // 1: read, 2: write
     bit<16> regionId;  // remote memory that it is about
     bit<32> length;    // bytes to be moved
     bit<64> reqAddr;   // where from: offset in the region for a read, in the set for a write
     bit<64> respAddr;  // where to: offset in the set for a read, in the region for a write
-    bit<64> requestId; // type, region and number of the request
 }
 
 // First field of the green block, read alone: what the engine in a switch probes.
@@ -602,6 +604,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
             (ROCE_READ_LAST, _)    : parse_cowbird_last;
             (ROCE_READ_ONLY, 36)   : parse_cowbird_probed;
             (ROCE_READ_ONLY, 60)   : parse_cowbird_fetched;
+            (ROCE_READ_ONLY, 68)   : parse_cowbird_guessed;
             (ROCE_READ_ONLY, _)    : parse_cowbird_only;
             (ROCE_ACKNOWLEDGE, 28) : parse_cowbird_acknowledgement;
             (ROCE_ACKNOWLEDGE, _)  : parse_cowbird_long;
@@ -653,6 +656,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_cowbird_fetched {
         packet.extract(hdr.cowbird_aeth);
         packet.extract(hdr.cowbird_entry);
+        transition select(hdr.cowbird_bth.pad) {
+            0       : parse_cowbird_entry;
+            default : parse_cowbird_padded;
+        }
+    }
+
+    // Of an entry that may not be there: the word behind it says only that.
+    state parse_cowbird_guessed {
+        packet.extract(hdr.cowbird_aeth);
+        packet.extract(hdr.cowbird_entry);
+        packet.extract(hdr.cowbird_tail);
         transition select(hdr.cowbird_bth.pad) {
             0       : parse_cowbird_entry;
             default : parse_cowbird_padded;
@@ -1609,9 +1623,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // The last entry may be done before the tail says that it is there.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_put_tail = {
         void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird_start;
+            value  = (int<32>) meta.cowbird_start - (int<32>) COWBIRD_ONE;
             result = 0;
         }
     };
@@ -1747,12 +1762,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_put_taken.execute(meta.cowbird_instance[5:0]);
     }
 
+    // Nobody knew of an entry that was guessed: without the next one's id it is none yet.
     table cowbird_taken_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_kind : ternary;
             meta.cowbird_head : ternary;
             meta.cowbird_acked : ternary;
+            hdr.cowbird_tail.isValid() : ternary;
+            meta.cowbird_misnamed : ternary;
+            meta.cowbird_id : ternary;
+            hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
         }
         actions = {
             cowbird_do_take_first;
@@ -1763,15 +1783,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _) : cowbird_do_put_taken();
-            (DOES_AGAIN, _, _, _) : cowbird_do_put_taken();
-            (DOES_ENTRY, 0, 1, _) : cowbird_do_take_first();
-            (DOES_ENTRY, 1, _, 1) : cowbird_do_take_first();
-            (DOES_ENTRY, _, _, _) : cowbird_do_take_next();
-            (DOES_TICK, _, _, _) : cowbird_do_look_at_taken();
-            (DOES_ACK, _, _, _) : cowbird_do_look_at_taken();
+            (DOES_SET, _, _, _, _, _, _, _) : cowbird_do_put_taken();
+            (DOES_AGAIN, _, _, _, _, _, _, _) : cowbird_do_put_taken();
+            (DOES_ENTRY, 0, 1, _, false, _, _, _) : cowbird_do_take_first();
+            (DOES_ENTRY, 1, _, 1, false, _, _, _) : cowbird_do_take_first();
+            (DOES_ENTRY, _, _, _, false, _, _, _) : cowbird_do_take_next();
+            (DOES_ENTRY, 0, 1, _, _, 0, 0, 0) : cowbird_do_take_first();
+            (DOES_ENTRY, 1, _, 1, _, 0, 0, 1) : cowbird_do_take_first();
+            (DOES_ENTRY, 0, _, _, _, 0, 0, 0) : cowbird_do_take_next();
+            (DOES_ENTRY, 1, _, _, _, 0, 0, 1) : cowbird_do_take_next();
+            (DOES_TICK, _, _, _, _, _, _, _) : cowbird_do_look_at_taken();
+            (DOES_ACK, _, _, _, _, _, _, _) : cowbird_do_look_at_taken();
         }
-        size = 8;
+        size = 16;
     }
 
     Register<cowbird_packets_t, cowbird_side_t>(COWBIRD_SIDES) cowbird_packets;
@@ -2197,6 +2221,25 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // An entry that was guessed is asked for no more.
+    RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_pass_by = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if ((bit<32>) value - meta.cowbird_limit < 2) {
+                value  = value + (int<32>) COWBIRD_ONE;
+                result = (bit<32>) value;
+            } else if (value == (int<32>) meta.cowbird_resume) {
+                value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
+                result = (bit<32>) value;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    action cowbird_do_pass_by() {
+        cowbird_pass_by.execute(meta.cowbird_instance[5:0]);
+    }
+
     action cowbird_do_fetch() {
         meta.cowbird_fetched = cowbird_fetch.execute(meta.cowbird_instance[5:0]);
     }
@@ -2224,11 +2267,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_do_fetch;
             cowbird_do_fetch_told;
             cowbird_do_put_fetched;
+            cowbird_do_pass_by;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
             (DOES_SET, _, _, _, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_ENTRY, 1, _, _, _, _, _, _) : cowbird_do_pass_by();
             (DOES_ENTRY, 2, _, _, _, _, _, _) : cowbird_do_put_fetched();
             (DOES_AGAIN, _, 0, 0, _, _, _, _) : cowbird_do_put_fetched();
             (DOES_TICK, _, 0, 0, 0, _, _, 0) : cowbird_do_fetch_told();
@@ -2240,7 +2285,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (DOES_PROBE, _, 0, _, _, _, 1, 0) : cowbird_do_fetch_told();
             (DOES_PROBE, _, 0, _, _, _, 1, _) : cowbird_do_fetch();
         }
-        size = 11;
+        size = 12;
     }
 
     // Turns since the tail last moved.
@@ -2311,6 +2356,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // While it is, a turn looks at the next entry itself.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_or_guess = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            if (value - meta.cowbird_probes == COWBIRD_ONE) {
+                result = COWBIRD_ENTRY;
+            } else {
+                value  = meta.cowbird_probes + COWBIRD_ONE;
+                result = COWBIRD_PROBE;
+            }
+        }
+    };
+
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_again = {
         void apply(inout bit<32> value, out bit<8> result) {
             value  = meta.cowbird_probes + COWBIRD_ONE;
@@ -2327,6 +2384,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_probe() {
         meta.cowbird_next = cowbird_probe.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_probe_or_guess() {
+        meta.cowbird_next = cowbird_probe_or_guess.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_guess() {
+        meta.cowbird_next = COWBIRD_ENTRY;
     }
 
     action cowbird_do_probe_again() {
@@ -2349,9 +2414,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_next : ternary;
             meta.cowbird_refusal : ternary;
             meta.cowbird_quiet : ternary;
+            meta.cowbird_ahead[12:12] : ternary @name("full");
         }
         actions = {
             cowbird_do_probe;
+            cowbird_do_probe_or_guess;
+            cowbird_do_guess;
             cowbird_do_probe_again;
             cowbird_do_forget_asked;
             cowbird_do_tell_refusal;
@@ -2359,16 +2427,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _, _) : cowbird_do_forget_asked();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, 0, _) : cowbird_do_probe_again();
-            (DOES_TICK, _, 0, 0, 0, 0 &&& 0xFFC0) : cowbird_do_probe();
-            (DOES_TICK, _, 0, 0, 0, 0 &&& COWBIRD_SELDOM) : cowbird_do_probe();
-            (DOES_TICK, _, 0, 0, _, 0 &&& 0xFFC0) : cowbird_do_tell_refusal();
-            (DOES_TICK, _, 0, 0, _, 0 &&& COWBIRD_SELDOM) : cowbird_do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& 0xFFC0) : cowbird_do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& COWBIRD_SELDOM) : cowbird_do_tell_refusal();
+            (DOES_SET, _, _, _, _, _, _) : cowbird_do_forget_asked();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, 0, _, _) : cowbird_do_probe_again();
+            (DOES_TICK, _, 0, 0, 0, 1 &&& 0xFFC1, 0) : cowbird_do_guess();
+            (DOES_TICK, _, 0, 0, 0, 0 &&& 0xFFC0, 0) : cowbird_do_probe_or_guess();
+            (DOES_TICK, _, 0, 0, 0, 0 &&& 0xFFC0, _) : cowbird_do_probe();
+            (DOES_TICK, _, 0, 0, 0, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_probe();
+            (DOES_TICK, _, 0, 0, _, 0 &&& 0xFFC0, _) : cowbird_do_tell_refusal();
+            (DOES_TICK, _, 0, 0, _, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& 0xFFC0, _) : cowbird_do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
         }
-        size = 8;
+        size = 16;
     }
 
     // Of requests under way: packets up to the end, the first packet, bytes in the last one.
@@ -3024,6 +3094,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_entry_7() {
         meta.cowbird_resume = meta.cowbird_mine + (COWBIRD_FAR + 2);
+        meta.cowbird_limit  = meta.cowbird_count + 2;
     }
 
     action cowbird_begin_7() {
@@ -3093,6 +3164,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (DOES_SET, _, _)   : NoAction();
             (DOES_DATA, _, _)  : NoAction();
             (DOES_AGAIN, 0, _) : NoAction();
+            (DOES_AGAIN, 0x800000 &&& 0x800000, _) : NoAction();
             (DOES_AGAIN, _, _) : cowbird_more_8();
             (_, _, 1)          : cowbird_limit_8();
         }
@@ -3162,31 +3234,33 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_probes  : ternary;
             meta.cowbird_more    : ternary;
             meta.cowbird_fetched : ternary;
+            hdr.cowbird_tail.isValid() : ternary;
         }
         actions = { cowbird_become; cowbird_come_again; cowbird_refuse_now; }
         const default_action = cowbird_become(COWBIRD_NOTHING);
         const entries = {
-            (DOES_ENTRY, 0, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
-            (DOES_ENTRY, 2, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_WAITS);
-            (DOES_ENTRY, _, 0, 0, _, _, _, _, _) : cowbird_become(COWBIRD_POOL_READ);
-            (DOES_ENTRY, _, 1, 0, _, _, _, _, _) : cowbird_become(COWBIRD_PAYLOAD);
-            (DOES_ENTRY, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
-            (DOES_SET, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_SET);
-            (DOES_LOOK, _, _, _, _, _, _, _, _)  : cowbird_become(COWBIRD_LOOK);
-            (DOES_GAP, _, _, _, _, _, _, _, _)   : cowbird_refuse_now(DROP_COWBIRD_GAP);
-            (DOES_REFUSAL, _, _, _, _, _, _, _, _) : cowbird_become(COWBIRD_NOTHING);
-            (DOES_BAD, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_NOTHING);
-            (DOES_TICK, _, _, _, 1, _, _, _, _)  : cowbird_come_again();
-            (DOES_ACK, _, _, _, 1, _, _, _, _)   : cowbird_come_again();
-            (DOES_PROBE, _, _, _, _, _, 0, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
-            (DOES_PROBE, _, _, 0, _, _, _, _, 0) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (DOES_PROBE, _, _, 0, _, _, _, _, _) : cowbird_become(COWBIRD_ENTRY);
-            (DOES_PROBE, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
-            (_, _, _, _, _, 1, _, _, _)          : cowbird_become(COWBIRD_RED);
-            (DOES_AGAIN, _, _, 0, _, _, _, 1, _) : cowbird_become(COWBIRD_ENTRY);
-            (DOES_AGAIN, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (_, _, _, _, _, _, _, _, 0)          : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (_, _, _, _, _, _, _, _, _)          : cowbird_become(COWBIRD_ENTRY);
+            (DOES_ENTRY, 0, _, _, _, _, _, _, _, true) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_ENTRY, 0, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
+            (DOES_ENTRY, 2, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_WAITS);
+            (DOES_ENTRY, _, 0, 0, _, _, _, _, _, _) : cowbird_become(COWBIRD_POOL_READ);
+            (DOES_ENTRY, _, 1, 0, _, _, _, _, _, _) : cowbird_become(COWBIRD_PAYLOAD);
+            (DOES_ENTRY, _, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
+            (DOES_SET, _, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_SET);
+            (DOES_LOOK, _, _, _, _, _, _, _, _, _)  : cowbird_become(COWBIRD_LOOK);
+            (DOES_GAP, _, _, _, _, _, _, _, _, _)   : cowbird_refuse_now(DROP_COWBIRD_GAP);
+            (DOES_REFUSAL, _, _, _, _, _, _, _, _, _) : cowbird_become(COWBIRD_NOTHING);
+            (DOES_BAD, _, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_NOTHING);
+            (DOES_TICK, _, _, _, 1, _, _, _, _, _)  : cowbird_come_again();
+            (DOES_ACK, _, _, _, 1, _, _, _, _, _)   : cowbird_come_again();
+            (DOES_PROBE, _, _, _, _, _, 0, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
+            (DOES_PROBE, _, _, 0, _, _, _, _, 0, _) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_PROBE, _, _, 0, _, _, _, _, _, _) : cowbird_become(COWBIRD_ENTRY);
+            (DOES_PROBE, _, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
+            (_, _, _, _, _, 1, _, _, _, _)          : cowbird_become(COWBIRD_RED);
+            (DOES_AGAIN, _, _, 0, _, _, _, 1, _, _) : cowbird_become(COWBIRD_ENTRY);
+            (DOES_AGAIN, _, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, 0, _)          : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, _, _)          : cowbird_become(COWBIRD_ENTRY);
         }
         size = 32;
     }
@@ -3305,12 +3379,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_reth.setValid();
     }
 
+    action cowbird_send_guess() {
+        hdr.sent.setValid();
+        hdr.sent.form  = FORM_GUESS;
+        hdr.sent.count = meta.cowbird_taken;
+        hdr.cowbird_reth.setValid();
+        ig_tm_md.qid = COWBIRD_CLASS_PROBE;
+    }
+
     action cowbird_send_read() {
         hdr.sent.setValid();
         hdr.sent.form  = FORM_READ;
         hdr.sent.count = meta.cowbird_first;
         hdr.cowbird_aeth.setInvalid();
         hdr.cowbird_entry.setInvalid();
+        hdr.cowbird_tail.setInvalid();
         hdr.cowbird_reth.rKey      = meta.cowbird_pool_key;
         hdr.cowbird_reth.dmaLength = hdr.cowbird_entry.length;
     }
@@ -3338,23 +3421,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     table cowbird_sendings {
-        key = { meta.cowbird_next : exact; }
+        key = {
+            meta.cowbird_next    : ternary;
+            meta.cowbird_does    : ternary;
+            meta.cowbird_fetched : ternary;
+        }
         actions = {
-            cowbird_send_red; cowbird_send_probe; cowbird_send_entry; cowbird_send_read; cowbird_send_data; cowbird_reply;
-            cowbird_reply_progress;
+            cowbird_send_red; cowbird_send_probe; cowbird_send_guess; cowbird_send_entry; cowbird_send_read; cowbird_send_data;
+            cowbird_reply; cowbird_reply_progress;
             @defaultonly NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            COWBIRD_RED        : cowbird_send_red();
-            COWBIRD_PROBE      : cowbird_send_probe();
-            COWBIRD_ENTRY      : cowbird_send_entry();
-            COWBIRD_POOL_READ  : cowbird_send_read();
-            COWBIRD_PAYLOAD    : cowbird_send_read();
-            COWBIRD_RESPONSE   : cowbird_send_data();
-            COWBIRD_POOL_WRITE : cowbird_send_data();
-            COWBIRD_SET        : cowbird_reply(FORM_MANAGEMENT);
-            COWBIRD_LOOK       : cowbird_reply_progress();
+            (COWBIRD_RED, _, _) : cowbird_send_red();
+            (COWBIRD_PROBE, _, _) : cowbird_send_probe();
+            (COWBIRD_ENTRY, DOES_TICK, 0) : cowbird_send_guess();
+            (COWBIRD_ENTRY, _, _) : cowbird_send_entry();
+            (COWBIRD_POOL_READ, _, _) : cowbird_send_read();
+            (COWBIRD_PAYLOAD, _, _) : cowbird_send_read();
+            (COWBIRD_RESPONSE, _, _) : cowbird_send_data();
+            (COWBIRD_POOL_WRITE, _, _) : cowbird_send_data();
+            (COWBIRD_SET, _, _) : cowbird_reply(FORM_MANAGEMENT);
+            (COWBIRD_LOOK, _, _) : cowbird_reply_progress();
         }
         size = 16;
     }
@@ -3612,6 +3700,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         packet.extract(hdr.cowbird_bth);
         transition select(hdr.sent.form) {
             FORM_READ       : parse_cowbird_read;
+            FORM_GUESS      : parse_cowbird_read;
             FORM_RED        : parse_cowbird_red;
             FORM_MANAGEMENT : parse_cowbird_management;
             default         : accept;
@@ -3742,15 +3831,19 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     table cowbird_forms {
-        key = { hdr.sent.phase : exact; }
+        key = {
+            hdr.sent.phase : ternary;
+            hdr.sent.form  : ternary;
+        }
         actions = { cowbird_form_read; cowbird_form_pool_read; cowbird_form_red; cowbird_form_data; }
         const default_action = cowbird_form_data();
         const entries = {
-            COWBIRD_PROBE     : cowbird_form_read(8);
-            COWBIRD_ENTRY     : cowbird_form_read(32);
-            COWBIRD_RED       : cowbird_form_red();
-            COWBIRD_POOL_READ : cowbird_form_pool_read();
-            COWBIRD_PAYLOAD   : cowbird_form_pool_read();
+            (COWBIRD_PROBE, _)          : cowbird_form_read(8);
+            (COWBIRD_ENTRY, FORM_GUESS) : cowbird_form_read(40);
+            (COWBIRD_ENTRY, _)          : cowbird_form_read(32);
+            (COWBIRD_RED, _)            : cowbird_form_red();
+            (COWBIRD_POOL_READ, _)      : cowbird_form_pool_read();
+            (COWBIRD_PAYLOAD, _)        : cowbird_form_pool_read();
         }
         size = 8;
     }

@@ -82,6 +82,7 @@ const bit<64> COWBIRD_RED_AT      = 64;
 const bit<64> COWBIRD_ENTRIES_AT  = 128;
 const bit<16> COWBIRD_RED_BYTES   = 48;
 const bit<16> COWBIRD_ENTRY_BYTES = 32;
+const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
 const bit<16> COWBIRD_TAIL_BYTES  = 8;
 const bit<16> COWBIRD_TYPE_READ   = 1;
 const bit<16> COWBIRD_TYPE_WRITE  = 2;
@@ -224,12 +225,12 @@ header cowbird_red_t {
 
 // Request of a compute node's thread.
 header cowbird_entry_t {
+    bit<64> requestId; // type, region and number of the request; first, as whoever sees it sees the rest of the entry
     bit<16> rwType;    // 1: read, 2: write
     bit<16> regionId;  // remote memory that it is about
     bit<32> length;    // bytes to be moved
     bit<64> reqAddr;   // where from: offset in the region for a read, in the set for a write
     bit<64> respAddr;  // where to: offset in the set for a read, in the region for a write
-    bit<64> requestId; // type, region and number of the request
 }
 
 // First field of the green block, read alone: what the engine in a switch probes.
@@ -296,6 +297,7 @@ struct metadata_t {
     bit<8>  cowbird_refusal;
     bit<8>  cowbird_outcome;        // of taking an entry, or a packet
     bit<64> cowbird_position;       // of an entry
+    bit<64> cowbird_taken;          // entries that were begun
     bit<64> cowbird_tail;           // entries that the thread has written
     bit<24> cowbird_packets;        // of a message
     bit<24> cowbird_behind;         // packets up to its end
@@ -303,6 +305,9 @@ struct metadata_t {
     bit<64> cowbird_response_end;
     bit<64> cowbird_request_end;
     bit<16> cowbird_quiet;          // turns since the thread asked for something
+    bit<8>  cowbird_busy;           // not at rest
+    bit<8>  cowbird_odd;            // of turns
+    bit<8>  cowbird_guesses;        // it asks for an entry that may not be there
     bit<64> cowbird_address;        // what a READ or WRITE is about
     bit<32> cowbird_key;
     bit<32> cowbird_dma_length;
@@ -385,6 +390,7 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
             (ROCE_READ_ONLY, 36) : parse_cowbird_tail;
             (ROCE_READ_ONLY, 60) : parse_cowbird_entry;
+            (ROCE_READ_ONLY, 68) : parse_cowbird_guess;
             default              : accept;
         }
     }
@@ -397,6 +403,11 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     state parse_cowbird_entry {
         packet.extract(hdr.cowbird_entry);
         transition accept;
+    }
+
+    state parse_cowbird_guess {
+        packet.extract(hdr.cowbird_entry);
+        transition parse_cowbird_tail;
     }
 
     state parse_cowbird_management {
@@ -710,6 +721,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (meta.cowbird_outcome == COWBIRD_REFUSED ? COWBIRD_NO_KIND : kind));
     }
 
+    action cowbird_look_at_taken() {
+        cowbird_taken.read(meta.cowbird_taken, meta.cowbird_instance);
+    }
+
     // Back to the first entry that is not done, if nothing goes on; or forward to it, since nobody may look at an entry
     // again that the thread knows to be done.
     action cowbird_go_to_head() {
@@ -792,15 +807,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             slots + ((bit<32>) meta.cowbird_writes[31:0] & (COWBIRD_SLOTS - 1)));
     }
 
-    // The tail goes forward, and no further than the ring is long.
+    // The tail goes forward, and no further than the ring is long. Entries that were guessed may be done before it says that they
+    // are there.
     action cowbird_see_tail() {
         bit<64> tail;
         cowbird_tail.read(tail, meta.cowbird_instance);
         meta.cowbird_tail    = hdr.cowbird_tail.requestTail;
-        bool right           = meta.cowbird_tail >= tail &&
-            meta.cowbird_tail - meta.cowbird_head <= meta.cowbird_entries;
+        bit<64> moved        = meta.cowbird_tail - tail;
+        bool right           = moved[63:63] == 0 &&
+            (meta.cowbird_tail < meta.cowbird_head || meta.cowbird_tail - meta.cowbird_head <= meta.cowbird_entries);
         meta.cowbird_refusal = right ? 8w0 : COWBIRD_CORRUPT_TAIL;
-        meta.cowbird_outcome = right && meta.cowbird_tail != tail ? COWBIRD_TAKEN : COWBIRD_STALE;
+        meta.cowbird_outcome = right && moved != 0 ? COWBIRD_TAKEN : COWBIRD_STALE;
         cowbird_tail.write(meta.cowbird_instance, right ? meta.cowbird_tail : tail);
     }
 
@@ -818,7 +835,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_position = meta.cowbird_late == 1 ? meta.cowbird_head : fetched;
         bool waits = meta.cowbird_late == 0 && (held == COWBIRD_HELD_READ ? meta.cowbird_head < fetched :
             (held == COWBIRD_HELD_WRITE && meta.cowbird_acked < fetched));
-        bool more  = meta.cowbird_refusal == 0 && !waits && meta.cowbird_position < meta.cowbird_tail &&
+        // A tail may be behind what is done.
+        bit<64> ahead = meta.cowbird_tail - meta.cowbird_position;
+        bool there = (ahead != 0 && ahead[63:63] == 0) || (held != 0 && meta.cowbird_late == 0);
+        bool more  = meta.cowbird_refusal == 0 && !waits && there &&
             meta.cowbird_position < meta.cowbird_head + COWBIRD_WINDOW;
         meta.cowbird_next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
         cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_position + (more ? 64w1 : 64w0));
@@ -829,6 +849,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_position);
         cowbird_held.write(meta.cowbird_instance,
             meta.cowbird_kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
+    }
+
+    // An entry that was guessed is asked for no more.
+    action cowbird_pass_by() {
+        bit<64> fetched;
+        bit<8>  held;
+        cowbird_fetched.read(fetched, meta.cowbird_instance);
+        cowbird_held.read(held, meta.cowbird_instance);
+        bool here = fetched == meta.cowbird_position;
+        cowbird_fetched.write(meta.cowbird_instance, fetched + (here ? 64w1 : 64w0));
+        cowbird_held.write(meta.cowbird_instance, here ? 8w0 : held);
     }
 
     action cowbird_take_answer() {
@@ -856,6 +887,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<16> turns;
         cowbird_quiet.read(turns, meta.cowbird_instance);
         meta.cowbird_quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
+        meta.cowbird_busy  = turns < COWBIRD_BUSY ? 8w1 : 8w0;
+        meta.cowbird_odd   = (bit<8>) (turns & 1);
         cowbird_quiet.write(meta.cowbird_instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
     }
 
@@ -945,7 +978,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_passed.write(meta.cowbird_side, 0);
         cowbird_messages.write(meta.cowbird_side, meta.cowbird_number);
         cowbird_slot_behind.write(meta.cowbird_side * COWBIRD_SLOTS + slot, 0);
-        cowbird_tail.write(meta.cowbird_instance, meta.cowbird_head);
+        // The last entry may be done before the tail says that it is there.
+        cowbird_tail.write(meta.cowbird_instance, meta.cowbird_head - 1);
         cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_head);
         cowbird_held.write(meta.cowbird_instance, 0);
         cowbird_probes.write(meta.cowbird_instance, 0);
@@ -1027,7 +1061,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.cowbird_phase == COWBIRD_RED;
             if ((is_data && !carries) ||
                 (is_done && (!acknowledges || hdr.cowbird_aeth.syndrome[6:5] != 0)) ||
-                (meta.cowbird_phase == COWBIRD_PROBE && !(whole_read && hdr.cowbird_tail.isValid())) ||
+                (meta.cowbird_phase == COWBIRD_PROBE && !(whole_read && meta.cowbird_bytes == COWBIRD_TAIL_BYTES)) ||
                 (meta.cowbird_phase == COWBIRD_ENTRY && !(whole_read && hdr.cowbird_entry.isValid())) ||
                 (meta.cowbird_phase == COWBIRD_TICK && hdr.cowbird_bth.opcode != COWBIRD_OP_TICK)) {
                 drop(DROP_COWBIRD_BAD_OPCODE);
@@ -1068,6 +1102,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.cowbird_side    = meta.cowbird_instance << 1 | (bit<32>) meta.cowbird_kind;
                 meta.cowbird_slot    = meta.cowbird_side * COWBIRD_SLOTS +
                     ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
+                bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird_kind[0:0] &&
+                    hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
+                    hdr.cowbird_entry.requestId[23:0] == meta.cowbird_number;
+                // Nobody knew of an entry that was guessed: without the next one's id it is none yet.
+                bool guessed = hdr.cowbird_tail.isValid();
+                if (guessed && !named) {
+                    drop(DROP_COWBIRD_NOTHING_TO_DO);
+                }
                 if (hdr.cowbird_entry.rwType != COWBIRD_TYPE_READ && hdr.cowbird_entry.rwType != COWBIRD_TYPE_WRITE) {
                     meta.cowbird_refusal = COWBIRD_CORRUPT_TYPE;
                 } else if (cowbird_regions.apply().miss) {
@@ -1077,13 +1119,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 } else if (meta.cowbird_remote > meta.cowbird_pool_bytes ||
                     meta.cowbird_length > meta.cowbird_pool_bytes - meta.cowbird_remote) {
                     meta.cowbird_refusal = COWBIRD_CORRUPT_BOUNDS;
-                } else if (hdr.cowbird_entry.requestId[63:63] != meta.cowbird_kind[0:0] ||
-                    hdr.cowbird_entry.requestId[62:47] != hdr.cowbird_entry.regionId ||
-                    hdr.cowbird_entry.requestId[23:0] != meta.cowbird_number) {
+                } else if (!named) {
                     meta.cowbird_refusal = COWBIRD_CORRUPT_ID;
                 }
                 cowbird_take();
                 if (meta.cowbird_outcome == COWBIRD_STALE) {
+                    if (guessed) {
+                        drop(DROP_COWBIRD_NOTHING_TO_DO);
+                    }
                     drop(DROP_COWBIRD_STALE);
                 }
                 if (meta.cowbird_outcome == COWBIRD_WAITS) {
@@ -1099,6 +1142,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
                 cowbird_ask();
                 cowbird_go_on();
+                cowbird_pass_by();
                 bit<32> ends_at = meta.cowbird_instance * COWBIRD_SLOTS +
                     ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
                 if (meta.cowbird_kind == 0) {
@@ -1166,6 +1210,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     if (meta.cowbird_late == 1 && meta.cowbird_position != meta.cowbird_head) {
                         cowbird_sent.count(meta.cowbird_instance << 3);
                     }
+                } else if (meta.cowbird_phase == COWBIRD_TICK) {
+                    cowbird_look_at_taken();
                 }
                 if (meta.cowbird_phase == COWBIRD_PROBE) {
                     cowbird_take_answer();
@@ -1198,7 +1244,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                             meta.cowbird_next = COWBIRD_RED;
                         }
                     } else if (meta.cowbird_quiet == 0 || meta.cowbird_late == 1) {
-                        cowbird_probe();
+                        // Every other turn, and while a probe is under way, looks at the next entry itself.
+                        bool may_guess = meta.cowbird_late == 0 && meta.cowbird_busy == 1 &&
+                            meta.cowbird_taken < meta.cowbird_head + COWBIRD_WINDOW;
+                        if (!(may_guess && meta.cowbird_odd == 1)) {
+                            cowbird_probe();
+                        }
+                        if (may_guess && meta.cowbird_next == COWBIRD_NOTHING) {
+                            meta.cowbird_next     = COWBIRD_ENTRY;
+                            meta.cowbird_guesses  = 1;
+                            meta.cowbird_position = meta.cowbird_taken;
+                        }
                     }
                 }
                 if (meta.cowbird_next == COWBIRD_NOTHING) {
@@ -1209,7 +1265,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 } else if (meta.cowbird_next == COWBIRD_ENTRY) {
                     cowbird_read(meta.cowbird_set + COWBIRD_ENTRIES_AT +
                         ((meta.cowbird_position & (meta.cowbird_entries - 1)) << 5),
-                        meta.cowbird_set_key, (bit<32>) COWBIRD_ENTRY_BYTES);
+                        meta.cowbird_set_key, (bit<32>) (meta.cowbird_guesses == 1 ? COWBIRD_GUESS_BYTES : COWBIRD_ENTRY_BYTES));
                     meta.cowbird_count = meta.cowbird_position[23:0];
                 } else {
                     cowbird_read(meta.cowbird_set, meta.cowbird_set_key, (bit<32>) COWBIRD_TAIL_BYTES);
@@ -1226,7 +1282,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 hdr.cowbird_entry.setInvalid();
             }
             cowbird_sent.count(meta.cowbird_instance << 3 | (bit<32>) meta.cowbird_next);
-            if (meta.cowbird_next == COWBIRD_PROBE) {
+            if (meta.cowbird_next == COWBIRD_PROBE || meta.cowbird_guesses == 1) {
                 standard_metadata.priority = COWBIRD_CLASS_PROBE;
             }
             standard_metadata.egress_spec = meta.cowbird_port;
