@@ -48,7 +48,7 @@ class ATurnProbesATailThatMayHaveMoved(CowbirdTest):
     def runTest(self):
         served = Set()
         self.serve(served)
-        for probes in range(3):
+        for probes in range(2):
             self.turn()
             self.expect_probe(served, probes)
             # Every other turn looks at the next entry itself.
@@ -57,13 +57,14 @@ class ATurnProbesATailThatMayHaveMoved(CowbirdTest):
             self.tail(served, probes, 0)
             self.expect_nothing()
             self.expect_drops(cowbird_nothing_to_do=1)
+        self.begin(served)
         self.turn()
-        self.expect_probe(served, 3)
+        self.expect_probe(served, 0)
         # One probe is under way at a time.
         for _ in range(2):
             self.turn()
             self.expect_guess(served, 0)
-        self.tail(served, 3, 1)
+        self.tail(served, 0, 1)
         self.expect_entry_read(served, 0)
         self.expect_nothing()
         self.expect_drops()
@@ -82,7 +83,7 @@ class AnEntryIsTakenBeforeTheTailTellsOfIt(Requests, CowbirdTest):
         self.expect_guess(served, 0)
         # What stands there before the thread has filled it: nothing, an entry of an earlier lap, the rest without the id.
         entry = self.entry(READ, 1, 40)
-        for before in (bytes(32), self.entry(READ, 2, 40), self.entry(WRITE, 1, 40), bytes(8) + entry[8:]):
+        for before in (bytes(32), self.entry(READ, 2, 40), self.entry(WRITE, 2, 40), bytes(8) + entry[8:]):
             self.take_guess(served, 0, before)
             self.expect_nothing()
             self.expect_drops(cowbird_nothing_to_do=1)
@@ -123,23 +124,23 @@ class AnEntryThatWasGuessedMayHaveToWait(Requests, CowbirdTest):
         served = Set()
         self.serve(served)
         self.offer(served, 1)
-        self.asked(served, WRITE, 8)
+        self.asked(served, READ, 8)
+        self.data_passes(served, READ, filled(8))
+        self.arrives("response", self.ack(served, "response", 0, done=1))
+        self.expect_red(served, 0, reads=1, response_end=8)
         self.turn()
         self.expect_probe(served, 1)
         self.turn()
         self.expect_guess(served, 1)
-        read = self.entry(READ, 1, 8)
-        self.take_guess(served, 1, read)
+        write = self.entry(WRITE, 1, 8)
+        self.take_guess(served, 1, write)
         self.expect_nothing()
         self.expect_drops(cowbird_waits=1)
-        self.data_passes(served, WRITE, filled(8))
-        self.arrives("pool_write", self.ack(served, "pool_write", 0, done=1))
-        self.expect_red(served, 0, writes=1, request_end=8)
-        # It is known to be there, whatever the tail says.
+        # Now it is known to be there, whatever the tail says.
         self.arrives("red", self.ack(served, "red", 0, done=1))
         self.expect_entry_read(served, 1)
-        self.take(served, 1, read)
-        self.expect_pool_read(served, 0, 8)
+        self.take(served, 1, write)
+        self.expect_payload_read(served, 0, 8)
         self.expect_nothing()
         self.expect_drops()
 
