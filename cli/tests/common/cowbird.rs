@@ -2,9 +2,11 @@
 
 use super::switch::Running;
 use serde_json::Value;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Operations of all threads together: `P4RACK_OPERATIONS`, or so many.
 pub fn operations(otherwise: u64) -> u64 {
@@ -12,8 +14,9 @@ pub fn operations(otherwise: u64) -> u64 {
     asked.map_or(otherwise, |count| count.parse().expect("P4RACK_OPERATIONS is a number"))
 }
 
-/// Runs `p4rack cowbird verify --json` to its end and calls `kill` every `period`, with the number of calls before. Panics
-/// unless all that was asked for was done, and was right. Returns how many engines served, and how many calls there were.
+/// Runs `p4rack cowbird verify --json` to its end and calls `kill` with the number of calls before, `period` after another
+/// engine serves and at most ten of them apart. Panics unless all that was asked for was done, and was right. Returns how many
+/// engines served, and how many calls there were.
 pub fn under_kills(
     verify: &mut Command,
     threads: u64,
@@ -28,17 +31,30 @@ pub fn under_kills(
     );
     let (mut out, mut err) = (node.0.stdout.take().expect("piped"), node.0.stderr.take().expect("piped"));
     // It says whenever another engine serves: somebody has to read that meanwhile.
+    let served = Arc::new(AtomicU64::new(0));
+    let serves = Arc::clone(&served);
     let told = std::thread::spawn(move || {
         let mut told = String::new();
-        out.read_to_string(&mut told).map(|_| told)
+        for line in BufReader::new(out).lines() {
+            let line = line?;
+            serves.fetch_add(u64::from(line.contains("served by")), Ordering::Relaxed);
+            told.push_str(&line);
+        }
+        std::io::Result::Ok(told)
     });
-    let mut kills = 0;
+    let (mut kills, mut before, mut since) = (0, 0, Instant::now());
     let ended = loop {
         std::thread::sleep(period);
         if let Some(ended) = node.0.try_wait().expect("a child") {
             break ended;
         }
+        // A slow machine gets time to go on. Whoever was killed may not have been the one that served.
+        if served.load(Ordering::Relaxed) == before && since.elapsed() < 10 * period {
+            continue;
+        }
+        before = served.load(Ordering::Relaxed);
         kill(kills);
+        since = Instant::now();
         kills += 1;
     };
     let (told, mut error) = (told.join().expect("no panic").expect("text"), String::new());
