@@ -1,6 +1,7 @@
 //! Accesses of registers: what a stateful ALU takes, computes and gives.
 //!
-//! The front end puts the body that acts on an element between a read and a write of the element.
+//! The front end puts the body that acts on an element between a read and a write of the element, or between reads and writes of
+//! a word of elements. What searches an element or a word has variables of its own, `$search…`: the chip has a unit for that.
 
 use super::access::{self, Bits, Copies};
 use super::chip::{self, Chip};
@@ -42,7 +43,17 @@ fn writes(stmt: &Stmt) -> Option<InstanceId> {
 /// How many statements from the first one on are one access of a register; 0 if none begins here.
 pub(super) fn extent(stmts: &[Stmt]) -> usize {
     let Some((instance, ..)) = stmts.first().and_then(reads) else { return 0 };
-    stmts.iter().position(|stmt| writes(stmt) == Some(instance)).map_or(1, |last| last + 1)
+    let is_write = |stmt: &Stmt| match stmt {
+        // Of a word, if it has changed.
+        Stmt::If { then, .. } => then.len() > 1 && then.iter().all(|inner| writes(inner) == Some(instance)),
+        stmt => writes(stmt) == Some(instance),
+    };
+    stmts.iter().position(is_write).map_or(1, |last| last + 1)
+}
+
+/// Whether a variable holds what a search has found so far.
+fn is_search(program: &View<'_>, var: VarId) -> bool {
+    program.vars[var.0 as usize].name.contains("$search")
 }
 
 /// One access of a register.
@@ -60,9 +71,11 @@ pub(super) struct Access<'s> {
 impl<'s> Access<'s> {
     /// The access that these statements are.
     pub fn of(program: &View<'_>, stmts: &'s [Stmt]) -> Option<Access<'s>> {
-        let (instance, dst, span) = stmts.first().and_then(reads)?;
+        let (instance, _, span) = stmts.first().and_then(reads)?;
         let mut cell = Vec::new();
-        access::write(program, dst, &Copies::new(), &mut Vec::new(), &mut cell);
+        for (_, dst, _) in stmts.iter().filter_map(reads).filter(|(of, ..)| *of == instance) {
+            access::write(program, dst, &Copies::new(), &mut Vec::new(), &mut cell);
+        }
         let mut found = Access {
             instance,
             span,
@@ -93,7 +106,7 @@ impl<'s> Access<'s> {
         if let Some(Stmt::Extern { call, .. }) = self.stmts.first() {
             call.parts().values.iter().for_each(|value| access::read(program, value, copies, &mut all));
         }
-        values(self.stmts, &mut |value| access::read(program, value, copies, &mut all));
+        values(self.stmts, &mut |_, value, _| access::read(program, value, copies, &mut all));
         out.extend(all.into_iter().filter(|bits| !self.is_own(bits.var)));
     }
 
@@ -115,14 +128,21 @@ impl<'s> Access<'s> {
             );
             findings.refuse(Rule::RegisterWidth, self.span, why);
         }
-        assignments(self.stmts, &mut |_, value, span| expression(value, span, chip, findings));
-        self.compares(chip, findings);
+        assignments(self.stmts, &mut |target, value, span| {
+            if !matches!(target, LValue::Var(var) if is_search(program, *var)) {
+                expression(value, span, chip, findings);
+            }
+        });
+        self.compares(program, chip, findings);
         self.operands(program, params, findings);
     }
 
-    fn compares(&self, chip: &Chip, findings: &mut Findings) {
+    fn compares(&self, program: &View<'_>, chip: &Chip, findings: &mut Findings) {
         let mut different: Vec<(String, Span)> = Vec::new();
-        conditions(self.stmts, &mut |cond, span| {
+        values(self.stmts, &mut |target, cond, span| {
+            if target.is_some_and(|var| is_search(program, var)) {
+                return;
+            }
             each(cond, &mut |part| {
                 if let Expr::Binary { op, left, right, .. } = part
                     && matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
@@ -148,7 +168,10 @@ impl<'s> Access<'s> {
             findings.refuse(Rule::StatefulOperands, self.span, why);
         }
         let mut constants = BTreeSet::new();
-        values(self.stmts, &mut |value| {
+        values(self.stmts, &mut |target, value, _| {
+            if target.is_some_and(|var| is_search(program, var)) {
+                return;
+            }
             each(value, &mut |part| {
                 if let Expr::Const { value, ty } = part {
                     let width = ty.width().min(64);
@@ -173,7 +196,7 @@ impl<'s> Access<'s> {
     /// The packet's values that the body computes with; not those of an entry.
     fn taken(&self, program: &View<'_>, params: &BTreeSet<VarId>) -> BTreeSet<VarId> {
         let mut inputs = Vec::new();
-        values(self.stmts, &mut |value| access::read(program, value, &Copies::new(), &mut inputs));
+        values(self.stmts, &mut |_, value, _| access::read(program, value, &Copies::new(), &mut inputs));
         let vars = inputs.iter().map(|bits| bits.var);
         vars.filter(|var| !self.is_own(*var) && !params.contains(var)).collect()
     }
@@ -250,36 +273,24 @@ fn assignments(stmts: &[Stmt], see: &mut dyn FnMut(&LValue, &Expr, Span)) {
     }
 }
 
-fn conditions(stmts: &[Stmt], see: &mut dyn FnMut(&Expr, Span)) {
+/// All expressions of a body, with the variables that they are assigned to; not the index.
+fn values(stmts: &[Stmt], see: &mut dyn FnMut(Option<VarId>, &Expr, Span)) {
     for stmt in stmts {
         match stmt {
-            Stmt::Assign { value, span, .. } => see(value, *span),
-            Stmt::If { cond, then, otherwise, span } => {
-                see(cond, *span);
-                conditions(then, see);
-                conditions(otherwise, see);
+            Stmt::Assign { target, value, span } => {
+                let var = if let LValue::Var(var) = target { Some(*var) } else { None };
+                see(var, value, *span);
             }
-            Stmt::Scope(inner) => conditions(inner, see),
-            _ => {}
-        }
-    }
-}
-
-/// All expressions of a body; not the index.
-fn values(stmts: &[Stmt], see: &mut dyn FnMut(&Expr)) {
-    for stmt in stmts {
-        match stmt {
-            Stmt::Assign { value, .. } => see(value),
-            Stmt::If { cond, then, otherwise, .. } => {
-                see(cond);
+            Stmt::If { cond, then, otherwise, span } => {
+                see(None, cond, *span);
                 values(then, see);
                 values(otherwise, see);
             }
             Stmt::Scope(inner) => values(inner, see),
-            Stmt::Extern { call: ExternCall::Foreign { args, .. }, .. } => {
-                args.iter().for_each(|(value, _)| see(value));
+            Stmt::Extern { call: ExternCall::Foreign { args, .. }, span } => {
+                args.iter().for_each(|(value, _)| see(None, value, *span));
             }
-            Stmt::Extern { call: ExternCall::Approximate { value, .. }, .. } => see(value),
+            Stmt::Extern { call: ExternCall::Approximate { value, .. }, span } => see(None, value, *span),
             _ => {}
         }
     }

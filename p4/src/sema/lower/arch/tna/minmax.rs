@@ -6,7 +6,7 @@
 //! their known results.
 
 use crate::ast::Span;
-use crate::ir::{BinOp, Expr, ExternCall, InstanceId, Stmt, Ty};
+use crate::ir::{BinOp, Expr, ExternCall, InstanceId, LValue, Stmt, Ty};
 use crate::sema::lower::{Lower, Object, Place, Val, concatenated, constant, scalars, zero};
 use crate::sema::tree::{FnDef, TCall};
 use crate::sema::types::Type;
@@ -45,12 +45,15 @@ fn slice(expr: &Expr, width: u32, lo: u32, bits: u32) -> Expr {
     Expr::Slice { expr: Box::new(expr.clone()), from: Ty::Bit(width), hi: lo + bits - 1, lo }
 }
 
-/// Evaluates now.
+/// Evaluates now, into a variable of a name by which the search is told from the program's own statements.
 fn saved(lower: &mut Lower<'_>, expr: Expr, ty: Ty, at: Span) -> Expr {
-    match lower.save(Val::Leaf(expr, ty), at) {
-        Val::Leaf(expr, _) => expr,
-        _ => zero(ty),
+    if matches!(expr, Expr::Const { .. }) {
+        return expr;
     }
+    let name = lower.temp_name("search");
+    let var = lower.new_var(name, ty);
+    lower.emit(Stmt::Assign { target: LValue::Var(var), value: expr, span: at });
+    Expr::Var(var)
 }
 
 /// Bits of a value as the device keeps it: the first field of a struct is lowest.
@@ -164,6 +167,7 @@ fn store(lower: &mut Lower<'_>, word: &Word, place: &Place, before: &Expr, at: S
         });
     }
     let cond = binary(BinOp::Ne, new, before.clone(), ty);
+    let cond = saved(lower, cond, Ty::Bool, at);
     lower.emit(Stmt::If { cond, then, otherwise: Vec::new(), span: at });
 }
 
@@ -215,7 +219,7 @@ pub(super) fn search(lower: &mut Lower<'_>, def: &FnDef, call: &TCall, at: Span)
             let changes = binary(BinOp::And, any.clone(), is_it, Ty::Bool);
             parts.push((choose(&changes, new.clone(), element(i), part_ty), part_ty));
         }
-        let changed = concatenated(parts)?;
+        let changed = saved(lower, concatenated(parts)?, Ty::Bit(width), at);
         let target = lower.place(&given)?;
         lower.assign(&target, Val::Leaf(changed, Ty::Bit(width)), at);
     }
