@@ -29,7 +29,7 @@ pub fn under_kills(
     let mut node = Running(
         verify.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"),
     );
-    let (mut out, mut err) = (node.0.stdout.take().expect("piped"), node.0.stderr.take().expect("piped"));
+    let (out, mut err) = (node.0.stdout.take().expect("piped"), node.0.stderr.take().expect("piped"));
     // It says whenever another engine serves: somebody has to read that meanwhile.
     let served = Arc::new(AtomicU64::new(0));
     let serves = Arc::clone(&served);

@@ -532,11 +532,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_looks   = meta.edm_waiting != 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w1 : 8w0;
     }
 
-    // A demand's.
+    // A demand's. The controller has no link, and what it asks for itself waits nowhere.
     action edm_join(in bit<32> at) {
         edm_read_destination(at);
         meta.edm_queued  = meta.edm_waiting == 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w0 : 8w1;
-        meta.edm_waiting = meta.edm_queued == 0 ? 32w0 : meta.edm_waiting + 1;
+        meta.edm_waiting = meta.edm_queued == 0 || at == 0 ? 32w0 : meta.edm_waiting + 1;
         bit<32> free = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_queued == 0 ? meta.edm_to_time : 32w0);
         edm_destination_free.write(at, free ++ meta.edm_waiting);
     }
@@ -1013,7 +1013,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // edm_destination_free, edm_waiting_*, edm_ring_*
             if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
                 edm_join(meta.edm_to);
-                if (meta.edm_queued != 0) {
+                if (meta.edm_queued != 0 && meta.edm_to == 0) {
+                    meta.edm_stalled = 1;
+                } else if (meta.edm_queued != 0) {
                     if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                         meta.edm_rest = meta.edm_total;
                         meta.edm_what = 32w0 ++ meta.edm_bytes;
