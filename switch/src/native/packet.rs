@@ -71,7 +71,7 @@ impl Translator<'_, '_> {
     /// Reads the fields of a header whose fields all fit a word.
     pub fn extract(&mut self, header: u16) {
         let header: &HeaderPlan = &self.code.headers[header as usize];
-        let len = self.packet_length();
+        let len = self.frame_len();
         let end = self.ahead(u64::from(header.fixed_bits / 8));
         let short = self.b.ins().icmp(IntCC::UnsignedLessThan, len, end);
         let error = self.number(self.code.errors.packet_too_short);
@@ -102,7 +102,7 @@ impl Translator<'_, '_> {
             let invalid = self.number(errors.parser_invalid_argument);
             self.raise_if(part, invalid);
         }
-        let len = self.packet_length();
+        let len = self.frame_len();
         let error = self.number(errors.packet_too_short);
         let cursor = self.cursor();
         let left = self.b.ins().isub(len, cursor);
@@ -153,7 +153,7 @@ impl Translator<'_, '_> {
     /// Reads a word ahead of the cursor.
     pub fn look_ahead(&mut self, dst: Slot, plan: u32) {
         let plan = self.code.lookaheads[plan as usize];
-        let len = self.packet_length();
+        let len = self.frame_len();
         // Whole bytes, because the packet and the cursor are.
         let end = self.ahead(u64::from(plan.total.div_ceil(8)));
         let short = self.b.ins().icmp(IntCC::UnsignedLessThan, len, end);

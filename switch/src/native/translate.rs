@@ -365,7 +365,7 @@ impl Translator<'_, '_> {
     }
 
     /// Bytes of the packet.
-    pub fn packet_length(&mut self) -> Value {
+    pub fn frame_len(&mut self) -> Value {
         self.b.ins().load(types::I64, lasting(), self.cx, offset_of!(Cx<'static>, len) as i32)
     }
 
@@ -547,7 +547,7 @@ impl Translator<'_, '_> {
             | Op::ExtractNextVarbit { .. }
             | Op::ExtractAt { .. } => self.rare_parse(),
             Op::PacketLength { dst } => {
-                let len = self.packet_length();
+                let len = self.frame_len();
                 self.set(dst, len);
             }
             Op::DropPort { dst } => {

@@ -65,18 +65,27 @@ async fn what_is_not_executed_is_refused_with_its_place() {
     let rig = Rig::start().await;
     let mut client = Client::connect(&rig).await;
     client.become_primary(1).await;
-    let text = PROGRAM
-        .replace("    apply {\n        count.execute", "    Meter<bit<8>>(4, MeterType_t.BYTES) limit;\n    apply {\n        limit.execute(0, MeterColor_t.RED);\n        count.execute");
+    let down = "
+    ActionProfile(8) members;
+    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) hash;
+    ActionSelector(members, hash, SelectorMode_t.FAIR, 4, 2) groups;
+    SelectorAction(groups) down = {
+        void apply(inout bit<1> value) { value = 0; }
+    };
+    apply {
+        down.execute(0);
+        count.execute";
+    let text = PROGRAM.replace("\n    apply {\n        count.execute", down);
     assert_ne!(text, PROGRAM);
     let compiled = p4rack_p4::compile(&text, "t.p4", &Options::default()).ok().unwrap();
-    let line = text.lines().position(|line| line.contains("limit.execute")).unwrap() + 1;
+    let line = text.lines().position(|line| line.contains("down.execute")).unwrap() + 1;
     let config = ForwardingPipelineConfig {
         p4info: Some(compiled.p4info),
         p4_device_config: text.into(),
         cookie: None,
     };
     let refused = client.set(Action::VerifyAndCommit, Some(config)).await.unwrap_err();
-    for part in ["`Ingress.limit`", &format!("p4_device_config:{line}:")] {
+    for part in ["`Ingress.down`", &format!("p4_device_config:{line}:")] {
         assert!(refused.message().contains(part), "{part}: {}", refused.message());
     }
 }
