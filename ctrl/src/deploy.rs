@@ -1,7 +1,7 @@
 //! Deploys a rack description to a switch: installs the program if it differs, then applies the minimal
 //! changes to its contents.
 
-use crate::bfrt;
+use crate::bfrt::{self, PortChange};
 use crate::client::{self, Client};
 use crate::connect::ConnectOptions;
 pub use crate::desired::{BfrtProgram, Desired};
@@ -34,6 +34,13 @@ pub enum Step {
     Written {
         /// Number of updates.
         updates: usize,
+    },
+    /// The ports were compared with the desired ones, and the differences written unless this is only to report.
+    Ports {
+        /// Changes needed.
+        changes: Vec<PortChange>,
+        /// Ports whose rates the chip does not have.
+        without: Vec<u16>,
     },
     /// The contents were read back and match.
     Verified {
@@ -88,7 +95,7 @@ pub async fn bring(
 }
 
 /// Like [`bring`], whatever the protocol.
-async fn bring_to(
+pub(crate) async fn bring_to(
     client: &mut impl Reach,
     desired: &Desired,
     extent: Extent,
@@ -98,7 +105,7 @@ async fn bring_to(
     let runs = client.runs(desired).await?;
     if !runs && extent == Extent::DryRun {
         done(Step::Compared { found: 0, changes: changes(&desired.entities, Vec::new()) });
-        return Ok(());
+        return bring_ports(client, desired, extent, done).await;
     }
     if runs {
         done(Step::Kept);
@@ -110,7 +117,7 @@ async fn bring_to(
     let (found, changes) = compare(client, schema, &wanted, !runs).await?;
     done(Step::Compared { found, changes: changes.clone() });
     if extent == Extent::DryRun {
-        return Ok(());
+        return bring_ports(client, desired, extent, done).await;
     }
     let cells = if runs { Vec::new() } else { desired.initial_cells() };
     let updates = changes.len() + cells.len();
@@ -124,7 +131,30 @@ async fn bring_to(
         }
     }
     client.start().await?;
+    // After the start: a driver that starts a program resets its ports.
+    bring_ports(client, desired, extent, done).await?;
     done(Step::Verified { entities: desired.entities.len() });
+    Ok(())
+}
+
+/// Adds the rack's ports, where that is the controller's task.
+async fn bring_ports(
+    client: &mut impl Reach,
+    desired: &Desired,
+    extent: Extent,
+    done: &mut impl FnMut(Step),
+) -> Result<(), CtrlError> {
+    let Some(changes) = client.port_changes(desired).await? else { return Ok(()) };
+    if extent == Extent::All && !changes.is_empty() {
+        client.change_ports(&changes).await?;
+        let left = client.port_changes(desired).await?.unwrap_or_default();
+        if !left.is_empty() {
+            let differences = left.iter().map(|change| format!("{change}: is still to be done")).collect();
+            return Err(CtrlError::Differs { differences, total: changes.len() });
+        }
+    }
+    let without = desired.bfrt.as_ref().map_or_else(Vec::new, |program| program.without.clone());
+    done(Step::Ports { changes, without });
     Ok(())
 }
 

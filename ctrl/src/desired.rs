@@ -1,9 +1,10 @@
 //! What a switch should have: a program and contents.
 
+use crate::bfrt::Port;
 use crate::bmv2;
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
-use p4rack_codegen::{Arch, Artefacts, GenerateError, Rack, Scheme};
+use p4rack_codegen::{Arch, Artefacts, GenerateError, Rack, Scheme, sde};
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
@@ -14,7 +15,7 @@ use prost::Message;
 use std::path::Path;
 
 /// What BFRuntime calls a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BfrtProgram {
     /// Name of the program.
     pub name: String,
@@ -22,6 +23,26 @@ pub struct BfrtProgram {
     pub bf_rt: String,
     /// What a compiler says of it beside the binary, context.json; empty for the embedded switch.
     pub context: Vec<u8>,
+    /// Ports that have to be added.
+    pub ports: Vec<Port>,
+    /// Ports whose rates the chip does not have: they can't be added.
+    pub without: Vec<u16>,
+}
+
+impl BfrtProgram {
+    /// With the ports of a rack, all of them enabled.
+    fn with_ports_of(mut self, rack: &Rack) -> BfrtProgram {
+        for host in rack.ports() {
+            let Some(speed) = sde::speed(rack.switch.arch, host.port_rate_bps) else {
+                self.without.push(host.port);
+                continue;
+            };
+            let number = host.port.into();
+            let fec = sde::fec(host.port_rate_bps).to_owned();
+            self.ports.push(Port { number, speed: speed.to_owned(), fec, enabled: true });
+        }
+        self
+    }
 }
 
 /// The program and contents that a switch should have.
@@ -58,11 +79,15 @@ impl Desired {
         check(Target::Embedded, &rack.under(scheme).map_err(GenerateError::from)?)?;
         let arch = if rack.switch.arch.is_tofino() { rack.switch.arch } else { Arch::Tna };
         let artefacts = p4rack_codegen::generate(rack, scheme, arch)?;
-        let Some(folder) = compiled else {
-            return Desired::of_artefacts(&artefacts, artefacts.p4.clone().into_bytes());
+        let mut desired = match compiled {
+            None => Desired::of_artefacts(&artefacts, artefacts.p4.clone().into_bytes())?,
+            Some(folder) => {
+                let binary = read(&folder.join("pipe/tofino.bin"))?;
+                Desired::of_artefacts(&artefacts, binary)?.compiled(folder)?
+            }
         };
-        let binary = read(&folder.join("pipe/tofino.bin"))?;
-        Desired::of_artefacts(&artefacts, binary)?.compiled(folder)
+        desired.bfrt = desired.bfrt.map(|program| program.with_ports_of(&rack.on(arch)));
+        Ok(desired)
     }
 
     /// The desired state for generated artefacts.
@@ -76,7 +101,7 @@ impl Desired {
         let bf_rt = artefacts.bf_rt.as_ref().map(|schema| schema.to_string());
         // A driver takes no name with `-`.
         let name = artefacts.name.replace('-', "_");
-        let bfrt = bf_rt.map(|bf_rt| BfrtProgram { name, bf_rt, context: Vec::new() });
+        let bfrt = bf_rt.map(|bf_rt| BfrtProgram { name, bf_rt, ..Default::default() });
         Ok(Desired { bfrt, ..Desired::new(info, device_config, entities)? })
     }
 

@@ -118,6 +118,11 @@ impl CtrlError {
         matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::Unimplemented)
     }
 
+    /// Whether the switch says that something exists already.
+    pub fn is_taken(&self) -> bool {
+        matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::AlreadyExists)
+    }
+
     /// Whether the switch says that something does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, CtrlError::Refused { status, .. } if status.code() == tonic::Code::NotFound)
@@ -141,6 +146,8 @@ impl std::fmt::Display for UpdateFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "entry {} of {}: {}: {}", self.number, self.total, self.what, self.error)?;
         let hint = match self.error.code {
+            // The switch itself says what to do.
+            _ if self.error.message.contains("; ") => "",
             Code::AlreadyExists => "; modify it, or delete it first",
             Code::NotFound => "; insert it first, or list what is there",
             Code::ResourceExhausted => "; delete what is not needed, or give it a larger size in the program",

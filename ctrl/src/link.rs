@@ -1,7 +1,7 @@
 //! The seam between what controllers do and how a switch is spoken to: P4Runtime or BFRuntime, with P4Runtime's
 //! entities in both cases.
 
-use crate::bfrt;
+use crate::bfrt::{self, PortChange};
 use crate::client::Client;
 use crate::connect::ConnectOptions;
 use crate::desired::Desired;
@@ -22,6 +22,10 @@ pub(crate) trait Reach {
     async fn start(&mut self) -> Result<(), CtrlError>;
     /// What should be there, in the form in which the switch can hold it.
     fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError>;
+    /// What has to be changed for the desired ports to be there; `None` if ports are not the controller's to add.
+    async fn port_changes(&mut self, desired: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError>;
+    /// Changes ports.
+    async fn change_ports(&mut self, changes: &[PortChange]) -> Result<(), CtrlError>;
     /// Reads what the requests name.
     async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError>;
     /// Writes phase after phase.
@@ -48,6 +52,14 @@ impl Reach for Client {
 
     fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError> {
         Ok(desired.to_vec())
+    }
+
+    async fn port_changes(&mut self, _: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError> {
+        Ok(None)
+    }
+
+    async fn change_ports(&mut self, _: &[PortChange]) -> Result<(), CtrlError> {
+        Ok(())
     }
 
     async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
@@ -79,6 +91,15 @@ impl Reach for bfrt::Link {
 
     fn held(&self, desired: &[Entity]) -> Result<Vec<Entity>, CtrlError> {
         bfrt::Link::held(self, desired)
+    }
+
+    async fn port_changes(&mut self, desired: &Desired) -> Result<Option<Vec<PortChange>>, CtrlError> {
+        let wanted = desired.bfrt.as_ref().map_or(&[][..], |program| &program.ports);
+        bfrt::Link::port_changes(self, wanted).await.map(Some)
+    }
+
+    async fn change_ports(&mut self, changes: &[PortChange]) -> Result<(), CtrlError> {
+        bfrt::Link::change_ports(self, changes).await
     }
 
     async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, CtrlError> {
@@ -127,7 +148,7 @@ impl Link {
     pub async fn to_read(target: ConnectOptions) -> Result<Link, CtrlError> {
         Ok(match target.protocol {
             Protocol::P4Runtime => Link::Client(Box::new(Client::connect(target).await?)),
-            Protocol::BfRuntime => Link::Bfrt(Box::new(bfrt::Link::connect(target).await?)),
+            Protocol::BfRuntime => Link::Bfrt(Box::new(bfrt::Link::to_read(target).await?)),
         })
     }
 

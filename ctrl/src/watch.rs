@@ -1,9 +1,11 @@
 //! Keeps a switch in its desired state, across its restarts, writes of other controllers, and the death of
 //! the previous primary.
 
+use crate::bfrt;
 use crate::connect::ConnectOptions;
-use crate::deploy::{Desired, Extent, Step, bring};
+use crate::deploy::{Desired, Extent, Step, bring, bring_to};
 use crate::error::CtrlError;
+use crate::protocol::Protocol;
 use crate::session::{Event, Session, Standing};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,18 +40,59 @@ pub async fn watch(
 ) {
     let mut pause = RETRY.0;
     while desired.has_changed().is_ok() {
-        match Session::join(target.clone()).await {
-            Ok(mut session) => {
-                pause = RETRY.0;
-                match serve(&mut session, target.election_id, &mut desired, interval, &mut tell).await {
-                    Ok(()) => return,
-                    Err(error) => tell(Change::Failed(error)),
-                }
-            }
+        let began = Instant::now();
+        let served = match target.protocol {
+            Protocol::P4Runtime => keep(&target, &mut desired, interval, &mut tell).await,
+            Protocol::BfRuntime => keep_bound(&target, &mut desired, interval, &mut tell).await,
+        };
+        match served {
+            Ok(()) => return,
             Err(error) => tell(Change::Failed(error)),
+        }
+        if began.elapsed() > RETRY.1 {
+            pause = RETRY.0;
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY.1);
+    }
+}
+
+async fn keep(
+    target: &ConnectOptions,
+    desired: &mut watch::Receiver<Arc<Desired>>,
+    interval: Duration,
+    tell: &mut impl FnMut(Change),
+) -> Result<(), CtrlError> {
+    let mut session = Session::join(target.clone()).await?;
+    serve(&mut session, target.election_id, desired, interval, tell).await
+}
+
+/// The same over BFRuntime, where the client that is bound to the program is what a primary is over P4Runtime.
+async fn keep_bound(
+    target: &ConnectOptions,
+    desired: &mut watch::Receiver<Arc<Desired>>,
+    interval: Duration,
+    tell: &mut impl FnMut(Change),
+) -> Result<(), CtrlError> {
+    let mut link = bfrt::Link::connect(target.clone()).await?;
+    let mut was = None;
+    loop {
+        // A switch without a program, or with one of another architecture, is nobody's yet.
+        let is_standby = link.schema().await.is_err_and(|error| error.is_taken());
+        if was.replace(is_standby) != Some(is_standby) {
+            tell(if is_standby { Change::Standby } else { Change::Primary });
+        }
+        if !is_standby {
+            let wanted = desired.borrow_and_update().clone();
+            bring_to(&mut link, &wanted, Extent::All, &mut |step| tell(Change::Step(step))).await?;
+        }
+        tokio::select! {
+            () = sleep(interval) => {}
+            error = link.ended() => return Err(error),
+            changed = desired.changed() => if changed.is_err() {
+                return Ok(());
+            },
+        }
     }
 }
 

@@ -70,6 +70,6 @@ fn program() -> Result<Desired, String> {
     let bf_rt = compiled.bf_rt().map(|schema| schema.to_string()).ok_or("a program for TNA has a schema")?;
     let desired =
         Desired::new(compiled.p4info, PROGRAM.into(), Vec::new()).map_err(|error| error.to_string())?;
-    let bfrt = Some(BfrtProgram { name: "bench".into(), bf_rt, context: Vec::new() });
+    let bfrt = Some(BfrtProgram { name: "bench".into(), bf_rt, ..Default::default() });
     Ok(Desired { bfrt, ..desired })
 }

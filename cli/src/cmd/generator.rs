@@ -1,8 +1,9 @@
 //! `p4rack generator`.
 
 use super::connect;
+use p4rack_ctrl::bfrt::{GeneratedFrames, Timing};
 use p4rack_ctrl::generator::Generators;
-use p4rack_ctrl::{CtrlError, Session};
+use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol, Session, bfrt};
 use p4rack_p4rt::p4rack::generator::v1::{Config, Status};
 use serde_json::json;
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ enum Command {
     Set {
         /// Number of the generator
         number: u32,
-        /// The frame in hexadecimal, without FCS
+        /// The frame in hexadecimal, without FCS. Over BFRuntime the device puts its header of 6 bytes in front of it
         #[arg(long, value_name = "HEX", value_parser = hex)]
         frame: Frame,
         /// Port on which it arrives; not the CPU port
@@ -36,19 +37,22 @@ enum Command {
         #[arg(long, value_name = "NS", default_value_t = 0)]
         delay_ns: u64,
         #[command(flatten)]
-        switch: connect::Args,
+        switch: connect::Either,
     },
     /// Remove a generator; requires being primary of the default role
     Remove {
         /// Number of the generator
         number: u32,
+        /// Over BFRuntime: the pipe whose generator it is
+        #[arg(long, default_value_t = 0, requires = "bfrt_addr")]
+        pipe: u32,
         #[command(flatten)]
-        switch: connect::Args,
+        switch: connect::Either,
     },
     /// List all generators with their statistics
     List {
         #[command(flatten)]
-        switch: connect::Args,
+        switch: connect::Either,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -75,26 +79,91 @@ pub fn run(args: Args) -> ExitCode {
         Command::Set { number, frame, port, period_ns, count, delay_ns, switch } => {
             let config =
                 Config { number, frame: frame.0, ingress_port: port.into(), period_ns, count, delay_ns };
-            finish(connect::block_on(async {
-                Generators::of(&*Session::connect(switch.for_switch(None)).await?).set(config).await
-            }))
+            finish(connect::block_on(set(config, switch.for_switch(None))))
         }
-        Command::Remove { number, switch } => finish(connect::block_on(async {
-            Generators::of(&*Session::connect(switch.for_switch(None)).await?).remove(number).await
-        })),
-        Command::List { switch, json } => {
-            let all = connect::block_on(async {
-                Generators::connect(&switch.for_switch(None)).await?.list().await
-            });
-            match all {
-                Ok(all) => {
-                    list(&all, json);
-                    ExitCode::SUCCESS
-                }
-                Err(error) => connect::fail(&error, json),
+        Command::Remove { number, pipe, switch } => {
+            finish(connect::block_on(remove(number, pipe, switch.for_switch(None))))
+        }
+        Command::List { switch, json } => match connect::block_on(all(switch.for_switch(None))) {
+            Ok(all) => {
+                list(&all, json);
+                ExitCode::SUCCESS
             }
-        }
+            Err(error) => connect::fail(&error, json),
+        },
     }
+}
+
+async fn set(config: Config, target: ConnectOptions) -> Result<(), CtrlError> {
+    if target.protocol == Protocol::P4Runtime {
+        return Generators::of(&*Session::connect(target).await?).set(config).await;
+    }
+    let timing = timing(&config)?;
+    let mut link = bfrt::Link::connect(target).await?;
+    link.schema().await?;
+    link.generate(config.number, config.ingress_port, &config.frame, &timing).await
+}
+
+/// How the device's generator does what is asked.
+fn timing(config: &Config) -> Result<Timing, CtrlError> {
+    let ns = |what: &str, ns: u64| {
+        let long = || CtrlError::Input(format!("{what}: {ns} ns, and the device's timers have 32 bits"));
+        u32::try_from(ns).map_err(|_| long())
+    };
+    let (period_ns, delay_ns) = (ns("--period-ns", config.period_ns)?, ns("--delay-ns", config.delay_ns)?);
+    match config.count {
+        0 if delay_ns > 0 => Err(CtrlError::Input(
+            "over BFRuntime, frames without end begin after their first period: leave --delay-ns out".into(),
+        )),
+        0 => Ok(Timing::Endless { period_ns }),
+        count => Ok(Timing::Once { after_ns: delay_ns, count, gap_ns: period_ns }),
+    }
+}
+
+async fn remove(number: u32, pipe: u32, target: ConnectOptions) -> Result<(), CtrlError> {
+    if target.protocol == Protocol::P4Runtime {
+        return Generators::of(&*Session::connect(target).await?).remove(number).await;
+    }
+    let mut link = bfrt::Link::connect(target).await?;
+    link.schema().await?;
+    if !link.generated(pipe).await?.iter().any(|app| app.number == number) {
+        return Err(CtrlError::Input(format!(
+            "application {number} of pipe {pipe} is not in use; p4rack generator list shows which are"
+        )));
+    }
+    link.stop_generating(pipe, number).await
+}
+
+async fn all(target: ConnectOptions) -> Result<Vec<Status>, CtrlError> {
+    if target.protocol == Protocol::P4Runtime {
+        return Generators::connect(&target).await?.list().await;
+    }
+    let mut link = bfrt::Link::to_read(target).await?;
+    link.schema().await?;
+    let mut all = Vec::new();
+    for pipe in 0..link.pipes().await? {
+        all.extend(link.generated(pipe).await?.iter().map(status));
+    }
+    Ok(all)
+}
+
+/// An application of the device as a generator of the embedded switch.
+fn status(app: &GeneratedFrames) -> Status {
+    let (period_ns, count, delay_ns) = match &app.timing {
+        Timing::Once { after_ns, count, gap_ns } => (*gap_ns, *count, *after_ns),
+        Timing::Endless { period_ns } => (*period_ns, 0, 0),
+        Timing::Other(_) => (0, 0, 0),
+    };
+    let config = Config {
+        number: app.number,
+        // Only its length is known, and shown.
+        frame: vec![0; app.bytes],
+        ingress_port: app.port,
+        period_ns: period_ns.into(),
+        count,
+        delay_ns: delay_ns.into(),
+    };
+    Status { config: Some(config), sent: app.sent, skipped: 0, active: count == 0 || app.sent < count }
 }
 
 fn finish(result: Result<(), CtrlError>) -> ExitCode {

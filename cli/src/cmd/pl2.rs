@@ -4,8 +4,8 @@ use super::connect;
 use p4rack_codegen::Arch;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
-use p4rack_ctrl::Session;
-use p4rack_ctrl::mgmt::{Cell, Manager, Operation, Register};
+use p4rack_ctrl::mgmt::{Cell, Described, Generated, Manager, Operation, Register};
+use p4rack_ctrl::{CtrlError, Protocol, Session, bfrt};
 use p4rack_wire::EtherType;
 use p4rack_wire::pl2::Side;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ struct Forget {
     #[arg(long)]
     arch: Option<Arch>,
     #[command(flatten)]
-    switch: connect::Args,
+    switch: connect::Either,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -85,7 +85,7 @@ struct Registers {
     #[arg(long, value_parser = parse_ether_type)]
     ether_type: Option<EtherType>,
     #[command(flatten)]
-    switch: connect::Args,
+    switch: connect::Either,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -126,7 +126,7 @@ pub fn run(args: Args) -> ExitCode {
 fn forget(args: &Forget) -> ExitCode {
     // Where cells are depends on the architecture.
     let rack = match Rack::load(&args.rack) {
-        Ok(rack) => rack.on(args.arch.unwrap_or(rack.switch.arch)),
+        Ok(rack) => on_arch(&rack, args.arch, &args.switch),
         Err(error) => {
             eprintln!("{error}");
             return ExitCode::from(1);
@@ -140,10 +140,19 @@ fn forget(args: &Forget) -> ExitCode {
     let described = rack.protocol::<Pl2>();
     let cells = described.map(|pl2| cells(&rack, pl2, host, to)).unwrap_or_default();
     let ether_type = described.map_or(EtherType::PL2_DEFAULT, |pl2| pl2.ether_type);
+    let target = args.switch.for_switch(Some(&rack.switch));
     let done = connect::block_on(async {
-        let mut session = Session::connect(args.switch.for_switch(Some(&rack.switch))).await?;
-        let mut manager = Manager::new(&mut session, ether_type).await?;
-        manager.forget(&cells).await
+        match target.protocol {
+            Protocol::P4Runtime => {
+                let mut session = Session::connect(target).await?;
+                Manager::new(&mut session, ether_type).await?.forget(&cells).await
+            }
+            Protocol::BfRuntime => {
+                let mut link = bfrt::Link::connect(target).await?;
+                let mut manager = Generated::new(&mut link, ether_type, described_by(Some(&rack))).await?;
+                manager.forget(&cells).await
+            }
+        }
     });
     match done {
         Ok(values) => {
@@ -151,14 +160,34 @@ fn forget(args: &Forget) -> ExitCode {
             if args.json {
                 println!("{:#}", json!({ "host": host, "to": to, "value": held }));
             } else {
-                let unit =
-                    if described.is_some_and(|pl2| pl2.mode == Mode::Counter) { "slots" } else { "bytes" };
+                let unit = match described.map(|pl2| pl2.mode) {
+                    Some(Mode::Counter) => "slots",
+                    _ if rack.switch.arch.is_tofino() => "frames",
+                    _ => "bytes",
+                };
                 println!("{host} had left {held} {unit} reserved towards {}", to.unwrap_or("all"));
             }
             ExitCode::SUCCESS
         }
         Err(error) => connect::fail(&error, args.json),
     }
+}
+
+/// The rack on the architecture that is meant: over BFRuntime one of Tofino's.
+fn on_arch(rack: &Rack, arch: Option<Arch>, switch: &connect::Either) -> Rack {
+    let over_bfrt = switch.for_switch(None).protocol == Protocol::BfRuntime;
+    let described = match rack.switch.arch {
+        arch if arch.is_tofino() || !over_bfrt => arch,
+        _ => Arch::Tna,
+    };
+    rack.on(arch.unwrap_or(described))
+}
+
+/// What a rack says of its program for Tofino.
+fn described_by(rack: Option<&Rack>) -> Option<Described> {
+    let rack = rack?;
+    let pl2 = rack.protocol::<Pl2>()?;
+    Some(Described { cpu_port: rack.switch.cpu_port, horizon_units: pl2.horizon_units(rack) })
 }
 
 /// Cells of a source towards one destination, or towards all.
@@ -171,10 +200,10 @@ fn cells(rack: &Rack, pl2: &Pl2, source: &str, to: Option<&str>) -> Vec<Cell> {
     });
     let of_pair = |((source, from), (destination, to))| {
         let (from, to): (&Host, &Host) = (from, to);
-        (0..pl2.cells_a_pair()).map(move |cell| Cell {
-            source: from.link,
-            destination: to.link,
-            number: pl2.cell_number(rack, source, destination, cell),
+        (0..pl2.cells_a_pair()).map(move |cell| {
+            let number = pl2.cell_number(rack, source, destination, cell);
+            let index = pl2.cell_index(rack, number) as u32;
+            Cell { source: from.link, destination: to.link, number, index }
         })
     };
     pairs.flat_map(of_pair).collect()
@@ -182,11 +211,11 @@ fn cells(rack: &Rack, pl2: &Pl2, source: &str, to: Option<&str>) -> Vec<Cell> {
 
 enum Failure {
     Usage(String),
-    Switch(p4rack_ctrl::CtrlError),
+    Switch(CtrlError),
 }
 
-impl From<p4rack_ctrl::CtrlError> for Failure {
-    fn from(error: p4rack_ctrl::CtrlError) -> Failure {
+impl From<CtrlError> for Failure {
+    fn from(error: CtrlError) -> Failure {
         Failure::Switch(error)
     }
 }
@@ -199,8 +228,28 @@ async fn exchange(
 ) -> Result<Vec<(Register, u32)>, Failure> {
     let described = rack.and_then(|rack| rack.protocol::<Pl2>()).map(|pl2| pl2.ether_type);
     let ether_type = args.ether_type.or(described).unwrap_or(EtherType::PL2_DEFAULT);
-    let mut session = Session::connect(args.switch.for_switch(rack.map(|rack| &rack.switch))).await?;
-    let mut manager = Manager::new(&mut session, ether_type).await?;
+    let target = args.switch.for_switch(rack.map(|rack| &rack.switch));
+    match target.protocol {
+        Protocol::P4Runtime => {
+            let mut session = Session::connect(target).await?;
+            let mut manager = Manager::new(&mut session, ether_type).await?;
+            let registers = chosen(args, rack, manager.ports())?;
+            let values = manager.exchange(operation, &registers).await?;
+            Ok(registers.into_iter().zip(values).collect())
+        }
+        Protocol::BfRuntime => {
+            let rack = rack.map(|rack| on_arch(rack, None, &args.switch));
+            let mut link = bfrt::Link::connect(target).await?;
+            let mut manager = Generated::new(&mut link, ether_type, described_by(rack.as_ref())).await?;
+            let registers = chosen(args, rack.as_ref(), manager.ports())?;
+            let values = manager.exchange(operation, &registers).await?;
+            Ok(registers.into_iter().zip(values).collect())
+        }
+    }
+}
+
+/// The registers that are meant, of a program that has them for so many ports.
+fn chosen(args: &Registers, rack: Option<&Rack>, all: u16) -> Result<Vec<Register>, Failure> {
     let ports: Vec<u16> = match (&args.host, args.port, rack) {
         (Some(name), _, Some(rack)) => {
             let host = rack.host(name);
@@ -208,7 +257,7 @@ async fn exchange(
         }
         (_, Some(port), _) => vec![port],
         (_, _, Some(rack)) if !args.all => rack.hosts.iter().map(|host| host.link).collect(),
-        _ => (0..manager.ports()).collect(),
+        _ => (0..all).collect(),
     };
     let targets: &[Side] = match args.target.as_str() {
         "in" => &[Side::In],
@@ -216,9 +265,7 @@ async fn exchange(
         _ => &[Side::In, Side::Out],
     };
     let of_port = |port| targets.iter().map(move |target| Register { target: *target, port });
-    let registers: Vec<Register> = ports.into_iter().flat_map(of_port).collect();
-    let values = manager.exchange(operation, &registers).await?;
-    Ok(registers.into_iter().zip(values).collect())
+    Ok(ports.into_iter().flat_map(of_port).collect())
 }
 
 fn print(rows: &[(Register, u32)], rack: Option<&Rack>, as_json: bool) {

@@ -7,14 +7,14 @@ use p4rack_codegen::scheme::{l2, pl2};
 use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
-use p4rack_ctrl::{Client, CtrlError};
-use p4rack_p4rt::p4rack::telemetry::v1::GetStatsResponse;
+use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
+use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 use p4rack_p4rt::schema::Schema;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bits of v1model's clock in nanoseconds; registers with counts have others.
 const CLOCK_BITS: u32 = 48;
@@ -22,8 +22,10 @@ const CLOCK_BITS: u32 = 48;
 const SHORT_CLOCK_BITS: u32 = 32;
 /// A register further ahead than this is a time in the past: the port is idle.
 const HORIZON_UNITS: u64 = pl2::HORIZON_UNITS;
-/// The same for times of 32 bits, if the rack is not known.
-const SHORT_HORIZON_UNITS: u64 = 1 << 24;
+const SHORT_HORIZON_UNITS: u64 = pl2::SHORT_HORIZON_UNITS;
+
+/// What BFRuntime counts as dropped.
+const NO_ROOM: &str = "no_room";
 
 /// Arguments of `p4rack top`.
 #[derive(clap::Args, Debug)]
@@ -37,7 +39,7 @@ pub struct Args {
     #[arg(long)]
     once: bool,
     #[command(flatten)]
-    target: connect::Args,
+    target: connect::Either,
 }
 
 /// State of a switch at one time.
@@ -68,18 +70,24 @@ pub fn run(args: Args) -> ExitCode {
 
 async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     let target = args.target.for_switch(rack.map(|rack| &rack.switch));
-    let mut telemetry = Telemetry::connect(&target).await?;
-    let mut client = Client::connect(target.clone()).await?;
-    let title = format!("device {} at {}", target.device_id, target.addr);
+    let mut statistics = match target.protocol {
+        Protocol::P4Runtime => Statistics::Telemetry(Telemetry::connect(&target).await?),
+        Protocol::BfRuntime => Statistics::Tables(Instant::now()),
+    };
+    let mut client = Link::to_read(target.clone()).await?;
+    let title = match target.protocol {
+        Protocol::P4Runtime => format!("device {} at {}", target.device_id, target.addr),
+        Protocol::BfRuntime => format!("{} over BFRuntime", target.addr),
+    };
     let live = std::io::stdout().is_terminal() && !args.once;
     let pause = Duration::from_secs_f64(args.every.clamp(0.05, 3600.0));
-    let mut before = look(&mut telemetry, &mut client, rack).await?;
+    let mut before = look(&mut statistics, &mut client, rack).await?;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             _ = tokio::signal::ctrl_c() => return Ok(()),
         }
-        let now = look(&mut telemetry, &mut client, rack).await?;
+        let now = look(&mut statistics, &mut client, rack).await?;
         let text = render(&title, &before, &now, rack);
         if !live {
             print!("{text}");
@@ -91,14 +99,56 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     }
 }
 
+/// Where statistics come from.
+enum Statistics {
+    /// The embedded switch's own service.
+    Telemetry(Telemetry),
+    /// The device's tables, which do not tell the time: it is that since then.
+    Tables(Instant),
+}
+
+/// What the device's tables count.
+async fn counted(link: &mut bfrt::Link, since: Instant) -> Result<GetStatsResponse, CtrlError> {
+    let ports = link.port_stats().await?;
+    let now_ns = since.elapsed().as_nanos() as u64;
+    let (buffer_bytes, buffer_max_bytes) = link.buffered().await?;
+    let dropped: u64 = ports.iter().map(|port| port.drops).sum();
+    let one = |port: bfrt::PortStat| PortStats {
+        port: port.number,
+        rx_bytes: port.rx_bytes,
+        tx_bytes: port.tx_bytes,
+        queue_bytes: port.queue_bytes,
+        queue_max_bytes: port.queue_max_bytes,
+        drops: [(NO_ROOM.to_owned(), port.drops)].into(),
+        ..Default::default()
+    };
+    Ok(GetStatsResponse {
+        now_ns,
+        buffer_bytes,
+        buffer_max_bytes,
+        drops: [(NO_ROOM.to_owned(), dropped)].into(),
+        ports: ports.into_iter().map(one).collect(),
+        ..Default::default()
+    })
+}
+
 async fn look(
-    telemetry: &mut Telemetry,
-    client: &mut Client,
+    statistics: &mut Statistics,
+    client: &mut Link,
     rack: Option<&Rack>,
 ) -> Result<Look, CtrlError> {
-    let stats = telemetry.stats().await?;
+    let schema = client.schema().await;
+    let stats = match (statistics, &mut *client) {
+        (Statistics::Telemetry(telemetry), _) => telemetry.stats().await?,
+        (Statistics::Tables(since), Link::Bfrt(link)) => {
+            // Nobody else tells the names of the device's tables.
+            schema.as_ref().map_err(|error| CtrlError::Program(error.to_string()))?;
+            counted(link, *since).await?
+        }
+        (Statistics::Tables(_), _) => GetStatsResponse::default(),
+    };
     // A switch without a program, or without reservations, still has ports.
-    let Ok(schema) = client.schema().await else { return Ok(Look { stats, ..Look::default() }) };
+    let Ok(schema) = schema else { return Ok(Look { stats, ..Look::default() }) };
     let [sources, destinations] = [
         reservations(client, &schema, pl2::IN_RESERVATION, stats.now_ns, rack).await,
         reservations(client, &schema, pl2::OUT_RESERVATION, stats.now_ns, rack).await,
@@ -114,7 +164,7 @@ async fn look(
 
 /// Cells of a register as text; empty if the program has no such register or the switch cannot read it.
 async fn reservations(
-    client: &mut Client,
+    client: &mut Link,
     schema: &Schema,
     name: &str,
     now_ns: u64,
@@ -125,6 +175,10 @@ async fn reservations(
     let Ok(found) = client.read(vec![entity]).await else { return BTreeMap::new() };
     let items = found.iter().filter_map(|entity| Item::of(schema, entity).ok());
     let clock_bits = clock_bits(schema, name);
+    // BFRuntime tells no time to compare with, and of numbers only how long they are: counts have 16 bits.
+    if matches!(client, Link::Bfrt(_)) && !holds_counts(schema, name) {
+        return BTreeMap::new();
+    }
     let horizon = horizon(clock_bits, rack);
     let mut cells = BTreeMap::new();
     for item in items {
@@ -155,6 +209,14 @@ fn clock_bits(schema: &Schema, name: &str) -> Option<u32> {
     }
 }
 
+/// Whether the register, as BFRuntime's schema describes it, holds slots.
+fn holds_counts(schema: &Schema, name: &str) -> bool {
+    use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec::TypeSpec, p4_data_type_spec};
+    let spec = schema.register(name).ok().and_then(|register| register.type_spec.clone());
+    matches!(spec.and_then(|spec| spec.type_spec), Some(p4_data_type_spec::TypeSpec::Bitstring(bits))
+        if matches!(&bits.type_spec, Some(TypeSpec::Bit(bit)) if bit.bitwidth == 16))
+}
+
 fn horizon(clock_bits: Option<u32>, rack: Option<&Rack>) -> u64 {
     if clock_bits != Some(SHORT_CLOCK_BITS) {
         return HORIZON_UNITS;
@@ -170,7 +232,7 @@ fn ahead(free: u64, now_ns: u64, clock_bits: u32, horizon: u64) -> String {
     if ahead == 0 || ahead >= horizon { "free".into() } else { format!("{:.1} µs", ahead as f64 / 1e3) }
 }
 
-async fn drops(client: &mut Client, schema: &Schema) -> Vec<i64> {
+async fn drops(client: &mut Link, schema: &Schema) -> Vec<i64> {
     let item = Item::Counter(CounterItem { counter: l2::DROPS.into(), ..Default::default() });
     let Ok(entity) = item.entity(schema) else { return Vec::new() };
     let Ok(found) = client.read(vec![entity]).await else { return Vec::new() };
@@ -241,7 +303,6 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use p4rack_p4rt::p4rack::telemetry::v1::PortStats;
 
     #[test]
     fn a_picture_shows_rates_queues_reservations_and_drops() {

@@ -33,6 +33,11 @@ pub fn speed(arch: Arch, rate_bps: u64) -> Option<&'static str> {
     SPEEDS.iter().find(|(rate, _)| exists && *rate == rate_bps).map(|(_, name)| *name)
 }
 
+/// The driver's name of the error correction that a port of a rate begins with: none, but for the signals that need one.
+pub fn fec(rate_bps: u64) -> &'static str {
+    if rate_bps > TNA_BPS_MAX { "BF_FEC_TYP_REED_SOLOMON" } else { "BF_FEC_TYP_NONE" }
+}
+
 /// The files, by the ending of their names; none for other architectures than Tofino's.
 pub(super) fn files(rack: &Rack) -> Vec<(&'static str, String)> {
     if !rack.switch.arch.is_tofino() {
@@ -124,7 +129,8 @@ fn port_script(rack: &Rack) -> String {
         let port = host.port;
         text += &match speed(rack.switch.arch, host.port_rate_bps) {
             Some(speed) => format!(
-                "bfrt.port.port.add(DEV_PORT={port}, SPEED=\"{speed}\", FEC=\"BF_FEC_TYP_NONE\", PORT_ENABLE=True)\n"
+                "bfrt.port.port.add(DEV_PORT={port}, SPEED=\"{speed}\", FEC=\"{}\", PORT_ENABLE=True)\n",
+                fec(host.port_rate_bps)
             ),
             None => format!("# port {port}: no port has {} b/s\n", host.port_rate_bps),
         };

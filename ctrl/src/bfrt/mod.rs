@@ -8,12 +8,20 @@
 //!  groups    a multicast group is one entry and a node for each replication id
 //!  sessions  a clone session is a mirror session
 //!  queues    what ports do with their queues
+//!  ports     the device's ports, which are added before they work; their statistics
+//!  generator packet generators of the pipes
+//!  device    tables of the device, which these use
 //! ```
 
+mod device;
+mod generator;
 mod groups;
+mod ports;
 mod queues;
 mod sessions;
 
+pub use generator::{GeneratedFrames, HEADER, Timing};
+pub use ports::{Port, PortChange, PortStat};
 pub use queues::{Queue, QueueChange, Rate};
 
 use crate::client::name;
@@ -64,6 +72,16 @@ struct Bound {
     /// Tables of the program and of the device.
     schema: Schema,
     translation: Translation,
+    /// Whether the device is of the second generation.
+    second: bool,
+}
+
+/// The stream of a client that may bind to a program.
+#[derive(Debug)]
+struct Stream {
+    /// Keeps it open.
+    _outgoing: mpsc::Sender<StreamMessageRequest>,
+    incoming: Streaming<StreamMessageResponse>,
 }
 
 /// A session with a switch; it ends when dropped.
@@ -72,9 +90,8 @@ pub struct Link {
     target: ConnectOptions,
     client_id: u32,
     grpc: BfRuntimeClient<Channel>,
-    /// Keeps the stream open.
-    _outgoing: mpsc::Sender<StreamMessageRequest>,
-    incoming: Streaming<StreamMessageResponse>,
+    /// None of a client that only reads: such a one names the program, and another one may be bound to it.
+    stream: Option<Stream>,
     bound: Option<Bound>,
     /// Whether the program is prepared and does not run yet.
     prepared: bool,
@@ -85,14 +102,21 @@ fn program_error(error: impl ToString) -> CtrlError {
 }
 
 impl Link {
-    /// Connects and subscribes.
-    pub async fn connect(target: ConnectOptions) -> Result<Link, CtrlError> {
+    /// Connects to read, whoever is bound to the program.
+    pub async fn to_read(target: ConnectOptions) -> Result<Link, CtrlError> {
         let channel = target.channel().await?;
-        let mut grpc = BfRuntimeClient::new(channel)
+        let grpc = BfRuntimeClient::new(channel)
             .max_decoding_message_size(RECEIVE_LIMIT)
             .max_encoding_message_size(RECEIVE_LIMIT);
         // Clients of one machine have different ones.
         let client_id = std::process::id() ^ u32::try_from(target.election_id & 0xffff).unwrap_or(0) << 16;
+        Ok(Link { target, client_id, grpc, stream: None, bound: None, prepared: false })
+    }
+
+    /// Connects and subscribes.
+    pub async fn connect(target: ConnectOptions) -> Result<Link, CtrlError> {
+        let link = Link::to_read(target).await?;
+        let (client_id, mut grpc) = (link.client_id, link.grpc.clone());
         let (outgoing, requests) = mpsc::channel(1);
         let subscribe = Subscribe { device_id: DEVICE, ..Default::default() };
         let update = Some(stream_message_request::Update::Subscribe(subscribe));
@@ -111,7 +135,7 @@ impl Link {
         if status.code != Code::Ok as i32 {
             return Err(refused("subscribing")(Status::new(tonic::Code::from(status.code), status.message)));
         }
-        Ok(Link { target, client_id, grpc, _outgoing: outgoing, incoming, bound: None, prepared: false })
+        Ok(Link { stream: Some(Stream { _outgoing: outgoing, incoming }), ..link })
     }
 
     /// The program that the switch runs, if any, and the device's tables.
@@ -126,6 +150,20 @@ impl Link {
     /// Binds to the program that runs; `info` is its P4Info, made from its schema if there is none. Returns the names
     /// of P4Runtime's entities.
     async fn bind(&mut self, info: Option<&p4::Schema>) -> Result<p4::Schema, CtrlError> {
+        let names = self.learn(info).await?;
+        if self.stream.is_some() {
+            let p4_name = self.bound()?.p4_name.clone();
+            let named = ForwardingPipelineConfig { p4_name, ..Default::default() };
+            if let Err(error) = self.set(Action::Bind, Some(named), "binding to the program").await {
+                self.bound = None;
+                return Err(error);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Takes the names of the program that runs, without binding to it.
+    async fn learn(&mut self, info: Option<&p4::Schema>) -> Result<p4::Schema, CtrlError> {
         let (config, fixed) = self.installed().await?;
         let none = || {
             let addr = &self.target.addr;
@@ -142,10 +180,9 @@ impl Link {
         let mut translation = Translation::new(&schema, names.info()).map_err(program_error)?;
         schema.add(&fixed).map_err(program_error)?;
         // Only the device's own tables tell its generation.
-        translation.set_device(schema.tables().iter().any(|table| table.name.starts_with("tf2.")));
-        let named = ForwardingPipelineConfig { p4_name: config.p4_name.clone(), ..Default::default() };
-        self.set(Action::Bind, Some(named), "binding to the program").await?;
-        self.bound = Some(Bound { p4_name: config.p4_name, schema, translation });
+        let second = schema.tables().iter().any(|table| table.name.starts_with("tf2."));
+        translation.set_device(second);
+        self.bound = Some(Bound { p4_name: config.p4_name, schema, translation, second });
         Ok(names)
     }
 
@@ -231,16 +268,30 @@ impl Link {
         desired.iter().map(held).collect()
     }
 
+    /// What the switch says next. Errors: it ended the session.
+    async fn message(&mut self) -> Result<StreamMessageResponse, CtrlError> {
+        let Some(stream) = &mut self.stream else { return std::future::pending().await };
+        let message = stream.incoming.message().await.map_err(refused("waiting for the switch"))?;
+        message.ok_or_else(|| CtrlError::Ended("it closed the stream".into()))
+    }
+
+    /// Waits until the session ends, and tells why.
+    pub(crate) async fn ended(&mut self) -> CtrlError {
+        loop {
+            if let Err(error) = self.message().await {
+                return error;
+            }
+        }
+    }
+
     /// Waits until the switch says that the program runs.
     async fn finished(&mut self) -> Result<(), CtrlError> {
         use bfrt::SetForwardingPipelineConfigResponseType::WarmInitFinished;
         loop {
-            let message = timeout(CONNECT, self.incoming.message()).await;
-            let message = message
-                .map_err(|_| CtrlError::Timeout("the end of the installation".into(), CONNECT.as_millis()))?;
-            let Some(message) = message.map_err(refused("installing the program"))? else {
-                return Err(CtrlError::Ended("it closed the stream".into()));
-            };
+            let message = timeout(CONNECT, self.message()).await;
+            let message = message.map_err(|_| {
+                CtrlError::Timeout("the end of the installation".into(), CONNECT.as_millis())
+            })??;
             if let Some(stream_message_response::Update::SetForwardingPipelineConfigResponse(said)) =
                 message.update
                 && said.set_forwarding_pipeline_config_response_type() == WarmInitFinished
@@ -252,6 +303,11 @@ impl Link {
 
     fn bound(&self) -> Result<&Bound, CtrlError> {
         self.bound.as_ref().ok_or_else(|| CtrlError::Program("the client is not bound to a program".into()))
+    }
+
+    /// Whether the device is of the second generation; `false` before a program is bound.
+    pub(crate) fn is_second(&self) -> bool {
+        self.bound.as_ref().is_some_and(|bound| bound.second)
     }
 
     // ---- Reads

@@ -6,13 +6,11 @@
 //!  tm.port.sched_cfg, tm.port.sched_shaping                                        by port
 //! ```
 
-use super::{EVERYWHERE, Link, program_error, refused, unpack};
+use super::Link;
+use super::device::{number, pipe_of, text, truth};
 use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};
-use p4rack_p4rt::bfrt_proto::{self as bfrt, Entity, TableEntry, TargetDevice, WriteRequest, entity};
-
-/// Bits of a port's number within its pipe.
-const LOCAL_BITS: u32 = 7;
+use p4rack_p4rt::bfrt_proto as bfrt;
 
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,22 +65,6 @@ struct Places {
     queues: Vec<u32>,
 }
 
-fn number(entry: &Entry, field: &str) -> Result<u64, CtrlError> {
-    let missing = || CtrlError::Program(format!("{entry}: the switch did not say `{field}`"));
-    entry.get(field).and_then(Value::number).ok_or_else(missing)
-}
-
-fn truth(entry: &Entry, field: &str) -> bool {
-    entry.get(field) == Some(&Value::Bool(true))
-}
-
-fn text(entry: &Entry, field: &str) -> String {
-    match entry.get(field) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => String::new(),
-    }
-}
-
 fn rate_of(entry: &Entry) -> Result<Rate, CtrlError> {
     let most = |field| Ok::<u32, CtrlError>(u32::try_from(number(entry, field)?).unwrap_or(u32::MAX));
     let (rate, burst) = (most("max_rate")?, most("max_burst_size")?);
@@ -112,14 +94,7 @@ impl Places {
 impl Link {
     /// The entry with a key, in the pipe of a port.
     async fn look_up(&mut self, port: u32, wanted: Entry) -> Result<Entry, CtrlError> {
-        let asked = TableEntry {
-            data: None,
-            entry_tgt: Some(pipe_of(port)),
-            ..wanted.build(&self.bound()?.schema).map_err(program_error)?
-        };
-        let found = self.ask(vec![asked]).await?.pop();
-        let found = found.ok_or_else(|| CtrlError::Program(format!("the switch has no entry {wanted}")))?;
-        Entry::read(&self.bound()?.schema, &found).map_err(program_error)
+        self.entry(pipe_of(port), wanted).await
     }
 
     async fn places(&mut self, port: u32) -> Result<Places, CtrlError> {
@@ -147,7 +122,7 @@ impl Link {
             queues.push(Queue {
                 number,
                 serves: truth(&served, "scheduling_enable"),
-                priority: text(&served, "max_priority"),
+                priority: text(&served, "max_priority").to_owned(),
                 weight: self::number(&served, "dwrr_weight")?,
                 rate: truth(&served, "max_rate_enable").then(|| rate_of(&shaping)).transpose()?,
                 limit_cells: self::number(&buffer, "pool_max_cells")?,
@@ -222,29 +197,7 @@ impl Link {
         kind: bfrt::update::Type,
         entries: Vec<Entry>,
     ) -> Result<(), CtrlError> {
-        const CALL: &str = "writing queues";
-        let schema = &self.bound()?.schema;
-        let mut updates = Vec::new();
-        for entry in entries {
-            let entry = entry.build(schema).map_err(program_error)?;
-            let entity = Some(Entity { entity: Some(entity::Entity::TableEntry(entry)) });
-            updates.push(bfrt::Update { r#type: kind as i32, entity });
-        }
-        let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
-        let target = Some(pipe_of(port));
-        let request = WriteRequest { atomicity: whole, target, ..self.request(updates)? };
-        let Err(status) = self.grpc.write(request).await else { return Ok(()) };
-        match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
-            Some(error) => {
-                let status = tonic::Status::new(tonic::Code::from(error.code as i32), error.message);
-                Err(refused(CALL)(status))
-            }
-            None => Err(refused(CALL)(status)),
-        }
+        let changes = entries.into_iter().map(|entry| (kind, entry)).collect();
+        self.change("writing queues", pipe_of(port), changes).await
     }
-}
-
-/// The pipe of a port.
-fn pipe_of(port: u32) -> TargetDevice {
-    TargetDevice { pipe_id: port >> LOCAL_BITS, ..EVERYWHERE }
 }

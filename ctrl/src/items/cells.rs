@@ -6,6 +6,7 @@ use super::table::TableItem;
 use crate::error::CtrlError;
 use crate::values::{Format, parse};
 use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::config::v1::counter_spec::Unit as CounterUnit;
 use p4rack_p4rt::p4::config::v1::{p4_bitstring_like_type_spec, p4_data_type_spec};
 use p4rack_p4rt::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, DirectMeterEntry, Index, MeterCounterData, MeterEntry,
@@ -86,7 +87,36 @@ fn at(index: Option<i64>) -> Option<Index> {
 }
 
 impl CounterItem {
+    /// What the counter counts, by its declaration.
+    fn unit(&self, schema: &Schema) -> Result<CounterUnit, CtrlError> {
+        let spec = match &self.entry {
+            None => schema.counter(&self.counter)?.spec.as_ref(),
+            Some(entry) => {
+                let table = id_of(schema.table(&entry.table)?.preamble.as_ref());
+                let mut direct = schema.info().direct_counters.iter();
+                direct.find(|direct| direct.direct_table_id == table).and_then(|direct| direct.spec.as_ref())
+            }
+        };
+        Ok(spec.map_or(CounterUnit::Unspecified, |spec| spec.unit()))
+    }
+
+    /// Refuses counts that the counter would not take.
+    fn check(&self, schema: &Schema, counts: &Counts) -> Result<(), CtrlError> {
+        let (counts_what, given) = match self.unit(schema)? {
+            CounterUnit::Packets if counts.bytes != 0 => ("packets", "bytes"),
+            CounterUnit::Bytes if counts.packets != 0 => ("bytes", "packets"),
+            _ => return Ok(()),
+        };
+        Err(CtrlError::Input(format!(
+            "counter {} counts {counts_what}, no {given}: leave the number of {given} out",
+            self.counter
+        )))
+    }
+
     pub(super) fn message(&self, schema: &Schema) -> Result<EntityKind, CtrlError> {
+        if let Some(counts) = &self.counts {
+            self.check(schema, counts)?;
+        }
         let data = self.counts.as_ref().map(CounterData::from);
         Ok(match &self.entry {
             Some(entry) => EntityKind::DirectCounterEntry(DirectCounterEntry {

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", help_heading = "Switch")]
     pub grpc_addr: Vec<String>,
     /// With --to tofino: address of a switch's BFRuntime server, HOST:PORT; repeat it for several switches
-    #[arg(long, value_name = "ADDR", conflicts_with_all = ["grpc_addr", "watch"], help_heading = "Switch")]
+    #[arg(long, value_name = "ADDR", conflicts_with = "grpc_addr", help_heading = "Switch")]
     pub bfrt_addr: Vec<String>,
     #[command(flatten)]
     pub identity: connect::Identity,
@@ -61,7 +61,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "watch")]
     pub dry_run: bool,
     /// Keep running and keep the switches in this state: across their restarts, other clients' writes and
-    /// changes of the description. A second `deploy --watch` with another election id serves as a standby
+    /// changes of the description. A second `deploy --watch` with another election id serves as a standby; over
+    /// BFRuntime, with any
     #[arg(long)]
     pub watch: bool,
     /// Interval between checks of a switch
@@ -111,6 +112,11 @@ impl Args {
                 return input("--bfrt-addr is for switches that run Tofino's programs: add --to tofino");
             }
             _ => {}
+        }
+        if let Some(arch) = self.arch.filter(|arch| self.to == Some(To::Tofino) && !arch.is_tofino()) {
+            return input(&format!(
+                "--to tofino is for programs of tna and t2na, and --arch says {arch}: give one of them, or leave --arch out"
+            ));
         }
         let scheme = self.scheme.unwrap_or_else(|| rack.scheme());
         let rack = &rack.on(self.arch.unwrap_or(rack.switch.arch));

@@ -97,6 +97,14 @@ fn one(
                 print!("{}", changes_text(&desired.schema, changes));
             }
         }
+        if let Step::Ports { changes, .. } = &step {
+            differs |= !changes.is_empty();
+            let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+            if args.dry_run && !args.json {
+                lines.iter().for_each(|line| println!("  {line}"));
+            }
+            report["ports"] = json!(lines);
+        }
         if let Step::Installed = step {
             report["installed"] = true.into();
         }

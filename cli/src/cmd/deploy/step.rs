@@ -22,6 +22,16 @@ pub fn line(step: &Step, connected: &str) -> String {
             )
         }
         Step::Written { updates } => format!("wrote {updates} changes"),
+        Step::Ports { changes, without } => {
+            let done = match changes.len() {
+                0 => "ports: nothing to change".to_owned(),
+                count => format!("ports: {count} to add or change"),
+            };
+            match without.len() {
+                0 => done,
+                count => format!("{done}; {count} without a row: the chip does not have their rates"),
+            }
+        }
         Step::Verified { entities } => format!("the switch holds the {entities} entries"),
     }
 }

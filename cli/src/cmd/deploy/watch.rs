@@ -7,6 +7,7 @@ use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Step};
 use p4rack_ctrl::etcd::{Access, Etcd};
 use p4rack_ctrl::watch::{Change, watch};
+use p4rack_ctrl::{ConnectOptions, Protocol};
 use p4rack_netdev::exporter::{self, Exposition};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -91,7 +92,7 @@ async fn keep(
     let (sender, receiver) = channel::channel(Arc::new(desired));
     let mut tasks = tokio::task::JoinSet::new();
     for target in args.targets(&rack) {
-        let (addr, device_id) = (target.addr.clone(), target.device_id);
+        let switch = target.clone();
         let (board, json) = (board.clone(), args.json);
         let mut last = String::new();
         let report = move |change: Change| {
@@ -103,9 +104,9 @@ async fn keep(
             };
             let repeated = !failure.is_empty() && failure == last && matches!(change, Change::Failed(_));
             last = failure;
-            let (before, now) = note(&board, &addr, &change);
+            let (before, now) = note(&board, &switch.addr, &change);
             if !repeated {
-                say(&addr, device_id, &change, now.comparisons, before.in_order, json);
+                say(&switch, &change, now.comparisons, before.in_order, json);
             }
         };
         tasks.spawn(watch(target, receiver.clone(), args.interval(), report));
@@ -134,7 +135,8 @@ fn take(args: &Args, text: &str, sender: &channel::Sender<Arc<Desired>>, origin:
     match make(args, text) {
         Ok((_, desired)) => {
             sender.send_if_modified(|current| {
-                let differs = current.config != desired.config || current.entities != desired.entities;
+                let same_contents = current.entities == desired.entities && current.bfrt == desired.bfrt;
+                let differs = current.config != desired.config || !same_contents;
                 if differs {
                     tracing::info!(origin, "new description");
                     *current = Arc::new(desired);
@@ -228,25 +230,37 @@ fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
 }
 
 /// Reports changes; reports recovery only after a failure.
-fn say(addr: &str, device_id: u64, change: &Change, comparisons: u64, was_in_order: bool, as_json: bool) {
-    let text = match change {
-        Change::Primary => format!("primary of device {device_id}"),
-        Change::Standby => "standby: another controller is primary".into(),
-        Change::Failed(error) => {
+fn say(switch: &ConnectOptions, change: &Change, comparisons: u64, was_in_order: bool, as_json: bool) {
+    let (addr, device_id) = (&switch.addr, switch.device_id);
+    let text = match (change, switch.protocol) {
+        (Change::Primary, Protocol::P4Runtime) => format!("primary of device {device_id}"),
+        (Change::Standby, Protocol::P4Runtime) => "standby: another controller is primary".into(),
+        (Change::Primary, Protocol::BfRuntime) => "no other client is bound to the program".into(),
+        (Change::Standby, Protocol::BfRuntime) => "standby: another client is bound to the program".into(),
+        (Change::Failed(error), _) => {
             tracing::warn!(addr, %error, "failed");
             format!("failed, will retry: {error}")
         }
-        Change::Step(Step::Compared { changes, .. }) if changes.is_empty() && comparisons > 1 => return,
-        Change::Step(Step::Kept) => return,
-        Change::Step(Step::Verified { .. }) if was_in_order => return,
-        Change::Step(step) => line(step, "connected"),
+        (Change::Step(step), _) => match step {
+            Step::Compared { changes, .. } if changes.is_empty() && comparisons > 1 => return,
+            Step::Ports { changes, .. } if changes.is_empty() => return,
+            Step::Kept => return,
+            Step::Verified { .. } if was_in_order => return,
+            step => line(step, "connected"),
+        },
     };
     tracing::info!(addr, device_id, "{text}");
-    if as_json {
-        println!("{}", json!({ "grpc_addr": addr, "device_id": device_id, "event": text }));
-    } else {
+    if !as_json {
         println!("{addr}: {text}");
+        return;
     }
+    println!(
+        "{}",
+        match switch.protocol {
+            Protocol::P4Runtime => json!({ "grpc_addr": addr, "device_id": device_id, "event": text }),
+            Protocol::BfRuntime => json!({ "bfrt_addr": addr, "event": text }),
+        }
+    );
 }
 
 fn exposition(board: &Board) -> String {

@@ -43,9 +43,10 @@ impl Options {
         let target = self.target.for_switch(None);
         match target.protocol {
             Protocol::P4Runtime => Ok(target),
-            Protocol::BfRuntime => {
-                Err(CtrlError::Input("this needs P4Runtime: give --grpc-addr instead of --bfrt-addr".into()))
-            }
+            Protocol::BfRuntime => Err(CtrlError::Input(
+                "digests and packets are read over P4Runtime alone: give --grpc-addr instead of --bfrt-addr"
+                    .into(),
+            )),
         }
     }
 }

@@ -97,10 +97,16 @@ pub fn digest(args: DigestArgs) -> ExitCode {
                     let names = digests.map(|digest| name_of(digest.preamble.as_ref()).to_owned());
                     Ok::<Vec<String>, CtrlError>(names.collect())
                 };
-                let found = async { all(&options.client().await?.1).await };
+                let found = async {
+                    options.p4runtime()?;
+                    all(&options.client().await?.1).await
+                };
                 report(found.await, &options)
             }
             DigestCommand::Read(options) => {
+                if let Err(error) = options.p4runtime() {
+                    return connect::fail(&error, options.json);
+                }
                 let all = async |schema: &Schema| {
                     let digests = schema.info().digests.iter();
                     let item = |name: &str| DigestItem { digest: name.into(), ..Default::default() };
@@ -220,6 +226,7 @@ pub fn packet(args: PacketArgs) -> ExitCode {
         match args.command {
             PacketCommand::List(options) => {
                 let found = async {
+                    options.p4runtime()?;
                     let (_, schema) = options.client().await?;
                     let mut fields = Vec::new();
                     for header in ["packet_in", "packet_out"] {

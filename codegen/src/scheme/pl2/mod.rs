@@ -11,7 +11,7 @@ mod read;
 mod slots;
 
 pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
-pub use slots::{EARLY_SLOTS, HORIZON_UNITS};
+pub use slots::{EARLY_SLOTS, HORIZON_UNITS, SHORT_HORIZON_UNITS};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
 use crate::arch::Arch;
@@ -29,6 +29,8 @@ use std::sync::Arc;
 pub const IN_RESERVATION: &str = "RackIngress.in_reservation";
 /// Register of reservations by destination port.
 pub const OUT_RESERVATION: &str = "RackIngress.out_reservation";
+/// Register of what reservations still give a right to, by cell.
+pub const RIGHTS: &str = "RackIngress.rights";
 /// Counter of frames demoted to best effort, by reason ([`DEMOTED`]).
 pub const DEMOTED_COUNTER: &str = "RackIngress.demoted";
 /// Counter of RSVs answered "not now", by reason ([`REFUSED`]).

@@ -8,6 +8,8 @@ use p4rack_wire::pl2::Shim;
 
 /// A clock further ahead than this many time units is taken to be in the past: `clock` mode's wrap-safe comparison.
 pub const HORIZON_UNITS: u64 = 1 << 30;
+/// The same for times of 32 bits, if the rack is not known.
+pub const SHORT_HORIZON_UNITS: u64 = 1 << 24;
 /// The shortest horizon on Tofino: what lies beyond it is a few bits to look at.
 const HORIZON_MIN_UNITS: u64 = 1 << 16;
 /// How early a burst may arrive, in slots of the slower of both links: the error with which hosts meet its start.

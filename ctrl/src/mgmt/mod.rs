@@ -1,10 +1,15 @@
 //! Access to PL2's reservation registers in band: management frames as packet-out, replies as packet-in. This
-//! is the same on every target, whatever its own register access.
+//! is the same on every target, whatever its own register access. Over BFRuntime frames go another way ([`Generated`]).
+
+mod generated;
+
+pub use generated::{Described, Generated};
 
 use crate::error::CtrlError;
 use crate::session::Session;
 use p4rack_codegen::scheme::pl2::IN_RESERVATION;
 use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut};
+use p4rack_p4rt::schema::Schema;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::pl2::{Kind, Management, Side, VERSION};
 use p4rack_wire::{EtherType, MacAddr};
@@ -48,6 +53,8 @@ pub struct Cell {
     pub destination: u16,
     /// Number of the cell among all pairs' cells.
     pub number: u32,
+    /// Where it is in the program's registers of cells.
+    pub index: u32,
 }
 
 /// Accesses the registers of the installed program.
@@ -64,9 +71,7 @@ impl<'a> Manager<'a> {
     /// Inspects the installed program, which must be a PL2 program.
     pub async fn new(session: &'a mut Session, ether_type: EtherType) -> Result<Manager<'a>, CtrlError> {
         let schema = session.schema().await?;
-        let register = schema.register(IN_RESERVATION).map_err(|error| {
-            CtrlError::Program(format!("the program on the switch is not one of PL2: {error}"))
-        })?;
+        let register = reservations(&schema)?;
         let ports = u16::try_from(register.size).unwrap_or(u16::MAX);
         // All fields are 0: the frame is for the program itself, not for a port.
         let zero = |field: &p4rack_p4rt::p4::config::v1::controller_packet_metadata::Metadata| {
@@ -151,6 +156,13 @@ impl<'a> Manager<'a> {
     }
 }
 
+/// The register of the ports' reservations as sources.
+fn reservations(schema: &Schema) -> Result<&p4rack_p4rt::p4::config::v1::Register, CtrlError> {
+    schema
+        .register(IN_RESERVATION)
+        .map_err(|error| CtrlError::Program(format!("the program on the switch is not one of PL2: {error}")))
+}
+
 fn exchange_request(operation: Operation, register: Register) -> Management {
     let (kind, value) = match operation {
         Operation::Read => (Kind::MgmtRead, 0),
@@ -204,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_named_with_both_its_ports() {
-        let request = forget_request(Cell { source: 3, destination: 9, number: 77 });
+        let request = forget_request(Cell { source: 3, destination: 9, number: 77, index: 5 });
         let bytes = frame(EtherType::PL2_DEFAULT, request);
         let parsed = Management::parse(&bytes[Ethernet::BYTES..]).unwrap();
         assert_eq!((parsed.kind, parsed.index, parsed.destination), (Kind::MgmtForget as u8, 3, 9));

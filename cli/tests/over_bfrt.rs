@@ -1,0 +1,300 @@
+//! Commands over BFRuntime, each a process of its own, against the embedded switch.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+#[allow(dead_code)]
+mod common;
+#[path = "../../ctrl/tests/common/mod.rs"]
+mod rig;
+
+use common::{p4rack, repo, stderr, stdout};
+use p4rack_codegen::scheme::pl2::Pl2;
+use p4rack_codegen::{Arch, Rack};
+use p4rack_ctrl::ConnectOptions;
+use rig::{Running, start_both};
+use std::io::Write;
+use std::process::Output;
+use tempfile::NamedTempFile;
+
+/// A switch that speaks both protocols, and its description.
+struct Switch {
+    _running: Running,
+    file: NamedTempFile,
+    rack: Rack,
+    p4runtime: ConnectOptions,
+    addr: String,
+}
+
+impl Switch {
+    /// The incast's rack with the chip's port for the controller, and `more` under `[switch]`.
+    async fn start(more: &str) -> Switch {
+        let text = std::fs::read_to_string(repo("examples/pl2-incast.toml")).unwrap();
+        Switch::of(&text.replace("[switch]\n", &format!("[switch]\ncpu_port = 64\n{more}\n"))).await
+    }
+
+    async fn of(text: &str) -> Switch {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let rack = Rack::load(file.path()).unwrap();
+        let (running, p4runtime, target) = start_both(&rack).await;
+        Switch { _running: running, file, rack, p4runtime, addr: target.addr }
+    }
+
+    fn path(&self) -> String {
+        self.file.path().display().to_string()
+    }
+
+    /// Runs a command. The switch notices the end of the one before a moment later.
+    fn run(&self, words: &[&str]) -> Output {
+        for _ in 0..100 {
+            let output = p4rack().args(words).args(["--bfrt-addr", &self.addr]).output().unwrap();
+            if !stderr(&output).contains("a program has one client") {
+                return output;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{words:?}: another client stays bound");
+    }
+
+    fn fine(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    }
+
+    fn refused(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(!output.status.success(), "{words:?}: {}", stdout(&output));
+        stderr(&output)
+    }
+
+    fn deploy(&self, more: &[&str]) -> String {
+        self.fine(&[&["deploy", &self.path(), "--to", "tofino"], more].concat())
+    }
+
+    /// The values of a host's registers that a command shows, in and out.
+    fn values(&self, words: &[&str], host: &str) -> [u64; 2] {
+        let text = self.fine(&[words, &["--json"]].concat());
+        let rows: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let of = |target: &str| {
+            let mut rows = rows.as_array().unwrap().iter();
+            rows.find(|row| row["host"] == host && row["target"] == target).unwrap()["value"].as_u64()
+        };
+        [of("in").unwrap(), of("out").unwrap()]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reservations_are_read_changed_and_taken_back() {
+    let switch = Switch::start("").await;
+    switch.deploy(&["--scheme", "pl2-counter"]);
+    let path = switch.path();
+    let read = ["pl2", "read", &*path];
+    assert_eq!(switch.values(&read, "h2"), [0, 0]);
+    let write = ["pl2", "write", &path, "--value", "77", "--host", "h2"];
+    assert_eq!(switch.values(&write, "h2"), [0, 0], "what was there before");
+    assert_eq!((switch.values(&read, "h2"), switch.values(&read, "h3")), ([77, 77], [0, 0]));
+    let over_p4runtime = p4rack().args(read).args(["--grpc-addr", &switch.p4runtime.addr, "--json"]).output();
+    let over_p4runtime = stdout(&over_p4runtime.unwrap());
+    assert_eq!(over_p4runtime, switch.fine(&[&read[..], &["--json"]].concat()), "both tell the same");
+    assert!(switch.fine(&["pl2", "reset", &path, "--host", "h2", "--target", "in"]).contains(" 77"));
+    assert_eq!(switch.values(&read, "h2"), [0, 77]);
+
+    // As if h5 had reserved 3 slots towards h1, where others hold 4.
+    let rack = switch.rack.on(Arch::Tna);
+    let pl2 = rack.protocol::<Pl2>().unwrap();
+    let cell = pl2.cell_index(&rack, pl2.cell_number(&rack, 4, 0, 1)).to_string();
+    for (register, index, value) in
+        [("rights", &*cell, "3"), ("in_reservation", "5", "3"), ("out_reservation", "1", "7")]
+    {
+        switch.fine(&["register", "write", register, value, "--index", index]);
+    }
+    let forget = ["pl2", "forget", &path, "--host", "h5"];
+    assert!(switch.fine(&forget).contains("h5 had left 3 slots reserved towards all"));
+    assert_eq!((switch.values(&read, "h5"), switch.values(&read, "h1")), ([0, 0], [0, 4]));
+    assert!(switch.fine(&forget).contains("h5 had left 0 slots"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reserved_time_is_told_from_now_on() {
+    let switch = Switch::start("").await;
+    let slow = std::fs::read_to_string(switch.file.path()).unwrap().replace("100 Mb/s", "12 Mb/s");
+    std::fs::write(switch.file.path(), slow).unwrap();
+    switch.deploy(&["--scheme", "pl2-clock"]);
+    let path = switch.path();
+    // Far enough ahead that it is still so when the next process reads it.
+    let written = 100_000_000;
+    switch.fine(&["pl2", "write", &path, "--value", &written.to_string(), "--host", "h2"]);
+    let [source, destination] = switch.values(&["pl2", "read", &path], "h2");
+    assert!((1..written).contains(&source) && (1..written).contains(&destination), "{source} {destination}");
+    assert_eq!(switch.values(&["pl2", "read", &path], "h3"), [0, 0]);
+    switch.fine(&["pl2", "reset", &path]);
+    assert_eq!(switch.values(&["pl2", "read", &path], "h2"), [0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registers_are_changed_by_frames_that_reach_the_program() {
+    let switch = Switch::start("").await;
+    switch.deploy(&["--scheme", "pl2-counter"]);
+    let path = switch.path();
+    // A description with another port for the controller than the program's.
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (port, wanted) in [("66", "takes no management frames from port 66"), ("510", "cpu_port, 64 (tna)")] {
+        std::fs::write(&path, text.replace("cpu_port = 64", &format!("cpu_port = {port}"))).unwrap();
+        let refused = switch.refused(&["pl2", "reset", &path]);
+        assert!(refused.contains(wanted), "{refused}");
+    }
+    switch.fine(&["pl2", "read", &path]);
+    std::fs::write(&path, text).unwrap();
+    switch.fine(&["pl2", "reset", &path]);
+    let beyond = switch.refused(&["pl2", "read", &path, "--port", "600"]);
+    assert!(beyond.contains("registers of 512 ports, none of port 600"), "{beyond}");
+    switch.deploy(&["--scheme", "l2"]);
+    let other = switch.refused(&["pl2", "read", &path]);
+    assert!(other.contains("not one of PL2"), "{other}");
+}
+
+/// The incast's rack at a rate that the chip's ports have.
+async fn fast() -> Switch {
+    let text = std::fs::read_to_string(repo("examples/pl2-incast.toml")).unwrap();
+    Switch::of(&text.replace("100 Mb/s", "10 Gb/s").replace("256 KiB", "16 MiB")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ports_are_added_once_and_repaired() {
+    let switch = fast().await;
+    let dry = switch.run(&["deploy", &switch.path(), "--to", "tofino", "--dry-run"]);
+    assert_eq!(dry.status.code(), Some(1));
+    let row = "  + port 6: BF_SPEED_10G, BF_FEC_TYP_NONE, enabled\n";
+    assert!(stdout(&dry).contains(row), "{}", stdout(&dry));
+    assert!(switch.deploy(&[]).contains("ports: 6 to add or change"));
+    let again = switch.deploy(&[]);
+    assert!(again.contains("nothing to change") && again.contains("ports: nothing to change"), "{again}");
+    switch.fine(&["deploy", &switch.path(), "--to", "tofino", "--dry-run"]);
+
+    // The same ports, and one that is faster now.
+    let text = std::fs::read_to_string(switch.file.path()).unwrap();
+    let faster = text.replace("port = 3\n", "port = 3\nrate = \"25 Gb/s\"\n");
+    std::fs::write(switch.file.path(), faster).unwrap();
+    let report = switch.deploy(&["--scheme", "l2", "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let changed = serde_json::json!(["~ port 3: BF_SPEED_25G, BF_FEC_TYP_NONE, enabled"]);
+    assert_eq!(report["switches"][0]["ports"], changed, "{report:#}");
+
+    // Rates that the chip lacks.
+    std::fs::write(switch.file.path(), text.replace("10 Gb/s", "100 Mb/s")).unwrap();
+    let without = switch.deploy(&["--scheme", "l2"]);
+    assert!(without.contains("6 without a row"), "{without}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn top_and_tables_are_read_beside_a_client_that_is_bound() {
+    let switch = Switch::start("").await;
+    switch.deploy(&["--scheme", "pl2-counter"]);
+    let path = switch.path();
+    switch.fine(&["pl2", "write", &path, "--value", "3", "--host", "h2"]);
+    let mut link = p4rack_ctrl::bfrt::Link::connect(ConnectOptions {
+        protocol: p4rack_ctrl::Protocol::BfRuntime,
+        ..ConnectOptions::new(switch.addr.clone(), 0)
+    })
+    .await
+    .unwrap();
+    link.schema().await.unwrap();
+    let top = switch.fine(&["top", &path, "--once", "--every", "0.1"]);
+    let row = top.lines().find(|line| line.contains(" h2 ")).unwrap_or_else(|| panic!("{top}"));
+    assert!(row.contains("3 slots  3 slots") && row.contains("0.00"), "{top}");
+    assert!(top.contains("buffer 0 B"), "{top}");
+    assert!(switch.fine(&["table", "read", "l2_forward"]).contains("02:00:00:00:00:06"));
+    let words = ["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:06", "--bfrt-addr", &switch.addr];
+    let bound = p4rack().args(words).output().unwrap();
+    assert!(stderr(&bound).contains("a program has one client"), "{}", stderr(&bound));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packet_generators_send_what_they_are_told() {
+    let switch = Switch::start("").await;
+    switch.deploy(&["--scheme", "l2"]);
+    let frame = "ff".repeat(60);
+    let first = ["generator", "set", "3", "--frame", &frame, "--port", "1"];
+    switch.fine(&[&first[..], &["--count", "5", "--period-ns", "1000"]].concat());
+    let list = || -> serde_json::Value {
+        serde_json::from_str(&switch.fine(&["generator", "list", "--json"])).unwrap()
+    };
+    let done = || list()[0]["active"] == false;
+    assert!(common::wait_until(std::time::Duration::from_secs(10), done), "{:#}", list());
+    let shown = &list()[0];
+    assert_eq!((&shown["number"], &shown["port"], &shown["bytes"]), (&3.into(), &1.into(), &60.into()));
+    assert_eq!((&shown["sent"], &shown["count"], &shown["period_ns"]), (&5.into(), &5.into(), &1000.into()));
+    // What is set anew counts anew, and sends without end.
+    switch.fine(&[&first[..], &["--count", "0", "--period-ns", "1000000"]].concat());
+    let sends = || list()[0]["sent"].as_u64().is_some_and(|sent| sent > 5);
+    assert!(common::wait_until(std::time::Duration::from_secs(10), sends), "{:#}", list());
+    for (more, wanted) in [
+        (&["--count", "0"][..], "--period-ns"),
+        (&["--count", "0", "--period-ns", "9", "--delay-ns", "9"], "leave --delay-ns out"),
+        (&["--count", "70000"], "1 to 65536"),
+        (&["--period-ns", "5000000000"], "32 bits"),
+    ] {
+        let refused = switch.refused(&[&first[..], more].concat());
+        assert!(refused.contains(wanted), "{refused}");
+    }
+    let refused = switch.refused(&["generator", "set", "9", "--frame", &frame, "--port", "1"]);
+    assert!(refused.contains("applications 0 to 7"), "{refused}");
+    switch.fine(&["generator", "remove", "3"]);
+    assert_eq!(list(), serde_json::json!([]));
+    assert!(switch.refused(&["generator", "remove", "3"]).contains("is not in use"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rack_is_watched_and_another_controller_stands_by() {
+    let switch = Switch::start("").await;
+    let path = switch.path();
+    let watch = || {
+        let words = ["deploy", &path, "--to", "tofino", "--watch", "--every", "0.1", "--scheme", "l2"];
+        common::switch::Running::start(p4rack().args(words).args(["--bfrt-addr", &switch.addr]))
+    };
+    let mut first = watch();
+    first.until("the switch holds");
+    let mut second = watch();
+    second.until("standby: another client is bound");
+    // Over P4Runtime somebody takes an entry away.
+    let entry = ["l2_forward", "dstAddr=02:00:00:00:00:06"];
+    let over_p4runtime =
+        |words: &[&str]| p4rack().args(words).args(["--grpc-addr", &switch.p4runtime.addr]).output().unwrap();
+    let has = || stdout(&over_p4runtime(&["table", "read", "l2_forward"])).contains("02:00:00:00:00:06");
+    let gone = over_p4runtime(&[&["table", "delete"], &entry[..]].concat());
+    assert!(gone.status.success(), "{}", stderr(&gone));
+    first.until("1 to insert");
+    assert!(common::wait_until(std::time::Duration::from_secs(10), has));
+    first.kill();
+    second.until("no other client is bound");
+    assert!(over_p4runtime(&[&["table", "delete"], &entry[..]].concat()).status.success());
+    second.until("1 to insert");
+    assert!(common::wait_until(std::time::Duration::from_secs(10), has));
+    // The description changes.
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("02:00:00:00:00:06", "02:00:00:00:00:66")).unwrap();
+    second.until("1 to insert, 1 to modify, 1 to delete");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_bfruntime_does_not_have_is_said() {
+    let switch = Switch::start("").await;
+    let path = switch.path();
+    let arch = switch.refused(&["deploy", &path, "--to", "tofino", "--arch", "v1model"]);
+    assert!(arch.contains("--arch says v1model"), "{arch}");
+    switch.deploy(&["--scheme", "pl2-clock"]);
+    for words in [&["digest", "list"][..], &["digest", "read"], &["packet", "list"]] {
+        let refused = switch.refused(words);
+        assert!(refused.contains("over P4Runtime alone"), "{refused}");
+    }
+    let counter = ["counter", "write", "refused", "--index", "1", "--packets", "4"];
+    switch.fine(&counter);
+    let bytes = switch.refused(&[&counter[..], &["--bytes", "9"]].concat());
+    assert!(bytes.contains("counts packets, no bytes"), "{bytes}");
+    let group = ["group", "insert", "--multicast", "7", "1"];
+    let foreign = p4rack().args(group).args(["--grpc-addr", &switch.p4runtime.addr]).output().unwrap();
+    assert!(foreign.status.success(), "{}", stderr(&foreign));
+    let refused = switch.refused(&group);
+    assert!(refused.trim_end().ends_with("over P4Runtime; delete it there first"), "{refused}");
+}

@@ -1,0 +1,207 @@
+//! The device's ports: they are added before they work, and count what passes.
+
+use super::device::{number, pipe_of, text, truth};
+use super::{EVERYWHERE, Link};
+use crate::error::CtrlError;
+use p4rack_bfrt::Entry;
+use p4rack_p4rt::bfrt_proto::update::Type;
+use std::collections::BTreeMap;
+use std::fmt;
+
+const PORT: &str = "$DEV_PORT";
+
+/// How a port should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its number.
+    pub number: u32,
+    /// The driver's name of its speed.
+    pub speed: String,
+    /// The driver's name of its forward error correction.
+    pub fec: String,
+    /// Whether it is enabled.
+    pub enabled: bool,
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.enabled { "enabled" } else { "disabled" };
+        write!(f, "port {}: {}, {}, {state}", self.number, self.speed, self.fec)
+    }
+}
+
+/// What has to be done with a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortChange {
+    /// It was not added.
+    Add(Port),
+    /// It has another speed, with which it has to be added again.
+    Replace(Port),
+    /// It has to be enabled.
+    Enable(Port),
+}
+
+impl fmt::Display for PortChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortChange::Add(port) => write!(f, "+ {port}"),
+            PortChange::Replace(port) | PortChange::Enable(port) => write!(f, "~ {port}"),
+        }
+    }
+}
+
+impl PortChange {
+    fn updates(&self) -> Vec<(Type, Entry)> {
+        let (PortChange::Add(port) | PortChange::Replace(port) | PortChange::Enable(port)) = self;
+        let key = || Entry::of("$PORT").exact(PORT, port.number.into());
+        let enabled = || key().data("$PORT_ENABLE", port.enabled);
+        let whole = || enabled().data("$SPEED", &*port.speed).data("$FEC", &*port.fec);
+        match self {
+            PortChange::Add(_) => vec![(Type::Insert, whole())],
+            PortChange::Replace(_) => vec![(Type::Delete, key()), (Type::Insert, whole())],
+            PortChange::Enable(_) => vec![(Type::Modify, enabled())],
+        }
+    }
+}
+
+/// What makes the ports that are there those that should be. Other ports stay, and so does error correction, which is
+/// chosen for a port's optics.
+fn changes(wanted: &[Port], there: &[Port]) -> Vec<PortChange> {
+    let change = |port: &Port| match there.iter().find(|own| own.number == port.number) {
+        None => Some(PortChange::Add(port.clone())),
+        Some(own) if own.speed != port.speed => Some(PortChange::Replace(port.clone())),
+        Some(own) if own.enabled != port.enabled => {
+            Some(PortChange::Enable(Port { enabled: port.enabled, ..own.clone() }))
+        }
+        Some(_) => None,
+    };
+    wanted.iter().filter_map(change).collect()
+}
+
+/// What a port has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortStat {
+    /// Its number.
+    pub number: u32,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Bytes that wait, rounded up to cells.
+    pub queue_bytes: u64,
+    /// The most that have waited.
+    pub queue_max_bytes: u64,
+    /// Frames that found no room.
+    pub drops: u64,
+}
+
+/// Numbers of ports, of entries with such a key.
+fn port_of(entry: &Entry, key: &str) -> u32 {
+    entry.exact_number(key).and_then(|port| u32::try_from(port).ok()).unwrap_or_default()
+}
+
+impl Link {
+    /// The ports that were added.
+    pub async fn ports(&mut self) -> Result<Vec<Port>, CtrlError> {
+        let found = self.entries(EVERYWHERE, "$PORT").await?;
+        let read = |entry: &Entry| Port {
+            number: port_of(entry, PORT),
+            speed: text(entry, "$SPEED").to_owned(),
+            fec: text(entry, "$FEC").to_owned(),
+            enabled: truth(entry, "$PORT_ENABLE"),
+        };
+        Ok(found.iter().map(read).collect())
+    }
+
+    /// What has to be changed for these ports to be there.
+    pub async fn port_changes(&mut self, wanted: &[Port]) -> Result<Vec<PortChange>, CtrlError> {
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = match &self.bound {
+            Some(_) => Ok(()),
+            None => self.learn(None).await.map(|_| ()),
+        };
+        let there = match known {
+            Ok(()) => self.ports().await?,
+            // Without a program of Tofino nobody tells the tables' names, and a switch that never had one has no ports.
+            Err(CtrlError::Program(_)) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(changes(wanted, &there))
+    }
+
+    /// Changes ports, all of them or none.
+    pub async fn change_ports(&mut self, changes: &[PortChange]) -> Result<(), CtrlError> {
+        let changes = changes.iter().flat_map(PortChange::updates).collect();
+        self.change("adding ports", EVERYWHERE, changes).await
+    }
+
+    /// What the ports have counted, with their queues.
+    pub async fn port_stats(&mut self) -> Result<Vec<PortStat>, CtrlError> {
+        let cell = self.cell_bytes().await?;
+        let counted = self.entries(EVERYWHERE, "$PORT_STAT").await?;
+        let mut found = Vec::with_capacity(counted.len());
+        let mut queued = BTreeMap::new();
+        for entry in &counted {
+            let port = port_of(entry, PORT);
+            let target = pipe_of(port);
+            if !queued.contains_key(&target.pipe_id) {
+                let entries = self.entries(target, "tm.counter.eg_port").await?;
+                queued.insert(target.pipe_id, entries);
+            }
+            let is_it = |entry: &&Entry| port_of(entry, "dev_port") == port;
+            let queues = queued[&target.pipe_id].iter().find(is_it);
+            let of = |field| queues.map_or(Ok(0), |entry| number(entry, field));
+            found.push(PortStat {
+                number: port,
+                rx_bytes: number(entry, "$OctetsReceived")?,
+                tx_bytes: number(entry, "$OctetsTransmittedTotal")?,
+                queue_bytes: of("usage_cells")? * cell,
+                queue_max_bytes: of("watermark_cells")? * cell,
+                drops: of("drop_count_packets")?,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Bytes of the buffer that are taken, rounded up to cells, and the most that were.
+    pub async fn buffered(&mut self) -> Result<(u64, u64), CtrlError> {
+        let cell = self.cell_bytes().await?;
+        let pools = self.entries(EVERYWHERE, "tm.counter.pool").await?;
+        let sum = |field| pools.iter().map(|pool| number(pool, field)).sum::<Result<u64, CtrlError>>();
+        Ok((sum("usage_cells")? * cell, sum("watermark_cells")? * cell))
+    }
+
+    async fn cell_bytes(&mut self) -> Result<u64, CtrlError> {
+        let found = self.entries(EVERYWHERE, "tm.cfg").await?;
+        let bytes = found.first().map(|entry| number(entry, "cell_size_bytes")).transpose()?;
+        Ok(bytes.unwrap_or(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_that_match_stay_and_so_does_error_correction() {
+        let port = |number, speed: &str, fec: &str, enabled| Port {
+            number,
+            speed: speed.into(),
+            fec: fec.into(),
+            enabled,
+        };
+        let wanted = [1, 2, 3, 4].map(|number| port(number, "BF_SPEED_10G", "BF_FEC_TYP_NONE", true));
+        let there = [
+            port(1, "BF_SPEED_10G", "BF_FEC_TYP_FIRECODE", true),
+            port(2, "BF_SPEED_25G", "BF_FEC_TYP_NONE", true),
+            port(3, "BF_SPEED_10G", "BF_FEC_TYP_FIRECODE", false),
+            port(9, "BF_SPEED_10G", "BF_FEC_TYP_NONE", true),
+        ];
+        let enabled = PortChange::Enable(port(3, "BF_SPEED_10G", "BF_FEC_TYP_FIRECODE", true));
+        let expected = [PortChange::Replace(wanted[1].clone()), enabled, PortChange::Add(wanted[3].clone())];
+        assert_eq!(changes(&wanted, &there), expected);
+        assert_eq!(changes(&wanted, &wanted), []);
+    }
+}
