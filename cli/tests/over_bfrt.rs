@@ -20,16 +20,15 @@ use tempfile::NamedTempFile;
 struct Switch {
     _running: Running,
     file: NamedTempFile,
-    rack: Rack,
     p4runtime: ConnectOptions,
     addr: String,
 }
 
 impl Switch {
-    /// The incast's rack with the chip's port for the controller, and `more` under `[switch]`.
-    async fn start(more: &str) -> Switch {
+    /// The incast's rack with the chip's port for the controller.
+    async fn start() -> Switch {
         let text = std::fs::read_to_string(repo("examples/pl2-incast.toml")).unwrap();
-        Switch::of(&text.replace("[switch]\n", &format!("[switch]\ncpu_port = 64\n{more}\n"))).await
+        Switch::of(&text.replace("[switch]\n", "[switch]\ncpu_port = 64\n")).await
     }
 
     async fn of(text: &str) -> Switch {
@@ -37,7 +36,7 @@ impl Switch {
         file.write_all(text.as_bytes()).unwrap();
         let rack = Rack::load(file.path()).unwrap();
         let (running, p4runtime, target) = start_both(&rack).await;
-        Switch { _running: running, file, rack, p4runtime, addr: target.addr }
+        Switch { _running: running, file, p4runtime, addr: target.addr }
     }
 
     fn path(&self) -> String {
@@ -86,9 +85,11 @@ impl Switch {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reservations_are_read_changed_and_taken_back() {
-    let switch = Switch::start("").await;
-    switch.deploy(&["--scheme", "pl2-counter"]);
+    let switch = Switch::start().await;
     let path = switch.path();
+    let text = std::fs::read_to_string(&path).unwrap().replace("\"clock\"", "\"counter\"");
+    std::fs::write(&path, text).unwrap();
+    switch.deploy(&[]);
     let read = ["pl2", "read", &*path];
     assert_eq!(switch.values(&read, "h2"), [0, 0]);
     let write = ["pl2", "write", &path, "--value", "77", "--host", "h2"];
@@ -101,7 +102,7 @@ async fn reservations_are_read_changed_and_taken_back() {
     assert_eq!(switch.values(&read, "h2"), [0, 77]);
 
     // As if h5 had reserved 3 slots towards h1, where others hold 4.
-    let rack = switch.rack.on(Arch::Tna);
+    let rack = Rack::load(&path).unwrap().on(Arch::Tna);
     let pl2 = rack.protocol::<Pl2>().unwrap();
     let cell = pl2.cell_index(&rack, pl2.cell_number(&rack, 4, 0, 1)).to_string();
     for (register, index, value) in
@@ -117,16 +118,20 @@ async fn reservations_are_read_changed_and_taken_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_time_is_told_from_now_on() {
-    let switch = Switch::start("").await;
+    let switch = Switch::start().await;
     let slow = std::fs::read_to_string(switch.file.path()).unwrap().replace("100 Mb/s", "12 Mb/s");
     std::fs::write(switch.file.path(), slow).unwrap();
     switch.deploy(&["--scheme", "pl2-clock"]);
     let path = switch.path();
-    // Far enough ahead that it is still so when the next process reads it.
-    let written = 100_000_000;
-    switch.fine(&["pl2", "write", &path, "--value", &written.to_string(), "--host", "h2"]);
-    let [source, destination] = switch.values(&["pl2", "read", &path], "h2");
-    assert!((1..written).contains(&source) && (1..written).contains(&destination), "{source} {destination}");
+    // As far ahead as slots of this rate may be reserved; on a busy machine that may be over when it is read.
+    let written = 130_000_000;
+    let is_ahead = || {
+        switch.fine(&["pl2", "write", &path, "--value", &written.to_string(), "--host", "h2"]);
+        let values = switch.values(&["pl2", "read", &path], "h2");
+        assert!(values.iter().all(|value| *value < written), "{values:?}");
+        values.iter().all(|value| *value > 0)
+    };
+    assert!(common::wait_until(std::time::Duration::from_secs(20), is_ahead));
     assert_eq!(switch.values(&["pl2", "read", &path], "h3"), [0, 0]);
     switch.fine(&["pl2", "reset", &path]);
     assert_eq!(switch.values(&["pl2", "read", &path], "h2"), [0, 0]);
@@ -134,7 +139,7 @@ async fn reserved_time_is_told_from_now_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn registers_are_changed_by_frames_that_reach_the_program() {
-    let switch = Switch::start("").await;
+    let switch = Switch::start().await;
     switch.deploy(&["--scheme", "pl2-counter"]);
     let path = switch.path();
     // A description with another port for the controller than the program's.
@@ -157,7 +162,8 @@ async fn registers_are_changed_by_frames_that_reach_the_program() {
 /// The incast's rack at a rate that the chip's ports have.
 async fn fast() -> Switch {
     let text = std::fs::read_to_string(repo("examples/pl2-incast.toml")).unwrap();
-    Switch::of(&text.replace("100 Mb/s", "10 Gb/s").replace("256 KiB", "16 MiB")).await
+    let text = text.replace("100 Mb/s", "10 Gb/s").replace("256 KiB", "16 MiB");
+    Switch::of(&text.replace(", \"pl2-counter\", \"pl2-clock\"", "")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,7 +195,7 @@ async fn ports_are_added_once_and_repaired() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn top_and_tables_are_read_beside_a_client_that_is_bound() {
-    let switch = Switch::start("").await;
+    let switch = Switch::start().await;
     switch.deploy(&["--scheme", "pl2-counter"]);
     let path = switch.path();
     switch.fine(&["pl2", "write", &path, "--value", "3", "--host", "h2"]);
@@ -212,7 +218,7 @@ async fn top_and_tables_are_read_beside_a_client_that_is_bound() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packet_generators_send_what_they_are_told() {
-    let switch = Switch::start("").await;
+    let switch = Switch::start().await;
     switch.deploy(&["--scheme", "l2"]);
     let frame = "ff".repeat(60);
     let first = ["generator", "set", "3", "--frame", &frame, "--port", "1"];
@@ -247,7 +253,7 @@ async fn packet_generators_send_what_they_are_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rack_is_watched_and_another_controller_stands_by() {
-    let switch = Switch::start("").await;
+    let switch = Switch::start().await;
     let path = switch.path();
     let watch = || {
         let words = ["deploy", &path, "--to", "tofino", "--watch", "--every", "0.1", "--scheme", "l2"];
@@ -274,12 +280,12 @@ async fn a_rack_is_watched_and_another_controller_stands_by() {
     // The description changes.
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("02:00:00:00:00:06", "02:00:00:00:00:66")).unwrap();
-    second.until("1 to insert, 1 to modify, 1 to delete");
+    second.until("2 to insert, 0 to modify, 2 to delete");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_bfruntime_does_not_have_is_said() {
-    let switch = Switch::start("").await;
+    let switch = Switch::start().await;
     let path = switch.path();
     let arch = switch.refused(&["deploy", &path, "--to", "tofino", "--arch", "v1model"]);
     assert!(arch.contains("--arch says v1model"), "{arch}");
