@@ -89,12 +89,15 @@ enum Command {
 }
 
 impl Target {
-    /// A client that is bound to the program.
-    async fn link(&self) -> Result<Link, CtrlError> {
+    fn options(&self) -> ConnectOptions {
         self.identity.refuse_p4runtimes();
         let protocol = Protocol::BfRuntime;
-        let target = ConnectOptions { protocol, ..self.identity.at(self.bfrt_addr.clone(), None) };
-        let mut link = Link::connect(target).await?;
+        ConnectOptions { protocol, ..self.identity.at(self.bfrt_addr.clone(), None) }
+    }
+
+    /// A client that is bound to the program.
+    async fn link(&self) -> Result<Link, CtrlError> {
+        let mut link = Link::connect(self.options()).await?;
         link.schema().await?;
         Ok(link)
     }
@@ -140,7 +143,8 @@ async fn set(target: &Target, queue: Option<u32>, change: &QueueChange) -> Resul
 }
 
 async fn list(target: &Target, as_json: bool) -> Result<(), CtrlError> {
-    let mut link = target.link().await?;
+    let mut link = Link::to_read(target.options()).await?;
+    link.schema().await?;
     let (queues, rate) = (link.queues(target.port).await?, link.port_rate(target.port).await?);
     if as_json {
         let one = |queue: &Queue| {
