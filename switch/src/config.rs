@@ -57,6 +57,9 @@ pub struct Config {
     pub max_frame_bytes: usize,
     /// Maximum number of times that a frame is recirculated, resubmitted or cloned from a clone.
     pub recirculation_limit: u32,
+    /// What a frame takes that is resubmitted or recirculated until its next pass begins (v1model); on Tofino, recirculated
+    /// frames pass a port.
+    pub pass_delay: Nanos,
     /// Maximum digests that wait for [`crate::Switch::poll_digest`].
     pub digest_queue: usize,
     /// How much lost time a port that is polled late makes up for.
@@ -90,6 +93,7 @@ impl Default for Config {
             seed: 1,
             max_frame_bytes: 9216,
             recirculation_limit: 64,
+            pass_delay: Nanos::ZERO,
             digest_queue: 1024,
             catch_up: Nanos::from_millis(10),
             arrival_burst: Nanos::from_millis(10),

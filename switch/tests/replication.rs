@@ -225,6 +225,37 @@ fn a_resubmit_starts_over() {
     assert_eq!(bench.switch.stats(bench.now).resubmits, 2);
 }
 
+/// While a frame is on its way back, others go on, and what its program kept comes back with it.
+#[test]
+fn a_next_pass_may_take_time() {
+    for (ingress, egress) in [
+        ("if (meta.round < 2) { meta.round = meta.round + 1; resubmit_preserving_field_list(1); }", ""),
+        ("", "if (meta.round < 2) { meta.round = meta.round + 1; recirculate_preserving_field_list(1); }"),
+    ] {
+        let ingress = format!("sm.egress_spec = 1; if (hdr.eth.kind == 7) {{ {ingress} }}");
+        let egress = format!("if (hdr.eth.kind == 7) {{ {egress} }} hdr.eth.src = (bit<48>)meta.round;");
+        let mut bench = Parts {
+            meta: "@field_list(1) bit<8> round;",
+            ingress: &ingress,
+            egress: &egress,
+            ..Parts::default()
+        }
+        .run_on(Config { pass_delay: Nanos(400), ..config() });
+        let (start, mut out) = (bench.now, Vec::new());
+        bench.switch.handle_frame(1, &eth(1, 7, &[]), start);
+        assert_eq!(bench.switch.poll_transmit(start, &mut out), None);
+        bench.switch.handle_frame(1, &eth(1, 8, &[]), start);
+        assert_eq!((bench.switch.poll_transmit(start, &mut out), out[11]), (Some(1), 0));
+        for nth in 1..=2 {
+            let now = start + Nanos(400 * nth);
+            assert_eq!(bench.switch.next_timeout(), Some(now));
+            let sent = bench.switch.poll_transmit(now, &mut out);
+            assert_eq!(sent, (nth == 2).then_some(1), "{nth}");
+        }
+        assert_eq!((out[11], bench.switch.next_timeout()), (2, None));
+    }
+}
+
 #[test]
 fn digests_wait_for_the_controller() {
     let mut bench = Parts {

@@ -115,6 +115,10 @@ impl MemoryExperiment {
         if spec.memory_ns > 0 && spec.scheme == MemoryScheme::EdmPublished {
             check.problem("", 0, "memory_ns", "edm-published has memory that takes no time; leave it out");
         }
+        if spec.edm.pass_ns > TIME_MAX_PS / 1_000 {
+            let what = format!("{} is out of range; write {} at most", spec.edm.pass_ns, TIME_MAX_PS / 1_000);
+            check.problem("edm", 0, "pass_ns", what);
+        }
         let packets = &spec.packets;
         let buffer = packets.buffer.unwrap_or(u64::MAX);
         let endless = [MemoryScheme::PfcDcqcn, MemoryScheme::Ird, MemoryScheme::Fastpass];
@@ -231,6 +235,7 @@ impl MemoryExperiment {
             headroom_percent: edm.headroom_percent,
             classes: edm.classes,
             ahead: edm.ahead,
+            pass_ns: edm.pass_ns,
             pending_max: edm.pending_max,
         })
     }

@@ -191,6 +191,8 @@ pub struct EdmSpec {
     pub classes: u32,
     /// Windows granted ahead before demands wait.
     pub ahead: u32,
+    /// What a generated program's frame takes until another pass of it begins.
+    pub pass_ns: u64,
     /// What its grants take of a clock beyond their frames' time, in percent.
     pub headroom_percent: u32,
     /// Writes that share a notification while they wait, up to so many bytes; 0: none.
@@ -214,6 +216,7 @@ impl Default for EdmSpec {
             window: edm.window,
             classes: edm.classes,
             ahead: edm.ahead,
+            pass_ns: 0,
             headroom_percent: edm.headroom_percent,
             mega_bytes: params.mega_bytes,
             pending_max: params.pending_max,

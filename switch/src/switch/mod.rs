@@ -42,7 +42,7 @@ use crate::state::State;
 use crate::stats::{DropReason, Stats};
 use crate::tm::{TrafficManager, reasons};
 use crate::trace::RawEvent;
-use arch::{Engine, PortData};
+use arch::{Engine, PortData, Returning};
 use generator::Generators;
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -123,6 +123,7 @@ pub struct Switch {
     pub(crate) for_pass: Vec<u64>,
     pub(crate) drops: [u64; DropReason::ALL.len()],
     pub(crate) passes: Passes,
+    pub(crate) returning: Returning,
     pub(crate) generators: Generators,
     /// What precedes the packets of each port.
     pub(crate) port_data: PortData,
@@ -166,6 +167,7 @@ impl Switch {
             for_pass: Vec::new(),
             drops: [0; DropReason::ALL.len()],
             passes: Passes::default(),
+            returning: Returning::default(),
             generators: Generators::default(),
             port_data: PortData::default(),
             tracer: None,
@@ -243,6 +245,7 @@ impl Switch {
             self.drops[DropReason::ProgramReplaced as usize] += count;
             self.manager.port_mut(at).drops[DropReason::ProgramReplaced as usize] += count;
         }
+        self.drop_returning();
         self.generators.restart();
         self.port_data = PortData::default();
         self.hot = NONE;
@@ -286,6 +289,9 @@ impl Switch {
         if self.alarm().is_some_and(|due| due <= now) {
             self.age(now);
         }
+        if self.returning.due().is_some_and(|due| due <= now) {
+            self.come_back(now);
+        }
         let mut returned = 0;
         while returned < RETURNS {
             let at = self.manager.ready(now)?;
@@ -323,16 +329,13 @@ impl Switch {
     /// When to call [`Switch::poll_transmit`] again; a time in the past means now.
     #[inline]
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let seldom = match (self.generators.due(), self.alarm()) {
-            (None, alarm) => alarm,
-            (due, None) => due,
-            (due, alarm) => due.min(alarm),
+        let both = |one: Option<Nanos>, other: Option<Nanos>| match (one, other) {
+            (one, None) => one,
+            (None, other) => other,
+            (one, other) => one.min(other),
         };
-        match (self.manager.next_timeout(), seldom) {
-            (due, None) => due,
-            (None, seldom) => seldom,
-            (due, seldom) => due.min(seldom),
-        }
+        let seldom = both(both(self.generators.due(), self.alarm()), self.returning.due());
+        both(self.manager.next_timeout(), seldom)
     }
 
     /// The next time at which an entry may be idle.

@@ -20,6 +20,7 @@ use crate::switch::{Model, P4, SwitchError};
 use node::Node;
 use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
 use p4rack_fabric::edm::host::compute;
+use p4rack_switch::Config;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{MacAddr, Nanos};
@@ -56,6 +57,8 @@ pub struct Params {
     pub classes: u32,
     /// Windows granted ahead before demands wait (`matched`).
     pub ahead: u32,
+    /// What a frame takes that is resubmitted or recirculated until its next pass begins.
+    pub pass_ns: u64,
     /// Messages that wait in a host for one other host at most; more are refused.
     pub pending_max: usize,
 }
@@ -114,8 +117,9 @@ impl<'a> Pipeline<'a> {
         in_flight: Option<u32>,
     ) -> Result<Pipeline<'a>, String> {
         let rack = rack(params)?;
+        let delay = |config: &mut Config| config.pass_delay = Nanos(params.pass_ns);
         let switch =
-            P4::new(&rack, params.mode.scheme(), |_| {}).map_err(|error: SwitchError| error.to_string())?;
+            P4::new(&rack, params.mode.scheme(), delay).map_err(|error: SwitchError| error.to_string())?;
         let edm = rack.protocol::<Edm>().cloned().ok_or("the rack lost its protocol")?;
         let timeout = edm.expiry(&rack) + Nanos::from_millis(1);
         let longest = messages.iter().map(|message| message.bytes).max().unwrap_or(1);

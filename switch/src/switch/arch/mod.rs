@@ -10,6 +10,7 @@ pub use tna::{
     ReplicationConfig, ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode,
     ReplicationPlaces, ReplicationPort, ReplicationState,
 };
+pub(crate) use v1model::Returning;
 
 use crate::arch::Arch;
 use crate::pool::PacketId;

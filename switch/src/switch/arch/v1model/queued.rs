@@ -52,14 +52,12 @@ fn serve(switch: &mut Switch, id: PacketId, mut verdict: Verdict, now: Nanos) {
             ingress_clone(switch, copy, session, list, now);
             switch.restore(id);
         }
-        if requests.resubmit.is_none() {
-            break;
-        }
+        let Some(list) = requests.resubmit else { break };
         switch.passes.resubmits += 1;
-        if !next_pass(switch, id, origin::RESUBMITTED) {
+        if !next_pass(switch, id, origin::RESUBMITTED) || switch.returns(id, list, now) {
             return;
         }
-        verdict = match run_ingress(switch, id, requests.resubmit, now) {
+        verdict = match run_ingress(switch, id, Some(list), now) {
             Some(verdict) if verdict.exit == Exit::Done => verdict,
             Some(verdict) => return switch.give_up(id, verdict.exit, None),
             None => return switch.end(id, DropReason::NoProgram, None),
@@ -225,7 +223,9 @@ fn finish(
         packet.set_frame(out);
         packet.meta.truncate = u32::MAX;
         packet.meta.rid = 0;
-        ingress(switch, id, Some(list), now);
+        if !switch.returns(id, list, now) {
+            ingress(switch, id, Some(list), now);
+        }
     }
     false
 }
