@@ -51,6 +51,19 @@ fn calendars_leave_no_queue() {
     }
 }
 
+/// Cells that were free when a frame looked may be taken when it comes back: it looks again, and its message waits.
+#[test]
+fn passes_that_take_time_are_felt_by_those_who_need_them() {
+    let of = |scheme, pass_ns| {
+        let outcome = run(scheme, &format!("window = 1\npass_ns = {pass_ns}"), "1024", 0.05, 2_000);
+        (outcome.counters["second_passes"], outcome.latency_ns.mean.mean)
+    };
+    let [(looks, early), (more_looks, late)] = [0, 400].map(|pass_ns| of("edm-calendar", pass_ns));
+    assert!(more_looks > looks && late > early + 400.0, "{looks} {more_looks}, {early} {late}");
+    let [(_, early), (_, late)] = [0, 400].map(|pass_ns| of("edm-timed-dst", pass_ns));
+    assert!((late - early).abs() < 0.001, "{early} {late}");
+}
+
 /// What is shipped is sound.
 #[test]
 fn the_examples_are_experiments_and_sweeps() {

@@ -3,6 +3,7 @@
 use crate::cmd::entity::Rows;
 use p4rack_codegen::scheme::edm::Mode;
 use p4rack_sim::FaultsRack;
+use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -23,6 +24,9 @@ pub struct FaultsArgs {
     /// Only this scheme, such as edm-matched
     #[arg(long)]
     scheme: Option<String>,
+    /// What a frame takes that is resubmitted or recirculated until its next pass begins, in nanoseconds
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pass_ns: u64,
 }
 
 /// What all seeds of a mode had together.
@@ -67,7 +71,7 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
 }
 
 fn run(mode: Mode, args: &FaultsArgs) -> Result<Sum, String> {
-    let rack = FaultsRack::new(mode)?;
+    let rack = FaultsRack::new(mode)?.with_pass_delay(Nanos(args.pass_ns));
     let (next, threads) = (AtomicU64::new(0), thread::available_parallelism().map_or(1, usize::from));
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {

@@ -6,6 +6,10 @@ use super::world::{Event, Probe, World};
 use p4rack_fabric::edm::host::compute;
 use p4rack_wire::edm;
 
+/// Passes of frames that an operation may take before the next one is asked for. `calendar` refuses demands that come while
+/// others are between their passes, so operations at one time would not all succeed at the first try.
+const PASSES: u64 = 32;
+
 impl World<'_> {
     /// Once all is quiet, everybody reads, writes and changes all memory that is left. What they write is there a timeout later:
     /// nothing else says so, since writes have no answer.
@@ -20,21 +24,41 @@ impl World<'_> {
             Probe::Ends => self.agenda.add(now_ns + 3 * timeout_ns, Event::Probe(Probe::Begins)),
             Probe::Tried => self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Written)),
             Probe::Begins => {
-                self.try_all(now_ns);
-                self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Tried));
+                let last_ns = self.try_all(now_ns);
+                self.agenda.add(last_ns + timeout_ns, Event::Probe(Probe::Tried));
             }
             Probe::Written => {
+                let mut at_ns = now_ns;
                 for own in 0..COMPUTES {
                     for (node, address, value) in self.clients[usize::from(own)].probed() {
                         let read = (node, address, compute::Request::Read(edm::WORD_BYTES));
-                        self.ask(own, read, Why::Check(value), now_ns);
+                        at_ns = self.ask_in_turn(own, read, Why::Check(value), at_ns, now_ns);
                     }
                 }
             }
         }
     }
 
-    fn try_all(&mut self, now_ns: u64) {
+    /// Asks at this time. Returns when to ask for the next operation: at once, if passes take no time.
+    fn ask_in_turn(
+        &mut self,
+        own: u16,
+        asked: (u16, u64, compute::Request),
+        why: Why,
+        at_ns: u64,
+        now_ns: u64,
+    ) -> u64 {
+        if at_ns == now_ns {
+            self.ask(own, asked, why, now_ns);
+        } else {
+            self.agenda.add(at_ns, Event::Ask(own, asked, why));
+        }
+        at_ns + PASSES * self.rack.pass_delay.0
+    }
+
+    /// Returns when all of it was asked for.
+    fn try_all(&mut self, now_ns: u64) -> u64 {
+        let mut at_ns = now_ns;
         let alive: Vec<u16> = MEMORIES.filter(|node| !self.nodes[usize::from(*node)].is_dead).collect();
         for own in (0..COMPUTES).filter(|own| !self.nodes[usize::from(*own)].is_dead).collect::<Vec<_>>() {
             for node in alive.iter().copied().filter(|node| *node != own) {
@@ -46,9 +70,10 @@ impl World<'_> {
                     (word + 8, compute::Request::Write(value.to_be_bytes().to_vec())),
                     (1_024, compute::Request::Read(4 * CHUNK_BYTES)),
                 ] {
-                    self.ask(own, (node, address, request), Why::Probe, now_ns);
+                    at_ns = self.ask_in_turn(own, (node, address, request), Why::Probe, at_ns, now_ns);
                 }
             }
         }
+        at_ns
     }
 }

@@ -26,6 +26,7 @@ pub struct FaultsRack {
     pub(super) edm: Edm,
     /// How long a compute node waits for an answer.
     pub(super) timeout: Nanos,
+    pub(super) pass_delay: Nanos,
 }
 
 impl FaultsRack {
@@ -56,11 +57,18 @@ impl FaultsRack {
         };
         let rack = Rack::build(topology).map_err(|error| format!("{:?}", error.errors))?;
         let timeout = edm.expiry(&rack) + Nanos::from_micros(50);
-        Ok(FaultsRack { rack, mode, edm, timeout })
+        Ok(FaultsRack { rack, mode, edm, timeout, pass_delay: Nanos::ZERO })
+    }
+
+    /// The same where a frame that is resubmitted or recirculated takes this long until its next pass begins.
+    #[must_use]
+    pub fn with_pass_delay(self, pass_delay: Nanos) -> FaultsRack {
+        FaultsRack { pass_delay, ..self }
     }
 
     pub(super) fn switch(&self) -> Result<P4, String> {
-        P4::new(&self.rack, self.mode.scheme(), |_| {}).map_err(|error| error.to_string())
+        P4::new(&self.rack, self.mode.scheme(), |config| config.pass_delay = self.pass_delay)
+            .map_err(|error| error.to_string())
     }
 
     pub(super) fn compute(&self, start: u16) -> compute::Node {

@@ -40,6 +40,8 @@ pub struct FaultsOutcome {
 pub(super) enum Event {
     /// A client may ask for something.
     Issue(u16),
+    /// A client asks for this.
+    Ask(u16, (u16, u64, compute::Request), Why),
     /// A node may have something to send, or something that has waited too long.
     Poll(u16),
     AtSwitch(usize, u16, Vec<u8>),
@@ -194,6 +196,7 @@ impl<'a> World<'a> {
     fn handle(&mut self, event: Event, now_ns: u64) {
         match event {
             Event::Issue(own) => self.issue(own, now_ns),
+            Event::Ask(own, asked, why) => self.ask(own, asked, why, now_ns),
             Event::Poll(nth) if self.nodes[usize::from(nth)].poll_ns == now_ns => self.poll(nth, now_ns),
             Event::Poll(_) => {}
             Event::AtSwitch(switch, from, frame) => {

@@ -10,20 +10,24 @@ use std::collections::VecDeque;
 struct One {
     due: Nanos,
     id: PacketId,
-    /// The field list whose metadata it keeps, and that metadata.
+    /// The field list whose metadata it keeps, and how many words that is.
     list: u16,
-    words: Vec<u64>,
+    words: usize,
 }
 
 /// In the order in which they arrive, as all take the same time.
 #[derive(Default)]
-pub(crate) struct Returning(VecDeque<One>);
+pub(crate) struct Returning {
+    packets: VecDeque<One>,
+    /// The metadata that they keep, one behind the other.
+    words: VecDeque<u64>,
+}
 
 impl Returning {
     /// When the first one is back.
     #[inline]
     pub fn due(&self) -> Option<Nanos> {
-        Some(self.0.front()?.due)
+        Some(self.packets.front()?.due)
     }
 }
 
@@ -34,7 +38,9 @@ impl Switch {
         if delay == Nanos::ZERO {
             return false;
         }
-        self.returning.0.push_back(One { due: now + delay, id, list, words: self.for_pass.clone() });
+        let Switch { returning, for_pass, .. } = self;
+        returning.packets.push_back(One { due: now + delay, id, list, words: for_pass.len() });
+        returning.words.extend(&*for_pass);
         true
     }
 
@@ -42,8 +48,9 @@ impl Switch {
     #[cold]
     pub(crate) fn come_back(&mut self, now: Nanos) {
         while self.returning.due().is_some_and(|due| due <= now) {
-            let Some(One { id, list, words, .. }) = self.returning.0.pop_front() else { return };
-            self.for_pass = words;
+            let Some(One { id, list, words, .. }) = self.returning.packets.pop_front() else { return };
+            self.for_pass.clear();
+            self.for_pass.extend(self.returning.words.drain(..words));
             queued::ingress(self, id, Some(list), now);
             if self.manager.cpu_waits {
                 self.serve_cpu(now);
@@ -53,7 +60,7 @@ impl Switch {
 
     /// Drops those of a program that is replaced.
     pub(crate) fn drop_returning(&mut self) {
-        for One { id, .. } in std::mem::take(&mut self.returning).0 {
+        for One { id, .. } in std::mem::take(&mut self.returning).packets {
             self.end(id, DropReason::ProgramReplaced, None);
         }
     }
