@@ -1,6 +1,5 @@
 //! What a switch should have: a program and contents.
 
-use crate::bfrt::Port;
 use crate::bmv2;
 use crate::error::CtrlError;
 use p4rack_codegen::rack::Target;
@@ -12,7 +11,28 @@ use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, WriteRequest
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use prost::Message;
+use std::fmt;
 use std::path::Path;
+
+/// How a port of Tofino should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its number.
+    pub number: u32,
+    /// The driver's name of its speed.
+    pub speed: String,
+    /// The driver's name of its forward error correction.
+    pub fec: String,
+    /// Whether it is enabled.
+    pub enabled: bool,
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.enabled { "enabled" } else { "disabled" };
+        write!(f, "port {}: {}, {}, {state}", self.number, self.speed, self.fec)
+    }
+}
 
 /// What BFRuntime calls a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -57,8 +57,8 @@ pub struct Config {
     pub max_frame_bytes: usize,
     /// Maximum number of times that a frame is recirculated, resubmitted or cloned from a clone.
     pub recirculation_limit: u32,
-    /// What a frame takes that is resubmitted or recirculated until its next pass begins (v1model); on Tofino, recirculated
-    /// frames pass a port.
+    /// What a frame takes that is resubmitted or recirculated until its next pass begins, unless the architecture has ports
+    /// for that.
     pub pass_delay: Nanos,
     /// Maximum digests that wait for [`crate::Switch::poll_digest`].
     pub digest_queue: usize,

@@ -21,7 +21,7 @@ mod queues;
 mod sessions;
 
 pub use generator::{GeneratedFrames, HEADER, Timing};
-pub use ports::{Port, PortChange, PortStat};
+pub use ports::{PortChange, PortStat};
 pub use queues::{Queue, QueueChange, Rate};
 
 use crate::client::name;

@@ -2,6 +2,7 @@
 
 use super::device::{number, pipe_of, text, truth};
 use super::{EVERYWHERE, Link};
+use crate::desired::Port;
 use crate::error::CtrlError;
 use p4rack_bfrt::Entry;
 use p4rack_p4rt::bfrt_proto::update::Type;
@@ -9,26 +10,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 const PORT: &str = "$DEV_PORT";
-
-/// How a port should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
-    /// Its number.
-    pub number: u32,
-    /// The driver's name of its speed.
-    pub speed: String,
-    /// The driver's name of its forward error correction.
-    pub fec: String,
-    /// Whether it is enabled.
-    pub enabled: bool,
-}
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.enabled { "enabled" } else { "disabled" };
-        write!(f, "port {}: {}, {}, {state}", self.number, self.speed, self.fec)
-    }
-}
 
 /// What has to be done with a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
