@@ -51,6 +51,11 @@ impl<E> Agenda<E> {
         self.later[list].push((at, event));
     }
 
+    /// Whether no event is to come.
+    pub fn is_empty(&self) -> bool {
+        self.current.is_empty() && self.filled.iter().all(|lists| *lists == 0)
+    }
+
     /// The next event and its time.
     #[inline]
     pub fn next(&mut self) -> Option<(u64, E)> {

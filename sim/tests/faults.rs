@@ -15,14 +15,17 @@ fn nothing_is_done_twice_or_never_ends_whatever_gets_lost() {
     let late = [Mode::Calendar, Mode::Matched].map(|mode| (mode, Nanos(400)));
     for (mode, pass_delay) in Mode::ALL.map(|mode| (mode, Nanos::ZERO)).into_iter().chain(late) {
         let rack = FaultsRack::new(mode).unwrap().with_pass_delay(pass_delay);
-        let (mut operations, mut unknown) = (0, 0);
+        let (mut operations, mut unknown, mut passes) = (0, 0, 0);
         for seed in 0..SEEDS {
             let outcome = rack.run(seed, None);
             assert_eq!(outcome.problems, Vec::<String>::new(), "{mode:?}, {pass_delay}, seed {seed}");
             (operations, unknown) = (operations + outcome.operations, unknown + outcome.unknown);
+            passes += outcome.counters["second_passes"];
             let deaths = outcome.counters.get("switches_dead").copied().unwrap_or(0);
             assert!(deaths <= 1, "{mode:?}, seed {seed}: one of two switches may die, once: {deaths}");
         }
+        // Time is looked for in another pass, and demands wait for it.
+        assert_eq!(passes > 0, matches!(mode, Mode::Calendar | Mode::Matched), "{mode:?}: {passes}");
         // There are faults, and not only faults.
         assert!(
             unknown > operations / 100 && unknown < operations / 2,

@@ -11,6 +11,7 @@
 //! with the NULL response when its timer expires; it is then unknown whether an atomic operation was done. A write without grants
 //! asks again for the rest, with a new id.
 
+use super::parts::{Parts, Taken};
 use super::release::Releases;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
@@ -132,8 +133,9 @@ struct Active {
     key: u32,
     address: u64,
     request: Request,
-    /// Bytes of a write that were sent, or of an answer that arrived.
+    /// Bytes of an answer, and which of them arrived.
     done: Vec<u8>,
+    parts: Parts,
     sent: u32,
     /// When the last granted chunk may leave: later ones don't pass it.
     release: Nanos,
@@ -256,8 +258,9 @@ impl Node {
         {
             let id = peer.free_id(class, self.config.active_per_pair);
             let deadline = self.now.saturating_add(self.config.timeout);
-            let (done, sent, release, retries) = (Vec::new(), 0, Nanos::ZERO, 0);
-            let active = Active { token, key, address, request, done, sent, release, retries, deadline };
+            let (done, parts, sent, release, retries) = (Vec::new(), Parts::default(), 0, Nanos::ZERO, 0);
+            let active =
+                Active { token, key, address, request, done, parts, sent, release, retries, deadline };
             peer.active[class].insert(id, active);
             self.asks.push_back(Ask { to, class, id });
         }
@@ -319,17 +322,23 @@ impl Node {
         let whole = size(&active.request);
         let outcome = match status {
             Status::Done => {
-                let fits = message.offset as usize == active.done.len()
-                    && message.total == whole
-                    && !chunk.is_empty()
-                    && active.done.len() + chunk.len() <= whole as usize;
-                if !fits {
+                let end = message.offset.checked_add(message.bytes.into()).filter(|end| *end <= whole);
+                let end = end.filter(|end| {
+                    message.total == whole
+                        && !chunk.is_empty()
+                        && active.parts.take(message.offset, *end) == Taken::New
+                });
+                let Some(end) = end else {
                     self.counters.answers_unasked += 1;
                     return Some(());
+                };
+                let (from, until) = (message.offset as usize, end as usize);
+                if active.done.len() < until {
+                    active.done.resize(until, 0);
                 }
-                active.done.extend_from_slice(chunk);
+                active.done[from..until].copy_from_slice(chunk);
                 active.deadline = deadline;
-                if active.done.len() < whole as usize {
+                if active.parts.until() < whole {
                     return Some(());
                 }
                 Outcome::Answer(std::mem::take(&mut active.done))

@@ -9,6 +9,7 @@
 //! message is handled, and never twice: duplicates of requests are dropped. Writes are applied chunk by chunk as they arrive;
 //! duplicates of chunks are dropped.
 
+use super::parts::{Parts, Taken};
 use super::release::Releases;
 use super::window::{Seen, Window};
 use p4rack_wire::Nanos;
@@ -88,7 +89,7 @@ pub struct Counters {
     pub malformed: u64,
     /// Grants without a waiting answer.
     pub grants_unasked: u64,
-    /// Chunks of a write that arrived before earlier ones.
+    /// Writes that were given up, because chunks came before too many earlier ones.
     pub gaps: u64,
     /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of requesters
     /// beyond the maximum; what found the grant queue full.
@@ -137,6 +138,20 @@ struct Answer {
     release: Nanos,
 }
 
+/// A write of which bytes are missing.
+#[derive(Clone, Debug)]
+struct Partial {
+    address: u64,
+    total: u32,
+    parts: Parts,
+}
+
+impl Partial {
+    fn of(message: &Message) -> Partial {
+        Partial { address: message.address, total: message.total, parts: Parts::default() }
+    }
+}
+
 /// State of a requester.
 #[derive(Clone, Debug, Default)]
 struct Requester {
@@ -147,8 +162,8 @@ struct Requester {
     requests: Window,
     writes: Window,
     answers: BTreeMap<u16, Answer>,
-    /// Incomplete writes by id: address and bytes so far.
-    partial: BTreeMap<u16, (u64, u32, u32)>,
+    /// Incomplete writes by id.
+    partial: BTreeMap<u16, Partial>,
 }
 
 /// A memory node.
@@ -275,56 +290,52 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             return Some(());
         }
         let requester = self.requesters.entry(from).or_default();
-        let partial = requester.partial.get(&message.id).copied();
-        let expected = match partial {
-            Some((start, total, so_far)) if (start, total) == (message.address, message.total) => so_far,
-            // The same id for another write: the first one counts.
-            Some(_) => {
-                self.counters.copies += 1;
-                return Some(());
-            }
-            None if requester.writes.see(message.id) != Seen::New => {
-                self.counters.copies += 1;
-                return Some(());
-            }
-            None => 0,
+        // One that was never completed goes when its id comes round again.
+        let is_new = requester.writes.see(message.id) == Seen::New;
+        let known = requester.partial.remove(&message.id).filter(|_| !is_new);
+        let is_known = known.is_some();
+        let Some(mut write) = known.or_else(|| is_new.then(|| Partial::of(&message))) else {
+            self.counters.copies += 1;
+            return Some(());
         };
-        if message.offset < expected {
+        let is_same = (write.address, write.total) == (message.address, message.total);
+        let taken = if is_same { write.parts.take(message.offset, end) } else { Taken::Before };
+        if taken == Taken::Before {
+            // A copy, or the same id for another write: the first one counts.
+            if is_known {
+                requester.partial.insert(message.id, write);
+            }
             self.counters.copies += 1;
             return Some(());
         }
-        let placed = match message.offset > expected {
-            true => {
-                self.counters.gaps += 1;
-                None
-            }
-            false => {
-                let whole = self.find(&message, message.address, message.total);
-                let placed = whole.and_then(|(nth, _)| match self.regions[nth].rights.write {
-                    true => Ok((nth, (address.unwrap_or(0) - self.regions[nth].start) as usize)),
-                    false => Err(Status::NotPermitted),
-                });
-                placed.map_err(|status| self.counters.refused[status as usize] += 1).ok()
+        if taken == Taken::TooFar {
+            self.counters.gaps += 1;
+            return Some(());
+        }
+        let whole = self.find(&message, message.address, message.total);
+        let placed = whole.and_then(|(nth, _)| match self.regions[nth].rights.write {
+            true => Ok((nth, (address.unwrap_or(0) - self.regions[nth].start) as usize)),
+            false => Err(Status::NotPermitted),
+        });
+        let (nth, at) = match placed {
+            Ok(placed) => placed,
+            Err(status) => {
+                self.counters.refused[status as usize] += 1;
+                return Some(());
             }
         };
-        let requester = self.requesters.entry(from).or_default();
-        match placed {
-            Some((nth, at)) => {
-                self.regions[nth].bytes.as_mut()[at..at + chunk.len()].copy_from_slice(chunk);
-                self.counters.chunks += 1;
-                if end == message.total {
-                    self.counters.writes += 1;
-                    requester.partial.remove(&message.id);
-                } else {
-                    if partial.is_none() && requester.partial.len() >= self.config.answers_max {
-                        self.counters.overflows += 1;
-                        forget_oldest(&mut requester.partial, message.id);
-                    }
-                    requester.partial.insert(message.id, (message.address, message.total, end));
-                }
-            }
-            None => _ = requester.partial.remove(&message.id),
+        self.regions[nth].bytes.as_mut()[at..at + chunk.len()].copy_from_slice(chunk);
+        self.counters.chunks += 1;
+        if write.parts.until() == message.total {
+            self.counters.writes += 1;
+            return Some(());
         }
+        let requester = self.requesters.entry(from).or_default();
+        if !is_known && requester.partial.len() >= self.config.answers_max {
+            self.counters.overflows += 1;
+            forget_oldest(&mut requester.partial, message.id);
+        }
+        requester.partial.insert(message.id, write);
         Some(())
     }
 

@@ -2,6 +2,7 @@
 
 pub mod compute;
 pub mod memory;
+mod parts;
 mod release;
 #[cfg(test)]
 mod tests;

@@ -273,6 +273,53 @@ fn a_late_copy_of_a_chunk_is_dropped() {
     assert_eq!((node.counters().writes, node.counters().copies), (1, 2));
 }
 
+/// A frame that takes another pass through the switch is behind its successors: the message is whole all the same.
+#[test]
+fn chunks_may_pass_each_other() {
+    let chunk = |kind: Kind, id, offset, byte| {
+        let mut bytes = vec![byte; Message::BYTES + 8];
+        let (version, kind) = (VERSION, kind as u8);
+        Message { version, kind, code: 0, id, key: 0, address: 0, total: 24, offset, bytes: 8, start: 0 }
+            .emit(&mut bytes);
+        bytes
+    };
+    let region = Region { start: 0, bytes: vec![0; 24], key: 0, rights: Rights { read: true, write: true } };
+    let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let mut compute = compute::Node::new(compute::Config::default(), 0);
+    let token = compute.handle_request(MEMORY, 0, 0, Request::Read(24), Nanos::ZERO).unwrap();
+    let id = sent(&mut compute, Nanos::ZERO)[0].1;
+    for (offset, byte) in [(16, 3), (8, 2), (8, 9), (0, 1), (16, 9)] {
+        memory.handle_message(0, &chunk(Kind::Wreq, 4, offset, byte), Nanos::ZERO);
+        compute.handle_message(MEMORY, &chunk(Kind::Rres, id, offset, byte), Nanos::ZERO);
+    }
+    let whole = [[1; 8], [2; 8], [3; 8]].concat();
+    assert_eq!(memory.regions()[0].bytes, whole);
+    assert_eq!((memory.counters().writes, memory.counters().copies), (1, 2));
+    assert_eq!(compute.poll_completion(), Some((token, Outcome::Answer(whole))));
+    assert_eq!(compute.counters().answers_unasked, 2);
+}
+
+/// A write that lost a chunk is forgotten when its id comes round again.
+#[test]
+fn a_write_with_the_id_of_one_that_never_ended_is_new() {
+    let region = Region { start: 0, bytes: vec![0; 24], key: 0, rights: Rights { read: true, write: true } };
+    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let mut take = |id, offset, byte| {
+        let mut bytes = vec![byte; Message::BYTES + 8];
+        let (version, kind) = (VERSION, Kind::Wreq as u8);
+        Message { version, kind, code: 0, id, key: 0, address: 0, total: 16, offset, bytes: 8, start: 0 }
+            .emit(&mut bytes);
+        node.handle_message(0, &bytes, Nanos::ZERO);
+        (node.counters().writes, node.counters().copies)
+    };
+    assert_eq!(take(1, 8, 1), (0, 0));
+    for id in (0x1000..=0xF000).step_by(0x1000) {
+        take(id, 0, 2);
+        take(id, 8, 2);
+    }
+    assert_eq!((take(1, 8, 3), take(1, 0, 3)), ((15, 0), (16, 0)));
+}
+
 /// Answers whose grants never come make room for newer ones.
 #[test]
 fn forgotten_answers_do_not_fill_a_node() {

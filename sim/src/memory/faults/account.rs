@@ -10,6 +10,8 @@ pub(super) struct Account {
     pub came: u64,
     /// Those that were dropped.
     pub drops: u64,
+    /// Passes of frames behind their first ones.
+    pub passes: u64,
     /// What does not add up.
     pub problems: Vec<String>,
 }
@@ -31,5 +33,5 @@ pub(super) fn account(model: &P4, now_ns: u64) -> Account {
     if named != ingress {
         problems.push(format!("{ingress} frames dropped, {named} by reason"));
     }
-    Account { came, drops, problems }
+    Account { came, drops, passes: stats.resubmits + stats.recirculations, problems }
 }

@@ -3,6 +3,8 @@
 use super::account::account;
 use super::faulty::Break;
 use super::world::World;
+use crate::switch::Model;
+use p4rack_wire::Nanos;
 
 impl World<'_> {
     pub(super) fn account(&mut self, switch: usize, now_ns: u64) {
@@ -11,6 +13,20 @@ impl World<'_> {
         self.outcome.problems.extend(account.problems.iter().map(|what| format!("switch {switch}: {what}")));
         self.count("switch_drops", account.drops);
         self.count("switch_frames", account.came);
+        self.count("second_passes", account.passes);
+    }
+
+    /// Nothing counts frames that are between two passes, so those of a switch that goes down come out of it first, to nowhere.
+    fn let_out(&mut self, switch: usize, now_ns: u64) {
+        let (mut now, mut frame) = (Nanos(now_ns), Vec::new());
+        let Some(model) = self.switches[switch].as_mut().filter(|_| self.rack.pass_delay > Nanos::ZERO)
+        else {
+            return;
+        };
+        while model.due() < Nanos::MAX {
+            now = now.max(model.due());
+            while model.poll_transmit(now, &mut frame).is_some() {}
+        }
     }
 
     pub(super) fn break_down(&mut self, what: Break, now_ns: u64) {
@@ -24,6 +40,7 @@ impl World<'_> {
                 if self.switches[switch].is_none() {
                     return;
                 }
+                self.let_out(switch, now_ns);
                 self.account(switch, now_ns);
                 let restarts = matches!(what, Break::SwitchRestarts(_));
                 let fresh = if restarts { self.rack.switch().map(Some) } else { Ok(None) };

@@ -39,6 +39,8 @@ pub(super) struct Client {
     random: Random,
     /// Operations that it has still to ask for.
     pub left: u32,
+    /// Its longest pause before it asks again.
+    pause_ns: u64,
     open: BTreeMap<u64, Asked>,
     own: u16,
     chunk_bytes: u64,
@@ -65,9 +67,12 @@ pub(super) struct Ends {
 impl Client {
     pub fn new(seed: u64, own: u16, chunk_bytes: u32, left: u32) -> Client {
         let random = Random::stream(seed, 100 + u64::from(own));
+        // Where all hurry, demands have to wait for links.
+        let pause_ns = if seed % 4 == 1 { 500 } else { 20_000 };
         Client {
             random,
             left,
+            pause_ns,
             open: BTreeMap::new(),
             own,
             chunk_bytes: chunk_bytes.into(),
@@ -88,7 +93,7 @@ impl Client {
 
     /// How long it waits before it asks again.
     pub fn pause_ns(&mut self) -> u64 {
-        self.random.below(20_000)
+        self.random.below(self.pause_ns)
     }
 
     /// The next operation: a memory node, an address, and what to do there.

@@ -98,9 +98,8 @@ pub struct Pipeline<'a> {
     frames: Vec<Vec<u8>>,
     free: Vec<u32>,
     payload: Vec<u8>,
-    /// Messages up to the last one that was created, and those that ended in one way or another.
+    /// Messages up to the last one that was created.
     created: u32,
-    ended: u32,
     /// Bytes of each message that arrived.
     received: Vec<u32>,
     /// The read in each lane of each pair.
@@ -144,7 +143,6 @@ impl<'a> Pipeline<'a> {
             free: Vec::new(),
             payload: Vec::new(),
             created: 0,
-            ended: 0,
             received: vec![0; messages.len()],
             reads: vec![u32::MAX; pairs * edm.lanes() as usize],
             edm,
@@ -156,7 +154,7 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Runs until all messages have ended.
+    /// Runs until nothing is under way any more.
     pub fn run(mut self) -> Shown {
         let mut last_ps = 0;
         while let Some((now_ps, event)) = self.agenda.next() {
@@ -224,7 +222,8 @@ impl<'a> Pipeline<'a> {
                     self.completed(node, now_ps);
                     self.plan(node, now_ps);
                 }
-                if (self.ended as usize) < self.messages.len() {
+                let waits = |node: &Node| node.compute.next_timeout().is_some();
+                if !self.agenda.is_empty() || self.nodes.iter().any(waits) {
                     self.agenda.add(now_ps + self.timeout.0 * 1_000, Event::Timers);
                 }
             }
