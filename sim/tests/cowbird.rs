@@ -59,6 +59,20 @@ fn schemes_show_what_they_showed() {
     });
 }
 
+/// A thread that waits for each request asks at any time between two turns, and the time before it asks is none of its latency.
+#[test]
+fn thinking_spreads_requests_and_is_no_part_of_their_latency() {
+    let latency = |scheme: &str, think_ns: u32| {
+        let one = format!("scheme = \"{scheme}\"\nbatch = 1\nbatches = 1\n[cpu]\nthink_ns = {think_ns}");
+        let outcome = run(&one);
+        (outcome.latency_ns.p50, outcome.latency_ns.p99, outcome.probes)
+    };
+    let (locked, spread) = (latency("cowbird-p4", 0), latency("cowbird-p4", 2_000));
+    assert!(locked.1 - locked.0 < 500 && spread.1 - spread.0 > 500, "{locked:?} {spread:?}");
+    let (at_once, later) = (latency("rdma", 0), latency("rdma", 2_000));
+    assert!(later.0.abs_diff(at_once.0) < 50 && later.2 < at_once.2, "{at_once:?} {later:?}");
+}
+
 /// What is shipped is sound.
 #[test]
 fn the_examples_are_experiments_and_sweeps() {

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct CpuSpec {
     /// A probe's own work: hashing, comparing, the loop. Assumed: 60 cycles.
     pub compute_ns: u32,
+    /// Before each batch, a thread rests for a random time, up to so long and evenly distributed. Without that, a thread that waits
+    /// for each request asks always at the same time before a turn or probe.
+    pub think_ns: u32,
     /// A random access to a table of gigabytes. 90 ns of memory (LMBench on Skylake-SP, AnandTech 2017), and as much for the
     /// walk to its page of 4 KB, which is assumed. What an adapter has brought costs as much: it gets no credit for being in
     /// the cache.
@@ -40,6 +43,7 @@ impl Default for CpuSpec {
     fn default() -> CpuSpec {
         CpuSpec {
             compute_ns: 30,
+            think_ns: 0,
             access_ns: 180,
             line_ns: 8,
             request_ns: 81,

@@ -281,6 +281,7 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
     for (table, key, value, least) in [
         // Time has to pass, or a thread would make probes for ever.
         ("cpu", "compute_ns", cpu.compute_ns, 1),
+        ("cpu", "think_ns", cpu.think_ns, 0),
         ("cpu", "access_ns", cpu.access_ns, 0),
         ("cpu", "line_ns", cpu.line_ns, 0),
         ("cpu", "request_ns", cpu.request_ns, 0),
@@ -303,7 +304,7 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
         ("spot", "probe_max_ns", spot.probe_max_ns, 100),
         ("redy", "request_ns", spec.redy.request_ns, 0),
         ("redy", "answer_ns", spec.redy.answer_ns, 0),
-        ("p4", "turn_ns", spec.p4.turn_ns, 10),
+        ("p4", "turn_ns", spec.p4.turn_ns, 100),
     ] {
         range(table, key, value.into(), least, TIME_MAX_NS.into());
     }

@@ -104,6 +104,8 @@ pub(super) struct Thread {
     versions: BTreeMap<u64, u32>,
     /// Probes of the batch that are left.
     left: u32,
+    /// It has not rested since the last batch.
+    thinks: bool,
     record: Vec<u8>,
     pub tally: Tally,
 }
@@ -128,6 +130,7 @@ impl Thread {
             writes: VecDeque::new(),
             versions: BTreeMap::new(),
             left: plan.batch,
+            thinks: true,
             record: vec![0; plan.record_bytes as usize],
             tally,
         }
@@ -168,6 +171,11 @@ impl Thread {
             return None;
         }
         if !over && self.left > 0 && room {
+            if std::mem::take(&mut self.thinks) && plan.cpu.think_ns > 0 {
+                let took_ps = self.random.below(ps(plan.cpu.think_ns) + 1);
+                self.note(took_ps, 0, 0, Thread::is_measured(now_ps, plan));
+                return Some(Step { took_ps, rung: false });
+            }
             let step = self.probe(now_ps, adapter, plan);
             self.left = match (&self.way, step.1) {
                 // There is never anything to look for.
@@ -180,6 +188,7 @@ impl Thread {
         let step = self.fetch(now_ps, adapter, plan);
         if self.outstanding() + u64::from(plan.batch) <= u64::from(plan.window) {
             self.left = plan.batch;
+            self.thinks = true;
         }
         Some(step)
     }
