@@ -101,6 +101,26 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     assert!(stderr(&refused).contains("--rkey"), "{}", stderr(&refused));
     let written = ask(&["write", "0", "far memory", "--rkey", "7", "--address", "0x1000"]);
     assert!(written.status.success(), "{}", stderr(&written));
+    // What makes no sense by hand, without a look at the interface.
+    let memory = ["--rkey", "7", "--address", "0x1000"];
+    for (words, says) in [
+        (&["read", "0", "8", "--grpc-addr", "127.0.0.1:1"][..], "cannot be used with"),
+        (&["read", "0", "8", "--ssl", "--cacert", "ca.pem"], "--ssl encrypts a set-up"),
+        (&["latency"], "--length"),
+        (&["latency", "--length", "4B"], "the memory has 4"),
+    ] {
+        let refused = ask(&[words, &memory].concat());
+        assert!(
+            !refused.status.success() && stderr(&refused).contains(says),
+            "{words:?}: {}",
+            stderr(&refused)
+        );
+    }
+    let large = ask(&["read", "0", "8", "--rkey", "0x100000000", "--address", "0"]);
+    assert!(stderr(&large).contains("more than 32 bits"), "{}", stderr(&large));
+    let large = peer.replace("--qpn 0x11", "--qpn 0x1000000");
+    let large = in_namespace(&a, &["read", "0", "8"]).args(large.split_whitespace()).output().unwrap();
+    assert!(stderr(&large).contains("more than 24 bits"), "{}", stderr(&large));
     let half = in_namespace(&a, &["read", "0", "1", "--ip", "10.0.0.1", "--qpn", "4"]).output().unwrap();
     assert!(!half.status.success() && stderr(&half).contains("--peer-mac"), "{}", stderr(&half));
     let told = |signal: &str| {
@@ -125,13 +145,52 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
         .args(next.split(' '))
         .output()
         .unwrap();
-    assert!(stderr(&wrong).contains("RemoteAccess"), "{}", stderr(&wrong));
+    let text = stderr(&wrong);
+    assert!(text.contains("RemoteAccess") && text.contains("check --rkey, --address"), "{text}");
     told("-TERM");
     let last = pool.until("adapter");
     assert!(last.contains("refused_access 1") && last.contains("writes 1"), "{last}");
     assert!(pool.0.wait().unwrap().success());
     let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&stats).unwrap()).unwrap();
     assert_eq!(report["responder"]["refused_access"], 1, "{report}");
+    // Measuring stays within the length that it is told.
+    let mut pool = Running::start(in_namespace(&b, &words).arg("--stats").arg(&stats));
+    pool.until("ready");
+    let measure = [
+        "latency",
+        "--length",
+        "128B",
+        "--bytes",
+        "64",
+        "--seconds",
+        "0.05",
+        "--rkey",
+        "7",
+        "--address",
+        "0x1f80",
+    ];
+    let measured = in_namespace(&a, &measure)
+        .args(peer.split_whitespace())
+        .args(["--psn", "5", "--peer-psn", "0xffffff"])
+        .output()
+        .unwrap();
+    assert!(measured.status.success(), "{}", stderr(&measured));
+    assert!(Command::new("kill").args(["-TERM", &pool.0.id().to_string()]).status().unwrap().success());
+    let last = pool.until("adapter");
+    assert!(!last.contains("refused_access") && last.contains("reads"), "{last}");
+}
+
+/// Each option of a command stands under the heading that it belongs to.
+#[test]
+fn values_by_hand_have_a_heading_of_their_own() {
+    for command in ["serve", "read", "latency"] {
+        let help = p4rack().args(["roce", command, "--help"]).output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let (before, below) = help.split_once("Values exchanged by hand").unwrap();
+        let options: Vec<&str> = below.lines().map(str::trim).filter(|line| line.starts_with('-')).collect();
+        assert_eq!(options.len(), 8, "{command}: {options:?}");
+        assert!(before.contains("--interface") && !before.contains("--peer-mac"), "{before}");
+    }
 }
 
 #[test]

@@ -12,35 +12,37 @@ const UDP_PORT: u16 = 0xc000;
 
 /// Values of both ends, instead of a set-up. All of them, or none.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Values exchanged by hand, instead of a set-up")]
 pub(super) struct ByHand {
     /// The peer's MAC address
-    #[arg(long, value_name = "MAC", requires_all = ["peer_ip", "peer_qpn", "peer_psn", "qpn", "psn"])]
+    #[arg(long, help_heading = HEADING, value_name = "MAC", requires_all = ["peer_ip", "peer_qpn", "peer_psn", "qpn", "psn"])]
     peer_mac: Option<MacAddr>,
     /// The peer's IPv4 address: the last four bytes of its GID
-    #[arg(long, value_name = "IP", requires = "peer_mac")]
+    #[arg(long, help_heading = HEADING, value_name = "IP", requires = "peer_mac")]
     peer_ip: Option<Ipv4Addr>,
     /// The peer's queue pair
-    #[arg(long, value_name = "N", requires = "peer_mac", value_parser = number)]
-    peer_qpn: Option<u64>,
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    peer_qpn: Option<u32>,
     /// Sequence number of the first packet that the peer sends
-    #[arg(long, value_name = "N", requires = "peer_mac", value_parser = number)]
-    peer_psn: Option<u64>,
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    peer_psn: Option<u32>,
     /// Our queue pair
-    #[arg(long, value_name = "N", requires = "peer_mac", value_parser = number)]
-    qpn: Option<u64>,
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    qpn: Option<u32>,
     /// Sequence number of the first packet that we send
-    #[arg(long, value_name = "N", requires = "peer_mac", value_parser = number)]
-    psn: Option<u64>,
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    psn: Option<u32>,
     /// Key of the memory (rkey): of ours where it is offered, of the peer's where it is used
-    #[arg(long, value_name = "N", requires = "peer_mac", value_parser = number)]
-    pub(super) rkey: Option<u64>,
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<32>)]
+    pub(super) rkey: Option<u32>,
     /// Address of the memory's first byte
-    #[arg(long, value_name = "N", requires = "peer_mac", value_parser = number)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = address)]
     pub(super) address: Option<u64>,
 }
 
-fn number(text: &str) -> Result<u64, String> {
+/// Each argument says it itself: what follows them has another one.
+const HEADING: &str = "Values exchanged by hand, instead of a set-up";
+
+fn address(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -48,28 +50,39 @@ fn number(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "write a number, decimal or 0x…".to_owned())
 }
 
+/// A number of so many bits.
+fn number<const BITS: u32>(text: &str) -> Result<u32, String> {
+    let value = address(text)?;
+    let narrow = u32::try_from(value).ok().filter(|narrow| narrow.checked_shr(BITS).unwrap_or(0) == 0);
+    narrow.ok_or_else(|| format!("it has more than {BITS} bits"))
+}
+
 impl ByHand {
-    /// Our queue pair, and what it is connected with; none without these values. Errors: a number is too large.
-    pub(super) fn connection(&self, own: Station) -> Result<Option<(u32, Connection)>, String> {
-        let (Some(dst_mac), Some(dst_ip)) = (self.peer_mac, self.peer_ip) else { return Ok(None) };
-        let narrow = |name: &str, value: Option<u64>| {
-            let value = value.unwrap_or_default();
-            u32::try_from(value).map_err(|_| format!("--{name}: {value} has more than 32 bits"))
-        };
+    /// Whether there are such values.
+    pub(super) fn is_used(&self) -> bool {
+        self.peer_mac.is_some()
+    }
+
+    /// Our queue pair, and what it is connected with; none without these values.
+    pub(super) fn connection(&self, own: Station) -> Option<(u32, Connection)> {
+        let (dst_mac, dst_ip) = (self.peer_mac?, self.peer_ip?);
         let path = Path { src_mac: own.mac, dst_mac, src_ip: own.ip, dst_ip, src_port: UDP_PORT, dscp: 0 };
         let connection = Connection {
             path,
-            peer_qpn: narrow("peer-qpn", self.peer_qpn)?,
-            send_psn: narrow("psn", self.psn)?,
-            receive_psn: narrow("peer-psn", self.peer_psn)?,
+            peer_qpn: self.peer_qpn?,
+            send_psn: self.psn?,
+            receive_psn: self.peer_psn?,
             domain: DOMAIN,
         };
-        Ok(Some((narrow("qpn", self.qpn)?, connection)))
+        Some((self.qpn?, connection))
     }
 
-    /// A key of memory. Errors: it is too large.
-    pub(super) fn key(&self) -> Result<Option<u32>, String> {
-        let narrow = |key| u32::try_from(key).map_err(|_| format!("--rkey: {key} has more than 32 bits"));
-        self.rkey.map(narrow).transpose()
+    /// Key and address of the peer's memory; none without these values. Errors: one of the two is missing.
+    pub(super) fn memory(&self) -> Result<Option<(u32, u64)>, String> {
+        if !self.is_used() {
+            return Ok(None);
+        }
+        let key = self.rkey.ok_or("give the key of the peer's memory with --rkey")?;
+        Ok(Some((key, self.address.ok_or("give the address of the peer's memory with --address")?)))
     }
 }

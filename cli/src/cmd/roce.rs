@@ -79,6 +79,9 @@ enum Command {
     Latency {
         #[command(flatten)]
         peer: Box<Peer>,
+        /// By hand: how many bytes, from --address on, may be overwritten, e.g. "1 MiB"
+        #[arg(long, value_name = "SIZE", requires = "peer_mac", value_parser = parse_size)]
+        length: Option<u64>,
         /// Bytes of a write or read
         #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
         bytes: u32,
@@ -136,7 +139,7 @@ struct Peer {
     #[command(flatten)]
     adapter: Adapter,
     /// Address of the pool's set-up service, HOST:PORT
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9561")]
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9561", conflicts_with = "peer_mac")]
     grpc_addr: String,
     #[command(flatten)]
     tls: Tls,
@@ -163,9 +166,9 @@ pub fn run(args: Args) -> ExitCode {
         Command::Add { peer, offset, add } => {
             operate(&peer, offset, |key, address| Request::FetchAdd { key, address, add })
         }
-        Command::Latency { peer, bytes, under_way, seconds, after, json } => {
+        Command::Latency { peer, length, bytes, under_way, seconds, after, json } => {
             let load = |kind| Load { kind, bytes, under_way: under_way.into(), span: span(seconds) };
-            latencies(&peer, load, span(after.unwrap_or(0.0)), json)
+            latencies(&peer, length, load, span(after.unwrap_or(0.0)), json)
         }
         Command::Bench { bytes, seconds, lose_per_mille, json } => {
             measure(bytes, seconds, lose_per_mille, json)
@@ -185,7 +188,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let bytes = usize::try_from(args.memory).map_err(text)?;
-    let key = args.by_hand.key()?.unwrap_or_else(|| numbers().next() as u32);
+    let key = args.by_hand.rkey.unwrap_or_else(|| numbers().next() as u32);
     let start = args.by_hand.address.unwrap_or(START);
     let mut memory = Regions::default();
     memory
@@ -193,7 +196,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         .map_err(|error| format!("--memory: {error}"))?;
     let mut port = args.adapter.open(memory)?;
     let station = args.adapter.station(&port);
-    if let Some((qpn, connection)) = args.by_hand.connection(station)? {
+    if let Some((qpn, connection)) = args.by_hand.connection(station) {
         port.adapter().add_pair(qpn, connection).map_err(text)?;
         let psn = connection.send_psn;
         let Station { mac, ip } = station;
@@ -213,29 +216,33 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let mut serving = runtime.spawn(async move { pool::serve(listener, service, tls.as_ref()).await });
     output::announce(&format!("ready {} on {} set-up {bound}", station.ip, args.adapter.interface));
     let ending = port.watch(&signals).map_err(text)?;
-    loop {
+    let ended = loop {
         port.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
         while port.adapter().poll_completion().is_some() {}
         outlet.update(clock::now(), || port.counts().exposition("roce"));
         match port.ready(ending).then(|| signals.next()).flatten() {
             Some(Signal::Report) => outlet.write(|| port.counts()).map_err(text)?,
-            Some(Signal::End) => {
-                output::announce(&port.counts().to_string());
-                return outlet.write(|| port.counts()).map_err(text);
-            }
+            Some(Signal::End) => break Ok(()),
             None => {}
         }
         if serving.is_finished() {
-            return runtime.block_on(&mut serving).map_err(text)?.map_err(text);
+            break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
         }
-    }
+    };
+    output::announce(&port.counts().to_string());
+    let told = outlet.write(|| port.counts()).map_err(text);
+    ended.and(told)
 }
 
 /// A queue pair at a pool.
 struct Pair {
     port: Port<Regions>,
     qpn: u32,
-    offer: Offer,
+    /// Key and address of the memory.
+    key: u32,
+    address: u64,
+    /// Its bytes; unknown by hand.
+    bytes: Option<u64>,
     // The connection ends with these.
     _runtime: Runtime,
     _call: Option<Connected>,
@@ -243,41 +250,56 @@ struct Pair {
 
 /// Connects with a pool.
 fn pair(peer: &Peer) -> Result<Pair, String> {
+    let by_hand = peer.by_hand.memory()?;
+    if by_hand.is_some() && peer.tls.files().is_some() {
+        return Err("--ssl encrypts a set-up, and with values exchanged by hand there is none".to_owned());
+    }
     let mut port = peer.adapter.open(Regions::default())?;
     let station = peer.adapter.station(&port);
-    let by_hand = peer.by_hand.connection(station)?;
     let runtime = runtime()?;
     let mut call: Option<Connected> = None;
-    let (qpn, connection, offer) = match by_hand {
-        Some((qpn, connection)) => {
-            let key = peer.by_hand.key()?.ok_or("give the key of the peer's memory with --rkey")?;
-            let address =
-                peer.by_hand.address.ok_or("give the address of the peer's memory with --address")?;
-            (qpn, connection, Offer { key, address, bytes: u64::MAX - address, rights: Rights::ALL })
-        }
+    let by_hand = by_hand.zip(peer.by_hand.connection(station));
+    let (qpn, connection, (key, address), bytes) = match by_hand {
+        Some((memory, (qpn, connection))) => (qpn, connection, memory, None),
         None => {
             let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
             let (config, mut random) = (peer.adapter.config(), numbers());
             let connecting = server.connect(station, &config, None, &mut random);
             let connected = call.insert(runtime.block_on(connecting).map_err(text)?);
             let offer = connected.offers.first().copied().ok_or("the pool offers no memory")?;
-            (connected.qpn, connected.connection, offer)
+            (connected.qpn, connected.connection, (offer.key, offer.address), Some(offer.bytes))
         }
     };
     port.adapter().add_pair(qpn, connection).map_err(text)?;
-    Ok(Pair { port, qpn, offer, _runtime: runtime, _call: call })
+    Ok(Pair { port, qpn, key, address, bytes, _runtime: runtime, _call: call })
 }
 
 fn span(seconds: f64) -> Nanos {
     Nanos((seconds.clamp(0.0, 3_600.0) * 1e9) as u64)
 }
 
-/// Measures each kind of request after a while.
-fn latencies(peer: &Peer, load: impl Fn(Kind) -> Load, after: Nanos, json: bool) -> Result<(), String> {
-    let Pair { mut port, qpn, offer, _runtime, _call } = pair(peer)?;
-    if u64::from(load(Kind::Write).bytes) > offer.bytes {
-        return Err(format!("--bytes: the pool has {}", offer.bytes));
+/// Measures each kind of request after a while. By hand, `length` says how much memory they may overwrite.
+fn latencies(
+    peer: &Peer,
+    length: Option<u64>,
+    load: impl Fn(Kind) -> Load,
+    after: Nanos,
+    json: bool,
+) -> Result<(), String> {
+    if let Some((_, address)) = peer.by_hand.memory()? {
+        let length =
+            length.ok_or("say with --length how many bytes, from --address on, may be overwritten")?;
+        if address.checked_add(length).is_none() {
+            return Err("--length reaches beyond the last address".to_owned());
+        }
     }
+    let Pair { mut port, qpn, key, address, bytes, _runtime, _call } = pair(peer)?;
+    let bytes = bytes.or(length).unwrap_or(0);
+    // Atomic operations need a word.
+    if u64::from(load(Kind::Write).bytes).max(8) > bytes {
+        return Err(format!("--bytes: the memory has {bytes}"));
+    }
+    let offer = Offer { key, address, bytes, rights: Rights::ALL };
     // Whoever waits for it knows that the set-up needs the network no more. Results are on standard output.
     eprintln!("ready {} on {}", peer.adapter.ip, peer.adapter.interface);
     let begin = clock::now() + after;
@@ -311,8 +333,8 @@ fn latencies(peer: &Peer, load: impl Fn(Kind) -> Load, after: Nanos, json: bool)
 
 /// Does one thing to a pool's memory and prints what came back.
 fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) -> Result<(), String> {
-    let Pair { mut port, qpn, offer, _runtime, _call } = pair(peer)?;
-    let request = request(offer.key, offer.address.wrapping_add(offset));
+    let Pair { mut port, qpn, key, address, bytes, _runtime, _call } = pair(peer)?;
+    let request = request(key, address.wrapping_add(offset));
     port.adapter()
         .handle_request(qpn, request)
         .map_err(|refused| format!("the adapter refuses the request: {refused:?}"))?;
@@ -336,10 +358,14 @@ fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) 
             println!("{word}");
             Ok(())
         }
-        Outcome::Failed(failure) => Err(format!(
-            "{failure:?}; the pool has {} bytes from offset 0, and words start at multiples of 8",
-            offer.bytes
-        )),
+        Outcome::Failed(failure) => Err(match bytes {
+            Some(bytes) => format!(
+                "{failure:?}; the pool has {bytes} bytes from offset 0, and words start at multiples of 8"
+            ),
+            None => format!(
+                "{failure:?}; check --rkey, --address and the region's rights, and words start at multiples of 8"
+            ),
+        }),
     }
 }
 
