@@ -51,6 +51,11 @@ impl Rack {
 
     /// A rack whose switch has a program for this architecture.
     fn start_on(compute_nodes: u8, arch: &str) -> Rack {
+        Rack::described(compute_nodes, arch, "", &[])
+    }
+
+    /// The same with more in its `[cowbird]`, and for the pool's adapter.
+    fn described(compute_nodes: u8, arch: &str, more: &str, pool: &[&str]) -> Rack {
         let star = Star::without_bridge(1 + compute_nodes).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let compute: Vec<String> = (1..=compute_nodes).map(|host| format!("\"h{host}\"")).collect();
@@ -62,19 +67,19 @@ impl Rack {
             .collect();
         let text = format!(
             "name = \"offload\"\n[switch]\narch = \"{arch}\"\nport_rate = \"10 Gb/s\"\n[cowbird]\nip = \"10.0.0.254\"\npool = [\"h0\"]\n\
-             compute = [{}]\ntimeout_us = 5000\n{hosts}",
+             compute = [{}]\ntimeout_us = 5000\n{more}\n{hosts}",
             compute.join(", ")
         );
         std::fs::write(folder.path().join("rack.toml"), text).unwrap();
         let switch = Rack::switch(&star);
-        let pool = Rack::pool(&star);
+        let pool = Rack::pool(&star, pool);
         let engine = Rack::engine(&star, &folder, &[]);
         Rack { switch, engine, pool, folder, star }
     }
 
-    fn pool(star: &Star) -> Running {
+    fn pool(star: &Star, more: &[&str]) -> Running {
         let words = ["roce", "serve", "--memory", "4 KiB", "--reserve", "1 MiB", "--insecure"];
-        let mut pool = Running::start(adapter(star, 0, &words).args(["--grpc-server-addr", POOL]));
+        let mut pool = Running::start(adapter(star, 0, &words).args(["--grpc-server-addr", POOL]).args(more));
         pool.until("ready");
         pool
     }
@@ -90,9 +95,10 @@ impl Rack {
     }
 
     fn engine(star: &Star, folder: &tempfile::TempDir, more: &[&str]) -> Running {
-        let rack = folder.path().join("rack.toml").display().to_string();
+        let [rack, stats] =
+            ["rack.toml", "stats.json"].map(|name| folder.path().join(name).display().to_string());
         let words = ["cowbird", "switch", &rack, "--pool", POOL, "--grpc-server-addr", ENGINE, "--insecure"];
-        let mut engine = Running::start(within(star.hub(), &words).args(more));
+        let mut engine = Running::start(within(star.hub(), &words).args(["--stats", &stats]).args(more));
         engine.until("ready");
         engine
     }
@@ -178,6 +184,27 @@ fn threads_read_what_they_wrote_through_the_switch() {
     end(&mut rack.engine);
     assert!(rack.engine.until("compute nodes").starts_with("5 compute nodes"));
     assert!(rack.engine.0.wait().unwrap().success());
+    let told = std::fs::read_to_string(rack.folder.path().join("stats.json")).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let [setup, engine] = ["setup", "engine"].map(|part| &told[part]);
+    assert!(setup["served"] == 5 && setup["nodes_now"] == 0 && setup["sets_now"] == 0, "{told}");
+    assert!(engine["reads"].as_u64() > Some(0) && engine["writes"].as_u64() > Some(0), "{told}");
+}
+
+/// More READs than adapters usually take, and turns that software can't give as often.
+#[test]
+fn adapters_that_take_more_reads_are_served_by_a_switch_that_asks_for_as_many() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let more = "in_flight = 64\nprobe_ns = 500";
+    let rack = Rack::described(1, "v1model", more, &["--reads-max", "64"]);
+    let words = ["--operations", "500", "--memory", "16 KiB", "--reads-max", "64"];
+    let output = rack.verify(1, &words).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let refused = rack.verify(1, &words[..4]).output().unwrap();
+    assert!(!refused.status.success() && stderr(&refused).contains("reads_max"), "{}", stderr(&refused));
 }
 
 #[test]
@@ -234,7 +261,7 @@ fn a_pool_that_dies_behind_the_switch_is_lost_and_another_one_is_used() {
     node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
     assert!(error.contains("the remote memory is lost: the pool is gone"), "{error}");
     assert!(!node.0.wait().unwrap().success());
-    rack.pool = Rack::pool(&rack.star);
+    rack.pool = Rack::pool(&rack.star, &[]);
     let anew = rack.verify(1, &["--operations", "500", "--memory", "16 KiB"]).output().unwrap();
     assert!(anew.status.success(), "{}", stderr(&anew));
     let said = stdout(&anew);

@@ -169,7 +169,17 @@ fn refusals() {
     let host = |from: &str, to: &str| HOSTS.replacen(from, to, 1);
     let incast = |more: &str| format!("[workload]\nkind = \"incast\"\nreceiver = \"h1\"\n{more}");
     let outcast = |more: &str| format!("[workload]\nkind = \"outcast\"\nsender = \"h1\"\n{more}");
+    let cowbird =
+        |more: &str| format!("[cowbird]\nip = \"10.0.0.254\"\npool = [\"h1\"]\ncompute = [\"h2\"]\n{more}");
     for (error, wanted) in [
+        (
+            refused(rate, HOSTS, &cowbird("probe_ns = 99")),
+            "cowbird.probe_ns: 99 is out of range; write an integer from 100 to",
+        ),
+        (
+            refused(rate, HOSTS, &cowbird("probe_us = 20")),
+            "cowbird.probe_us: is unknown; did you mean `probe_ns`?",
+        ),
         (refused("", HOSTS, ""), "switch.port_rate: is missing"),
         (refused("port_rate = \"0 Mb/s\"", HOSTS, ""), "a port that sends nothing"),
         (refused("port_rate = 100", HOSTS, ""), "switch.port_rate: is an integer; write a rate"),

@@ -27,6 +27,9 @@ pub(super) struct Adapter {
     /// Bytes of a packet's payload: 256, 512, 1024, 2048 or 4096; both ends need the same
     #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
     mtu: Mtu,
+    /// READs and atomic operations of a queue pair under way; both ends need the same
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    reads_max: u16,
     /// Send again what was not acknowledged for this long; more than a window takes on the slowest link
     #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     timeout_ms: u64,
@@ -151,6 +154,7 @@ impl Adapter {
     pub(super) fn config(&self) -> Config {
         Config {
             mtu: self.mtu,
+            reads_max: self.reads_max.into(),
             timeout: Nanos::from_millis(self.timeout_ms),
             icrc_verified: !self.ignore_icrc,
             ..Config::default()

@@ -79,8 +79,8 @@ pub(super) fn engine(spec: &P4Spec, threads: u16) -> Cowbird {
         regions: threads.into(),
         in_flight: spec.in_flight,
         message_bytes_max: MESSAGE_BYTES_MAX,
-        // What its controller would ask a packet generator for, in microseconds. Turns are made here.
-        probe: Nanos::from_micros(u64::from(spec.turn_ns).div_ceil(1_000)),
+        // What its controller would ask a packet generator for. Turns are made here.
+        probe: Nanos(spec.turn_ns.into()),
         rest_turns: spec.rest_turns,
         timeout: Nanos::from_micros(spec.timeout_us.into()),
         ..Cowbird::new(Ipv4Addr::new(10, 0, 0, 254), vec![name(COMPUTE)], vec![name(POOL)])

@@ -30,6 +30,12 @@ pub(super) struct Args {
     /// Responses that are gathered before they go to the compute node together: the paper's BATCH_SIZE
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     batch: u16,
+    /// Entries that are read beside a probe of rings where nothing is under way; 0: none
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=64))]
+    guess_entries: u16,
+    /// Probes of a set that may be under way at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    probes: u16,
     /// Microseconds between two probes of rings that are busy
     #[arg(long, value_name = "US", default_value_t = 20.0, value_parser = crate::cmd::finite)]
     probe_min_us: f64,
@@ -50,6 +56,8 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let signals = Signals::take().map_err(text)?;
     let config = Config {
         batch_reads: args.batch.into(),
+        guess_entries: args.guess_entries.into(),
+        probes_max: args.probes.into(),
         probe_min: nanos(args.probe_min_us),
         probe_max: nanos(args.probe_max_us.max(args.probe_min_us)),
         ..Config::default()
@@ -66,18 +74,18 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let mut serving = runtime.spawn(async move { serve(listener, service, tls.as_ref()).await });
     output::announce(&format!("ready {} on {interface} set-up {bound}", station.ip));
     let ending = spot.watch(&signals).map_err(text)?;
-    loop {
+    let ended = loop {
         spot.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
         outlet.update(clock::now(), || spot.counts().exposition("cowbird"));
         match spot.ready(ending).then(|| signals.next()).flatten() {
             Some(Signal::Report) => outlet.write(|| spot.counts()).map_err(text)?,
-            Some(Signal::End) => break,
+            Some(Signal::End) => break Ok(()),
             None => {}
         }
         if serving.is_finished() {
-            return runtime.block_on(&mut serving).map_err(text)?.map_err(text);
+            break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
         }
-    }
+    };
     let (counters, engine) = (spot.counters(), spot.engine_counters());
     println!(
         "{} compute nodes, {} probes of which {} found something, {} reads in {} batches, {} writes, {} red blocks, {} failed \
@@ -92,5 +100,6 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         counters.failed_pairs
     );
     output::announce(&spot.counts().to_string());
-    outlet.write(|| spot.counts()).map_err(text)
+    let told = outlet.write(|| spot.counts()).map_err(text);
+    ended.and(told)
 }

@@ -1,6 +1,6 @@
 //! `p4rack cowbird switch`.
 
-use crate::cmd::adapter::{GrpcServer, Tls, runtime, text};
+use crate::cmd::adapter::{GrpcServer, Telling, Tls, runtime, text};
 use crate::output;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
@@ -12,15 +12,17 @@ use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
 use p4rack_fabric::roce::{self, Config};
 use p4rack_hosts::cowbird::tenant::{self, Pairs, Status, Tenant};
 use p4rack_hosts::cowbird::{Service, SpotConfig, serve};
+use p4rack_hosts::outlet::Counts;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::{End, Server, Station, numbers};
+use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_wire::cowbird::{Phase, Red};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 /// Where compute nodes connect unless another address is given.
@@ -54,6 +56,33 @@ pub(super) struct Args {
     tls: Tls,
     #[command(flatten)]
     setup: GrpcServer,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+/// What was done so far. The switch counts frames, drops among them, itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Compute nodes served, and those that were refused.
+    served: u64,
+    refused: u64,
+    /// Compute nodes and sets that are served now.
+    nodes: u64,
+    sets: u64,
+    /// Queue pairs that a NAK has ended.
+    lost: u64,
+    /// Requests done of those who have gone.
+    reads: u64,
+    writes: u64,
+}
+
+impl Tally {
+    fn counts(self) -> Counts {
+        let Tally { served, refused, nodes, sets, lost, reads, writes } = self;
+        let setups = [("served", served), ("refused", refused), ("nodes_now", nodes), ("sets_now", sets)];
+        let engine = [("lost_pairs", lost), ("reads", reads), ("writes", writes)];
+        Counts::default().of("setup", setups).of("engine", engine)
+    }
 }
 
 /// What the task with the session is asked for.
@@ -98,9 +127,7 @@ struct Keeper {
     cowbird: Cowbird,
     tenants: BTreeMap<u32, Served>,
     next: u32,
-    /// Requests done of those who have gone, and compute nodes served.
-    done: Start,
-    served: u64,
+    tally: watch::Sender<Tally>,
 }
 
 /// Runs the command.
@@ -124,25 +151,23 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         true => Turns::PacketOuts(rack.switch.cpu_port),
         false => Turns::Generator(port),
     };
+    let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let station = Station { mac: cowbird.mac, ip: cowbird.ip };
-    let adapter = Config { mtu: cowbird.mtu, ..Config::default() };
-    if cowbird.in_flight as usize > adapter.reads_max {
-        let most = adapter.reads_max;
-        return Err(format!(
-            "cowbird.in_flight is {}: adapters take {most} READs at most",
-            cowbird.in_flight
-        ));
-    }
+    // Adapters have to take as many READs as the switch may have under way.
+    let default = Config::default();
+    let adapter =
+        Config { mtu: cowbird.mtu, reads_max: default.reads_max.max(cowbird.in_flight as usize), ..default };
     let config = SpotConfig { station, adapter, pool: Server { addr: args.pool, tls: args.tls.files() } };
     let runtime = runtime()?;
     let (asks, asked) = mpsc::channel(WAITING_MAX);
+    let (tally, told) = watch::channel(Tally::default());
+    let counts = || told.borrow().counts();
     let (keeping, serving, bound) = runtime.block_on(async {
         let session = Session::connect(target).await.map_err(text)?;
         let tick = End::draw(station, &mut numbers()).qpn;
         let engine = Engine::start(session, &desired, cowbird.clone(), turns, tick).await.map_err(text)?;
-        let (tenants, done) = (BTreeMap::new(), Start::default());
-        let keeper = Keeper { engine, rack, cowbird, tenants, next: 0, done, served: 0 };
+        let keeper = Keeper { engine, rack, cowbird, tenants: BTreeMap::new(), next: 0, tally };
         let listener = pool::bind(addr).await.map_err(text)?;
         let bound = listener.local_addr().map_err(text)?;
         let service = Service::new(Switch(asks.clone()), config);
@@ -152,29 +177,37 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     output::announce(&format!("ready {} in the switch set-up {bound}", station.ip));
     while !keeping.is_finished() && !serving.is_finished() {
         std::thread::sleep(LOOK);
-        if matches!(signals.next(), Some(Signal::End)) {
-            let (told, ended) = oneshot::channel();
-            runtime.block_on(async {
-                let _ = asks.send(Asked::End(told)).await;
-                let _ = ended.await;
-            });
+        outlet.update(clock::now(), || counts().exposition("cowbird_switch"));
+        match signals.next() {
+            Some(Signal::Report) => outlet.write(counts).map_err(text)?,
+            Some(Signal::End) => {
+                let (told, ended) = oneshot::channel();
+                runtime.block_on(async {
+                    let _ = asks.send(Asked::End(told)).await;
+                    let _ = ended.await;
+                });
+            }
+            None => {}
         }
     }
-    if serving.is_finished() {
-        return runtime.block_on(serving).map_err(text)?.map_err(text);
-    }
-    let (served, done) = runtime.block_on(keeping).map_err(text)?.map_err(text)?;
-    println!("{served} compute nodes, {} reads, {} writes", done.reads, done.writes);
-    Ok(())
+    let ended = match serving.is_finished() {
+        true => runtime.block_on(serving).map_err(text).and_then(|served| served.map_err(text)),
+        false => runtime.block_on(keeping).map_err(text).and_then(|kept| kept.map_err(text)),
+    };
+    let Tally { served, reads, writes, .. } = *told.borrow();
+    println!("{served} compute nodes, {reads} reads, {writes} writes");
+    let written = outlet.write(counts).map_err(text);
+    ended.and(written)
 }
 
 impl Keeper {
-    /// Does what is asked for, until it is to end. Returns compute nodes served, and requests done. Errors: the session is lost.
-    async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(u64, Start), CtrlError> {
+    /// Does what is asked for, until it is to end. Errors: the session is lost.
+    async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(), CtrlError> {
         loop {
             match asked.try_recv() {
                 Ok(Asked::Add(tenant, told)) => {
                     let added = self.add(*tenant).await;
+                    self.tally.send_modify(|tally| tally.refused += u64::from(added.is_err()));
                     if let Err(Ok(number)) = told.send(added) {
                         self.remove(number).await?;
                     }
@@ -185,7 +218,7 @@ impl Keeper {
                         self.remove(number).await?;
                     }
                     let _ = told.send(());
-                    return Ok((self.served, self.done));
+                    return Ok(());
                 }
                 Err(_) => {
                     if let Some(lost) = self.engine.lost(Instant::now() + Duration::from_millis(5)).await? {
@@ -209,6 +242,7 @@ impl Keeper {
             // Only this one's: the others' leases go on.
             let Some(peer) = peer else { continue };
             if let Some(failed) = tenant.failed.take() {
+                self.tally.send_modify(|tally| tally.lost += 1);
                 // Who has gone meanwhile need not know.
                 let _ = failed.send(format!("the {peer} refused a request of the switch (0x{syndrome:02x})"));
             }
@@ -230,17 +264,25 @@ impl Keeper {
         }
         let number = self.next;
         self.next += 1;
-        self.served += 1;
+        self.tally.send_modify(|tally| {
+            tally.served += 1;
+            tally.nodes += 1;
+            tally.sets += served.instances.len() as u64;
+        });
         self.tenants.insert(number, served);
         Ok(number)
     }
 
     async fn remove(&mut self, number: u32) -> Result<(), CtrlError> {
         let Some(served) = self.tenants.remove(&number) else { return Ok(()) };
+        self.tally.send_modify(|tally| tally.nodes -= 1);
         for instance in &served.instances {
             let done = self.engine.end(instance.number).await?;
-            self.done.reads += done.reads.saturating_sub(instance.start.reads);
-            self.done.writes += done.writes.saturating_sub(instance.start.writes);
+            self.tally.send_modify(|tally| {
+                tally.sets -= 1;
+                tally.reads += done.reads.saturating_sub(instance.start.reads);
+                tally.writes += done.writes.saturating_sub(instance.start.writes);
+            });
         }
         Ok(())
     }

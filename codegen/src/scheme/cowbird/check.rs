@@ -12,7 +12,8 @@ pub(super) fn range(key: &str) -> (u64, u64) {
         "mtu" => (256, 4_096),
         "in_flight" => (1, 256),
         "message_bytes_max" => (8, 1 << 20),
-        "probe_us" => (1, 1_000_000),
+        // Packet generators count nanoseconds. A probe's answer takes longer than this least time.
+        "probe_ns" => (100, 1_000_000_000),
         "rest_turns" => (1, 1 << 14),
         _ => (1, 10_000_000),
     }
@@ -24,7 +25,7 @@ pub(super) fn check(cowbird: &Cowbird, rack: &Rack, sink: &mut Sink<'_>) {
         ("regions", cowbird.regions.into()),
         ("in_flight", cowbird.in_flight.into()),
         ("message_bytes_max", cowbird.message_bytes_max.into()),
-        ("probe_us", cowbird.probe.0 / 1_000),
+        ("probe_ns", cowbird.probe.0),
         ("rest_turns", cowbird.rest_turns.into()),
         ("timeout_us", cowbird.timeout.0 / 1_000),
     ] {

@@ -31,7 +31,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
     let mut number = |key| section.integer(sink, key, range(key));
     let (instances, regions, in_flight) = (number("instances"), number("regions"), number("in_flight"));
     let (mtu, message) = (number("mtu"), number("message_bytes_max"));
-    let (probe, rest, timeout) = (number("probe_us"), number("rest_turns"), number("timeout_us"));
+    let (probe, rest, timeout) = (number("probe_ns"), number("rest_turns"), number("timeout_us"));
     let mtu = mtu.and_then(|at| {
         let found = Mtu::ALL.into_iter().find(|mtu| u64::from(mtu.bytes()) == at.value);
         if found.is_none() {
@@ -51,7 +51,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
         mtu: mtu.unwrap_or(default.mtu),
         message_bytes_max: value(message, default.message_bytes_max),
         rest_turns: value(rest, default.rest_turns),
-        probe: probe.map_or(default.probe, |at| Nanos::from_micros(at.value)),
+        probe: probe.map_or(default.probe, |at| Nanos(at.value)),
         timeout: timeout.map_or(default.timeout, |at| Nanos::from_micros(at.value)),
         ..default
     })
