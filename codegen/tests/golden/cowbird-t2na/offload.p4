@@ -3392,11 +3392,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.sent.setValid();
         hdr.sent.form  = FORM_READ;
         hdr.sent.count = meta.cowbird_first;
+        hdr.cowbird_reth.rKey      = meta.cowbird_pool_key;
+        hdr.cowbird_reth.dmaLength = hdr.cowbird_entry.length;
         hdr.cowbird_aeth.setInvalid();
         hdr.cowbird_entry.setInvalid();
         hdr.cowbird_tail.setInvalid();
-        hdr.cowbird_reth.rKey      = meta.cowbird_pool_key;
-        hdr.cowbird_reth.dmaLength = hdr.cowbird_entry.length;
     }
 
     action cowbird_send_data() {
