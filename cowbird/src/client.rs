@@ -203,6 +203,9 @@ pub struct Client<S> {
 
 impl<S: Deref<Target = [AtomicU64]>> Client<S> {
     /// A set in fresh memory, filled with zeros. `regions` has the bytes of each remote region, by number.
+    ///
+    /// For a network adapter, the memory has to begin at a multiple of 64 bytes: it takes lines, and no entry or block may have
+    /// parts in two. An adapter of `p4rack_fabric::roce` takes words.
     pub fn new(words: S, layout: Layout, regions: Vec<u64>) -> Result<Client<S>, BadSet> {
         layout.check().map_err(BadSet::Layout)?;
         let have = words.len() as u64 * words::BYTES as u64;
