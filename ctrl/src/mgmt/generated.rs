@@ -237,7 +237,7 @@ impl<'a> Generated<'a> {
         Ok(())
     }
 
-    /// Leaves the packet generator as it was.
+    /// Ends the application.
     async fn finish(&mut self) -> Result<(), CtrlError> {
         if std::mem::take(&mut self.reaches) {
             self.link.stop_generating(PIPE, APP).await?;

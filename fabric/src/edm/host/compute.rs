@@ -17,8 +17,10 @@ use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum of [`Config::active_per_pair`]: ids of active messages are less far apart than memory nodes remember.
+/// Maximum of [`Config::active_per_pair`].
 pub const ACTIVE_MAX: u16 = 32;
+/// Ids of active messages are less far apart than this, as far as memory nodes remember.
+const SPAN: u16 = super::window::IDS;
 
 /// Parameters of a node.
 #[derive(Clone, Debug)]
@@ -250,13 +252,14 @@ impl Node {
         Ok(token)
     }
 
-    /// Activates waiting messages while fewer than X are active.
+    /// Activates waiting messages while fewer than X are active, and while none is so old that its id would be forgotten.
     fn fill(&mut self, to: u16, class: usize) {
         let peer = self.peers.entry(to).or_default();
         while peer.active[class].len() < usize::from(self.config.active_per_pair)
+            && !peer.waiting[class].is_empty()
+            && let Some(id) = peer.free_id(class, self.config.active_per_pair)
             && let Some(Waiting { token, key, address, request }) = peer.waiting[class].pop_front()
         {
-            let id = peer.free_id(class, self.config.active_per_pair);
             let deadline = self.now.saturating_add(self.config.timeout);
             let (done, parts, sent, release, retries) = (Vec::new(), Parts::default(), 0, Nanos::ZERO, 0);
             let active =
@@ -384,17 +387,18 @@ impl Node {
             (self.now.saturating_add(self.config.timeout), self.peers.entry(to).or_default());
         let Some(mut active) = peer.active[WRITE].remove(&id) else { return };
         // Granted chunks still have to be sent from it, so they leave first.
-        if self.chunks.any(|chunk| (chunk.to, chunk.id) == (to, id)) {
+        let is_held = self.chunks.any(|chunk| (chunk.to, chunk.id) == (to, id));
+        let again = if is_held { None } else { peer.free_id(WRITE, self.config.active_per_pair) };
+        let Some(again) = again else {
             active.deadline = deadline;
             peer.active[WRITE].insert(id, active);
             return;
-        }
+        };
         if let Request::Write(bytes) = &mut active.request {
             bytes.drain(..active.sent as usize);
         }
         active.address = active.address.wrapping_add(active.sent.into());
         (active.sent, active.retries, active.deadline) = (0, active.retries + 1, deadline);
-        let again = peer.free_id(WRITE, self.config.active_per_pair);
         peer.active[WRITE].insert(again, active);
         self.counters.again += 1;
         self.asks.push_back(Ask { to, class: WRITE, id: again });
@@ -445,17 +449,22 @@ impl Node {
 }
 
 impl Peer {
-    /// The next id whose lane no active message of the class has. There is one while fewer than `lanes` are active.
-    fn free_id(&mut self, class: usize, lanes: u16) -> u16 {
+    /// The next id whose lane no active message of the class has; `None` while it is too far ahead of one of them. There is a lane
+    /// while fewer than `lanes` are active.
+    fn free_id(&mut self, class: usize, lanes: u16) -> Option<u16> {
         let all = lanes.max(2).next_power_of_two();
         let lane = |id: u16| id % all;
-        loop {
-            let id = self.next_id[class];
-            self.next_id[class] = id.wrapping_add(1);
-            if lane(id) < lanes && !self.active[class].keys().any(|other| lane(*other) == lane(id)) {
-                return id;
-            }
+        let active = &self.active[class];
+        let is_taken = |id: u16| lane(id) >= lanes || active.keys().any(|other| lane(*other) == lane(id));
+        let mut id = self.next_id[class];
+        while is_taken(id) {
+            id = id.wrapping_add(1);
         }
+        if active.keys().any(|other| id.wrapping_sub(*other) >= SPAN) {
+            return None;
+        }
+        self.next_id[class] = id.wrapping_add(1);
+        Some(id)
     }
 }
 

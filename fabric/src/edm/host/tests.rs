@@ -2,6 +2,7 @@
 
 use super::compute::{self, Outcome, Refused, Request};
 use super::memory::{self, Region, Rights};
+use super::window;
 use crate::edm::scheduler::{self, Demand, Scheduler};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
@@ -556,6 +557,36 @@ fn active_messages_have_lanes_of_their_own() {
     answer(&mut node, 5);
     answer(&mut node, 2);
     assert_eq!(ids(&mut node), [9, 10]);
+}
+
+/// Short messages that pass a long one wait before memory nodes would forget its id.
+#[test]
+fn ids_stay_near_those_of_active_messages() {
+    let mut node = compute::Node::new(compute::Config::default(), 0);
+    let ask = |node: &mut compute::Node| node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO);
+    let answer = |node: &mut compute::Node, id| {
+        let mut bytes = vec![0; Message::BYTES + 8];
+        let (version, kind) = (VERSION, Kind::Rres as u8);
+        Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
+            .emit(&mut bytes);
+        node.handle_message(9, &bytes, Nanos::ZERO);
+    };
+    // The first one is never answered, all others are at once.
+    ask(&mut node).unwrap();
+    let old = sent(&mut node, Nanos::ZERO)[0].1;
+    let mut newest = old;
+    for _ in 0..1000 {
+        ask(&mut node).unwrap();
+        let Some((_, id, ..)) = sent(&mut node, Nanos::ZERO).into_iter().next() else { break };
+        newest = id;
+        answer(&mut node, id);
+    }
+    assert_eq!(newest, old + window::IDS - 2, "the last lane before its window ends");
+    answer(&mut node, old);
+    let [(_, next, ..)] = sent(&mut node, Nanos::ZERO)[..] else {
+        panic!("it goes on once the old one is done")
+    };
+    assert_eq!(next, old + window::IDS);
 }
 
 proptest! {

@@ -9,6 +9,9 @@ pub(super) enum Seen {
     Before,
 }
 
+/// How many ids a window remembers, the newest one among them.
+pub(super) const IDS: u16 = 128;
+
 /// The newest id and which of the 127 before it were seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
@@ -31,7 +34,7 @@ impl Window {
             return Seen::New;
         }
         let behind = newest.wrapping_sub(id);
-        if behind >= 128 || self.seen >> behind & 1 == 1 {
+        if behind >= IDS || self.seen >> behind & 1 == 1 {
             return Seen::Before;
         }
         self.seen |= 1 << behind;
