@@ -7,6 +7,7 @@ use crate::error::CtrlError;
 use p4rack_bfrt::Entry;
 use p4rack_p4rt::bfrt_proto::update::Type;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::fmt;
 
 const PORT: &str = "$DEV_PORT";
@@ -127,12 +128,12 @@ impl Link {
         for entry in &counted {
             let port = port_of(entry, PORT);
             let target = pipe_of(port);
-            if !queued.contains_key(&target.pipe_id) {
-                let entries = self.entries(target, "tm.counter.eg_port").await?;
-                queued.insert(target.pipe_id, entries);
-            }
+            let queued = match queued.entry(target.pipe_id) {
+                Vacant(pipe) => pipe.insert(self.entries(target, "tm.counter.eg_port").await?),
+                Occupied(pipe) => pipe.into_mut(),
+            };
             let is_it = |entry: &&Entry| port_of(entry, "dev_port") == port;
-            let queues = queued[&target.pipe_id].iter().find(is_it);
+            let queues = queued.iter().find(is_it);
             let of = |field| queues.map_or(Ok(0), |entry| number(entry, field));
             found.push(PortStat {
                 number: port,
