@@ -293,7 +293,7 @@ fn sets_that_share_bytes_are_refused_by_the_switch() {
             };
             let rings =
                 Set { key: 1, entries: 64, request_bytes: 4_096, response_bytes: 4_096, ..Set::default() };
-            let sets = [1 << 16, (1 << 16) + distance].map(|address| Set { address, ..rings.clone() });
+            let sets = [1 << 16, (1 << 16) + distance].map(|address| Set { address, ..rings });
             let request = ServeRequest {
                 end: Some(end),
                 mtu_bytes: 1_024,
@@ -301,7 +301,6 @@ fn sets_that_share_bytes_are_refused_by_the_switch() {
                 pairs_max: 10,
                 token: reserved.token.bytes().to_vec(),
                 sets: sets.to_vec(),
-                ..ServeRequest::default()
             };
             let mut client = CowbirdClient::connect(format!("http://{ENGINE}")).await.unwrap();
             client.serve(request).await.err().map(|status| status.message().to_owned())

@@ -2,7 +2,6 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-#[allow(dead_code)]
 mod common;
 #[path = "../../ctrl/tests/common/mod.rs"]
 mod rig;

@@ -71,7 +71,7 @@ pub fn run(args: Args) -> ExitCode {
 async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     let target = args.target.for_switch(rack.map(|rack| &rack.switch));
     let mut statistics = match target.protocol {
-        Protocol::P4Runtime => Statistics::Telemetry(Telemetry::connect(&target).await?),
+        Protocol::P4Runtime => Statistics::Telemetry(Box::new(Telemetry::connect(&target).await?)),
         Protocol::BfRuntime => Statistics::Tables(Instant::now()),
     };
     let mut client = Link::to_read(target.clone()).await?;
@@ -102,7 +102,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
 /// Where statistics come from.
 enum Statistics {
     /// The embedded switch's own service.
-    Telemetry(Telemetry),
+    Telemetry(Box<Telemetry>),
     /// The device's tables, which do not tell the time: it is that since then.
     Tables(Instant),
 }
