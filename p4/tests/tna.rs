@@ -192,3 +192,23 @@ fn bf_rt_has_a_table_for_every_object_with_ids_and_names_of_its_own() {
         assert!(names.contains(&name), "{names:?}");
     }
 }
+
+/// The control plane may change a hash that is taken in one place, of plain fields: what it says of them holds there.
+#[test]
+fn a_hash_of_other_data_elsewhere_is_not_changed() {
+    const KINDS: &str = include_str!("../../switchd/tests/bfruntime/kinds.p4");
+    const PLAIN: &str = "hdr.h.c = mixed.get({ hdr.h.b, hdr.h.c });";
+    const OTHER: &str = "hdr.h.c = mixed.get({ hdr.h.b, 8w1 });";
+    assert!(KINDS.contains(PLAIN));
+    let is_offered = |statements: &str| {
+        let schema = compiled(&KINDS.replace(PLAIN, statements)).bf_rt().expect("TNA has it");
+        let tables = schema["tables"].as_array().expect("a list");
+        tables
+            .iter()
+            .any(|table| table["name"].as_str().is_some_and(|name| name.ends_with("mixed.configure")))
+    };
+    assert!(is_offered(PLAIN));
+    for statements in [OTHER.to_owned(), format!("{PLAIN} {OTHER}"), format!("{OTHER} {PLAIN}")] {
+        assert!(!is_offered(&statements), "{statements}");
+    }
+}

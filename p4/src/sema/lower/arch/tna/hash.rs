@@ -81,7 +81,8 @@ pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span
 }
 
 /// The object with which the control plane may change a hash. There is none if its data are not plain fields with
-/// different names, or if the program makes it symmetric.
+/// different names, or if the program makes it symmetric. An object without fields is one that nobody may change: its hash is
+/// taken of other data elsewhere.
 fn changeable(
     lower: &mut Lower<'_>,
     object: &Object,
@@ -92,38 +93,42 @@ fn changeable(
     if width > 64 || object.inst.annos.rest.iter().any(|annotation| annotation.name == "symmetric") {
         return None;
     }
-    let mut fields: Vec<(String, Ty)> = Vec::new();
-    for (value, ty) in data {
-        let Expr::Var(var) = value else { return None };
-        let name = lower.prog.vars.get(var.0 as usize)?.name.clone();
-        if fields.iter().any(|(other, _)| *other == name) {
-            return None;
-        }
-        fields.push((name, *ty));
-    }
-    if fields.is_empty() {
-        return None;
-    }
+    let fields = plain_fields(lower, data);
+    let is_plain = !fields.is_empty();
     let name = lower.name_of(object);
     let known = lower.prog.instances.iter_mut().enumerate().find(|(_, instance)| {
         instance.named.name == name && matches!(instance.kind, InstanceKind::Hash { .. })
     });
     if let Some((number, instance)) = known {
         if let InstanceKind::Hash { fields, at: first, .. } = &mut instance.kind
-            && *first != at
+            && (*first != at || !is_plain)
         {
             fields.clear();
         }
-        return Some(InstanceId(number as u32));
+        return is_plain.then_some(InstanceId(number as u32));
     }
     let taken = (width.max(1) - 1, 0);
     let kind = InstanceKind::Hash { algorithm, width, fields, taken, at };
     let made = lower.at_object(object, |lower| lower.add_instance(&object.inst, kind));
     lower.hide(&made);
     match made {
-        Made::Instance(instance) => Some(instance),
+        Made::Instance(instance) => is_plain.then_some(instance),
         _ => None,
     }
+}
+
+/// Names of what is hashed; none if it is anything but fields with different names.
+fn plain_fields(lower: &Lower<'_>, data: &[(Expr, Ty)]) -> Vec<(String, Ty)> {
+    let mut fields: Vec<(String, Ty)> = Vec::new();
+    for (value, ty) in data {
+        let var = if let Expr::Var(var) = value { lower.prog.vars.get(var.0 as usize) } else { None };
+        let Some(var) = var else { return Vec::new() };
+        if fields.iter().any(|(other, _)| *other == var.name) {
+            return Vec::new();
+        }
+        fields.push((var.name.clone(), *ty));
+    }
+    fields
 }
 
 /// `@symmetric("a", "b")`: the result stays if a packet has these fields exchanged. As p4c does it, both go into the hash
