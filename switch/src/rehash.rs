@@ -71,13 +71,18 @@ impl Rehash {
         Rehash { config, hasher: algorithm.into(), widths, parts, exchanged }
     }
 
-    /// The hash of the fields' bits, which begin with the first byte.
-    pub fn hash(&self, data: &[u8]) -> u64 {
-        let one = |bytes: &[u8]| self.hasher.hash(bytes, || 0);
+    /// The hash of the fields' bits, which begin with the first byte. `scratch` holds parts meanwhile.
+    pub fn hash(&self, data: &[u8], scratch: &mut Vec<u8>) -> u64 {
         let value = match &self.parts {
-            None => one(data),
-            Some(parts) if self.exchanged.is_empty() => one(&gathered(data, parts)),
-            Some(parts) => one(&gathered(data, parts)) ^ one(&gathered(data, &self.exchanged)),
+            None => self.hasher.hash(data, || 0),
+            Some(parts) => {
+                let mut one = |parts: &[(u32, u32)]| {
+                    gather(data, parts, scratch);
+                    self.hasher.hash(scratch, || 0)
+                };
+                let value = one(parts);
+                if self.exchanged.is_empty() { value } else { value ^ one(&self.exchanged) }
+            }
         };
         let (own, width) = self.widths;
         let mask = u64::MAX >> (64 - width.clamp(1, 64));
@@ -108,10 +113,11 @@ fn bits_of(algorithm: HashAlgorithm) -> u32 {
     }
 }
 
-/// Parts of data side by side, filled up with zeros at the end.
-fn gathered(data: &[u8], parts: &[(u32, u32)]) -> Vec<u8> {
+/// Puts parts of data side by side, filled up with zeros at the end.
+fn gather(data: &[u8], parts: &[(u32, u32)], bytes: &mut Vec<u8>) {
     let bits: u32 = parts.iter().map(|(_, bits)| bits).sum();
-    let mut bytes = vec![0; bits.div_ceil(8) as usize];
+    bytes.clear();
+    bytes.resize(bits.div_ceil(8) as usize, 0);
     let all = parts.iter().flat_map(|(first, bits)| *first..first + bits);
     for (to, from) in all.enumerate() {
         let is_set = data.get(from as usize / 8).is_some_and(|byte| byte & 0x80 >> (from % 8) != 0);
@@ -119,7 +125,6 @@ fn gathered(data: &[u8], parts: &[(u32, u32)]) -> Vec<u8> {
             bytes[to / 8] |= 0x80 >> (to % 8);
         }
     }
-    bytes
 }
 
 #[cfg(test)]
@@ -149,33 +154,36 @@ mod tests {
 
     #[test]
     fn parts_are_hashed_in_their_order() {
-        assert_eq!(rehash(&[], 0, false).hash(b"123456789"), CHECK);
+        assert_eq!(rehash(&[], 0, false).hash(b"123456789", &mut Vec::new()), CHECK);
         let turned = rehash(&[part(0, 7), part(1, 2), part(2, 9)], 0, false);
-        assert_eq!(turned.hash(b"567812349"), CHECK);
+        assert_eq!(turned.hash(b"567812349", &mut Vec::new()), CHECK);
         // Bits 16 to 31 of the second field are its first two bytes.
         let cut =
             [HashPart { start: 16, bits: 16, ..part(1, 1) }, HashPart { start: 0, bits: 16, ..part(1, 2) }];
         let rest = [part(0, 0), part(2, 3)];
-        assert_eq!(rehash(&[cut, rest].concat(), 0, false).hash(b"123456789"), CHECK);
+        assert_eq!(rehash(&[cut, rest].concat(), 0, false).hash(b"123456789", &mut Vec::new()), CHECK);
         assert_eq!(
-            rehash(&[part(2, 1)], 0, false).hash(b"aaaaaaaa9"),
-            rehash(&[part(2, 1)], 0, false).hash(b"bbbbbbbb9")
+            rehash(&[part(2, 1)], 0, false).hash(b"aaaaaaaa9", &mut Vec::new()),
+            rehash(&[part(2, 1)], 0, false).hash(b"bbbbbbbb9", &mut Vec::new())
         );
     }
 
     #[test]
     fn parts_of_one_order_may_be_exchanged() {
         let same = rehash(&[part(0, 1), part(1, 1), part(2, 2)], 0, false);
-        assert_eq!(same.hash(b"123456789"), same.hash(b"567812349"));
-        assert_ne!(same.hash(b"123456789"), same.hash(b"123556789"));
+        assert_eq!(same.hash(b"123456789", &mut Vec::new()), same.hash(b"567812349", &mut Vec::new()));
+        assert_ne!(same.hash(b"123456789", &mut Vec::new()), same.hash(b"123556789", &mut Vec::new()));
         let other = rehash(&[part(0, 1), part(1, 3), part(2, 2)], 0, false);
-        assert_ne!(other.hash(b"123456789"), other.hash(b"567812349"));
+        assert_ne!(other.hash(b"123456789", &mut Vec::new()), other.hash(b"567812349", &mut Vec::new()));
     }
 
     #[test]
     fn results_are_extended_and_rotated() {
-        assert_eq!(rehash(&[], 0, true).hash(b"123456789"), CHECK << 32 | CHECK);
-        assert_eq!(rehash(&[], 4, true).hash(b"123456789"), (CHECK << 32 | CHECK).rotate_left(4));
-        assert_eq!(rehash(&[], 36, false).hash(b"123456789"), CHECK.rotate_left(36));
+        assert_eq!(rehash(&[], 0, true).hash(b"123456789", &mut Vec::new()), CHECK << 32 | CHECK);
+        assert_eq!(
+            rehash(&[], 4, true).hash(b"123456789", &mut Vec::new()),
+            (CHECK << 32 | CHECK).rotate_left(4)
+        );
+        assert_eq!(rehash(&[], 36, false).hash(b"123456789", &mut Vec::new()), CHECK.rotate_left(36));
     }
 }

@@ -207,6 +207,8 @@ pub(crate) struct State {
     pub rng: Rng,
     /// Scratch space for the input of hashes and checksums.
     pub scratch: Vec<u8>,
+    /// Scratch space for the parts that a changed hash takes of it.
+    pub parts: Vec<u8>,
     /// Header that precedes the clone asked for last.
     pub clone_header: Vec<u8>,
     /// Header that precedes the resubmitted packet.
@@ -232,6 +234,7 @@ impl State {
             trace: Trace::new(traced),
             rng: Rng::new(config.seed),
             scratch: Vec::new(),
+            parts: Vec::new(),
             clone_header: Vec::new(),
             pass_header: Vec::new(),
         }

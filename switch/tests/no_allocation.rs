@@ -95,6 +95,41 @@ fn tna_allocates_nothing_in_steady_state() {
     }
 }
 
+/// A hash of which the control plane exchanges two parts.
+#[test]
+fn a_changed_hash_allocates_nothing_in_steady_state() {
+    let program = common::compile(include_str!("../../switchd/tests/bfruntime/kinds.p4"));
+    let at = program.instances.iter().position(|instance| instance.named.name.ends_with("mixed"));
+    let hash = p4rack_p4::ir::InstanceId(at.expect("its hash of two fields") as u32);
+    let mut switch = p4rack_switch::Switch::new(common::config());
+    switch.load(p4rack_switch::Pipeline::compile(&program).expect("the switch takes it"));
+    let part = |start| p4rack_switch::HashPart { field: 1, start, bits: 8, order: 1 };
+    let config = p4rack_switch::HashConfig {
+        parts: Some(vec![part(0), part(8)]),
+        algorithm: None,
+        rotate: 0,
+        extend: false,
+    };
+    let frame = |low, high| [&[11, 1, low, high][..], &[0; 60][..]].concat();
+    let (mut out, mut at) = (Vec::new(), 0u64);
+    let mut answer = |switch: &mut p4rack_switch::Switch, frame: &[u8]| {
+        at += 1_000;
+        switch.forward_frame(1, frame, Nanos(at), &mut out).expect("it leaves");
+        [out[2], out[3]]
+    };
+    let whole = answer(&mut switch, &frame(2, 3));
+    switch.hash_config(hash, Some(config)).expect("it is changeable");
+    let changed = answer(&mut switch, &frame(2, 3));
+    assert_ne!(changed, whole);
+    let (one, other) = (frame(2, 3), frame(3, 2));
+    let before = ALLOCATIONS.get();
+    for _ in 0..100 {
+        assert_eq!(answer(&mut switch, &one), changed);
+        assert_eq!(answer(&mut switch, &other), changed, "the halves may be exchanged");
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+}
+
 /// Everything that a packet can meet on its way; the kinds of EtherType choose what happens to it.
 const ALL: common::Parts<'static> = common::Parts {
     meta: "@field_list(1) bit<8> pass; bit<2> color; bit<32> cell;",

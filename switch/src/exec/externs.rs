@@ -82,7 +82,7 @@ pub(super) fn run(code: &Code, state: &mut State, vars: &mut Vars, cx: &mut Cx<'
             let rng = &mut state.rng;
             let object = plan.object.and_then(|object| state.pipe.instances.get(usize::from(object)));
             let value = match object {
-                Some(InstanceState::Hash(Some(changed))) => changed.hash(&state.scratch),
+                Some(InstanceState::Hash(Some(changed))) => changed.hash(&state.scratch, &mut state.parts),
                 _ => plan.hasher.hash(&state.scratch, || rng.next()),
             };
             let result = match plan.bounds {

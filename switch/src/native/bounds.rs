@@ -31,8 +31,10 @@ fn within(dfg: &DataFlowGraph, value: Value, depth: u32) -> u64 {
         InstructionData::Binary { opcode, args: [a, b] } => match (opcode, number(dfg, b)) {
             (Opcode::Band, _) => of(a).min(of(b)),
             (Opcode::Bor | Opcode::Bxor, _) => bits(of(a) | of(b)),
-            (Opcode::Ushr, Some(by)) if by < 64 => of(a) >> by,
-            (Opcode::Ishl, Some(by)) if by < 64 && of(a).leading_zeros() >= by as u32 => of(a) << by,
+            (Opcode::Ushr, Some(by)) if by < u64::from(width) => of(a) >> by,
+            (Opcode::Ishl, Some(by)) if by < u64::from(width) && of(a).leading_zeros() >= by as u32 => {
+                of(a) << by
+            }
             _ => all,
         },
         _ => all,

@@ -61,7 +61,7 @@ impl Switch {
         let from = length.saturating_sub(shown.len());
         data[from..].copy_from_slice(&shown[shown.len().saturating_sub(length)..]);
         let value = match changed {
-            Some(changed) => changed.hash(&data),
+            Some(changed) => changed.hash(&data, &mut Vec::new()),
             None => Hasher::from(*algorithm).hash(&data, || 0),
         };
         let (high, low) = *taken;
