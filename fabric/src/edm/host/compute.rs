@@ -402,6 +402,8 @@ impl Node {
         peer.active[WRITE].insert(again, active);
         self.counters.again += 1;
         self.asks.push_back(Ask { to, class: WRITE, id: again });
+        // Others may have waited for its id to go.
+        self.fill(to, WRITE);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.

@@ -534,6 +534,15 @@ fn a_long_answer_survives_the_next_request() {
     assert_eq!(sent, [(0, 0), (0, 256), (0, 512), (0, 768), (1, 0)]);
 }
 
+/// Memory node 9 answers a read of eight bytes.
+fn answer(node: &mut compute::Node, id: u16) {
+    let mut bytes = vec![0; Message::BYTES + 8];
+    let (version, kind) = (VERSION, Kind::Rres as u8);
+    Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
+        .emit(&mut bytes);
+    node.handle_message(9, &bytes, Nanos::ZERO);
+}
+
 /// The low bits of an id are a lane, and no two active messages of a class and a memory node share one.
 #[test]
 fn active_messages_have_lanes_of_their_own() {
@@ -545,13 +554,6 @@ fn active_messages_have_lanes_of_their_own() {
         sent(node, Nanos::ZERO).into_iter().map(|(_, id, ..)| id).collect()
     };
     assert_eq!(ids(&mut node), [0, 1, 2]);
-    let answer = |node: &mut compute::Node, id| {
-        let mut bytes = vec![0; Message::BYTES + 8];
-        let (version, kind) = (VERSION, Kind::Rres as u8);
-        Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
-            .emit(&mut bytes);
-        node.handle_message(9, &bytes, Nanos::ZERO);
-    };
     answer(&mut node, 1);
     assert_eq!(ids(&mut node), [5], "3 is no lane, 4 has that of 0");
     answer(&mut node, 5);
@@ -564,13 +566,6 @@ fn active_messages_have_lanes_of_their_own() {
 fn ids_stay_near_those_of_active_messages() {
     let mut node = compute::Node::new(compute::Config::default(), 0);
     let ask = |node: &mut compute::Node| node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO);
-    let answer = |node: &mut compute::Node, id| {
-        let mut bytes = vec![0; Message::BYTES + 8];
-        let (version, kind) = (VERSION, Kind::Rres as u8);
-        Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
-            .emit(&mut bytes);
-        node.handle_message(9, &bytes, Nanos::ZERO);
-    };
     // The first one is never answered, all others are at once.
     ask(&mut node).unwrap();
     let old = sent(&mut node, Nanos::ZERO)[0].1;
