@@ -39,11 +39,15 @@ pub async fn watch(
     mut tell: impl FnMut(Change),
 ) {
     let mut pause = RETRY.0;
+    // Over BFRuntime: whether it stood by when that was told last.
+    let mut stood_by = None;
     while desired.has_changed().is_ok() {
         let began = Instant::now();
         let served = match target.protocol {
             Protocol::P4Runtime => keep(&target, &mut desired, interval, &mut tell).await,
-            Protocol::BfRuntime => keep_bound(&target, &mut desired, interval, &mut tell).await,
+            Protocol::BfRuntime => {
+                keep_bound(&target, &mut desired, interval, &mut stood_by, &mut tell).await
+            }
         };
         match served {
             Ok(()) => return,
@@ -72,14 +76,18 @@ async fn keep_bound(
     target: &ConnectOptions,
     desired: &mut watch::Receiver<Arc<Desired>>,
     interval: Duration,
+    stood_by: &mut Option<bool>,
     tell: &mut impl FnMut(Change),
 ) -> Result<(), CtrlError> {
     let mut link = bfrt::Link::connect(target.clone()).await?;
-    let mut was = None;
     loop {
-        // A switch without a program, or with one of another architecture, is nobody's yet.
-        let is_standby = link.schema().await.is_err_and(|error| error.is_taken());
-        if was.replace(is_standby) != Some(is_standby) {
+        let is_standby = match link.schema().await {
+            // A switch without a program, or with one of another architecture, is nobody's yet.
+            Ok(_) | Err(CtrlError::Program(_)) => false,
+            Err(error) if error.is_taken() => true,
+            Err(error) => return Err(error),
+        };
+        if stood_by.replace(is_standby) != Some(is_standby) {
             tell(if is_standby { Change::Standby } else { Change::Primary });
         }
         if !is_standby {

@@ -19,20 +19,28 @@ pub(super) fn pipe(pipe_id: u32) -> TargetDevice {
     TargetDevice { device_id: DEVICE, pipe_id, ..EVERYWHERE }
 }
 
+/// What the switch did not say is no zero.
+fn said<T>(entry: &Entry, field: &str, value: Option<T>) -> Result<T, CtrlError> {
+    value.ok_or_else(|| CtrlError::Program(format!("{entry}: the switch did not say `{field}`")))
+}
+
 pub(super) fn number(entry: &Entry, field: &str) -> Result<u64, CtrlError> {
-    let missing = || CtrlError::Program(format!("{entry}: the switch did not say `{field}`"));
-    entry.get(field).and_then(Value::number).ok_or_else(missing)
+    said(entry, field, entry.get(field).and_then(Value::number))
 }
 
-pub(super) fn truth(entry: &Entry, field: &str) -> bool {
-    entry.get(field) == Some(&Value::Bool(true))
+/// A number of the entry's key.
+pub(super) fn key(entry: &Entry, field: &str) -> Result<u32, CtrlError> {
+    said(entry, field, entry.exact_number(field).and_then(|number| u32::try_from(number).ok()))
 }
 
-pub(super) fn text<'e>(entry: &'e Entry, field: &str) -> &'e str {
-    match entry.get(field) {
-        Some(Value::Text(text)) => text,
-        _ => "",
-    }
+pub(super) fn truth(entry: &Entry, field: &str) -> Result<bool, CtrlError> {
+    let Some(Value::Bool(truth)) = entry.get(field) else { return said(entry, field, None) };
+    Ok(*truth)
+}
+
+pub(super) fn text<'e>(entry: &'e Entry, field: &str) -> Result<&'e str, CtrlError> {
+    let Some(Value::Text(text)) = entry.get(field) else { return said(entry, field, None) };
+    Ok(text)
 }
 
 impl Link {
@@ -80,6 +88,30 @@ impl Link {
                 Err(refused(call)(Status::new(tonic::Code::from(error.code as i32), error.message)))
             }
             None => Err(refused(call)(status)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_switch_did_not_say_is_no_zero() {
+        let told =
+            Entry::of("t").exact("port", 7).data("frames", 3u64).data("up", false).data("speed", "10G");
+        assert_eq!((key(&told, "port").ok(), number(&told, "frames").ok()), (Some(7), Some(3)));
+        assert_eq!((truth(&told, "up").ok(), text(&told, "speed").ok()), (Some(false), Some("10G")));
+        let silent = Entry::of("t");
+        let errors = [
+            key(&silent, "port").err(),
+            number(&silent, "frames").err(),
+            truth(&silent, "up").err(),
+            text(&silent, "speed").err(),
+        ];
+        for (error, field) in errors.into_iter().zip(["port", "frames", "up", "speed"]) {
+            let text = error.map(|error| error.to_string());
+            assert!(text.as_ref().is_some_and(|text| text.contains(&format!("`{field}`"))), "{text:?}");
         }
     }
 }

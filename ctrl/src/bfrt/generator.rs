@@ -4,7 +4,7 @@
 //! application, of the batch and of the frame. Each application has a part of the buffer of its own here.
 
 use super::Link;
-use super::device::{LOCAL_BITS, number, pipe, pipe_of, truth};
+use super::device::{LOCAL_BITS, key, number, pipe, pipe_of, truth};
 use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};
 use p4rack_p4rt::bfrt_proto::update::Type;
@@ -107,14 +107,21 @@ impl Link {
     pub async fn generated(&mut self, pipe_id: u32) -> Result<Vec<GeneratedFrames>, CtrlError> {
         let second = self.is_second();
         let found = self.entries(pipe(pipe_id), "pktgen.app_cfg").await?;
-        found.iter().filter(|app| truth(app, "app_enable")).map(|app| read(app, pipe_id, second)).collect()
+        let mut enabled = Vec::new();
+        for app in &found {
+            if truth(app, "app_enable")? {
+                enabled.push(read(app, pipe_id, second)?);
+            }
+        }
+        Ok(enabled)
     }
 
     /// Number of the switch's pipes.
     pub async fn pipes(&mut self) -> Result<u32, CtrlError> {
         let found = self.entries(super::EVERYWHERE, "dev.device_configuration").await?;
-        let first = found.first().map(|device| self::number(device, "num_pipes")).transpose()?;
-        Ok(first.and_then(|pipes| u32::try_from(pipes).ok()).unwrap_or(1))
+        let pipes = found.first().map(|device| self::number(device, "num_pipes")).transpose()?;
+        let missing = || CtrlError::Program("the switch does not say how many pipes it has".into());
+        pipes.and_then(|pipes| u32::try_from(pipes).ok()).ok_or_else(missing)
     }
 }
 
@@ -164,14 +171,16 @@ fn read(app: &Entry, pipe_id: u32, second: bool) -> Result<GeneratedFrames, Ctrl
     let timing = match app.action_name() {
         Some("trigger_timer_one_shot") => Timing::Once {
             after_ns: small("timer_nanosec")?,
-            count: (number(app, "packets_per_batch_cfg")? + 1) * (number(app, "batch_count_cfg")? + 1),
+            count: number(app, "packets_per_batch_cfg")?
+                .saturating_add(1)
+                .saturating_mul(number(app, "batch_count_cfg")?.saturating_add(1)),
             gap_ns: small("ipg")?,
         },
         Some("trigger_timer_periodic") => Timing::Endless { period_ns: small("timer_nanosec")? },
         other => Timing::Other(other.unwrap_or_default().to_owned()),
     };
     Ok(GeneratedFrames {
-        number: app.exact_number("app_id").and_then(|id| u32::try_from(id).ok()).unwrap_or_default(),
+        number: key(app, "app_id")?,
         port: pipe_id << LOCAL_BITS | small(source(second))?,
         bytes: number(app, "pkt_len")? as usize,
         timing,

@@ -1,6 +1,6 @@
 //! The device's ports: they are added before they work, and count what passes.
 
-use super::device::{number, pipe_of, text, truth};
+use super::device::{key, number, pipe_of, text, truth};
 use super::{EVERYWHERE, Link};
 use crate::desired::Port;
 use crate::error::CtrlError;
@@ -77,22 +77,19 @@ pub struct PortStat {
     pub drops: u64,
 }
 
-/// Numbers of ports, of entries with such a key.
-fn port_of(entry: &Entry, key: &str) -> u32 {
-    entry.exact_number(key).and_then(|port| u32::try_from(port).ok()).unwrap_or_default()
-}
-
 impl Link {
     /// The ports that were added.
     pub async fn ports(&mut self) -> Result<Vec<Port>, CtrlError> {
         let found = self.entries(EVERYWHERE, "$PORT").await?;
-        let read = |entry: &Entry| Port {
-            number: port_of(entry, PORT),
-            speed: text(entry, "$SPEED").to_owned(),
-            fec: text(entry, "$FEC").to_owned(),
-            enabled: truth(entry, "$PORT_ENABLE"),
+        let read = |entry: &Entry| {
+            Ok(Port {
+                number: key(entry, PORT)?,
+                speed: text(entry, "$SPEED")?.to_owned(),
+                fec: text(entry, "$FEC")?.to_owned(),
+                enabled: truth(entry, "$PORT_ENABLE")?,
+            })
         };
-        Ok(found.iter().map(read).collect())
+        found.iter().map(read).collect()
     }
 
     /// What has to be changed for these ports to be there.
@@ -126,21 +123,22 @@ impl Link {
         let mut found = Vec::with_capacity(counted.len());
         let mut queued = BTreeMap::new();
         for entry in &counted {
-            let port = port_of(entry, PORT);
+            let port = key(entry, PORT)?;
             let target = pipe_of(port);
             let queued = match queued.entry(target.pipe_id) {
                 Vacant(pipe) => pipe.insert(self.entries(target, "tm.counter.eg_port").await?),
                 Occupied(pipe) => pipe.into_mut(),
             };
-            let is_it = |entry: &&Entry| port_of(entry, "dev_port") == port;
-            let queues = queued.iter().find(is_it);
-            let of = |field| queues.map_or(Ok(0), |entry| number(entry, field));
+            let is_it = |entry: &&Entry| entry.exact_number("dev_port") == Some(port.into());
+            let missing = || CtrlError::Program(format!("the switch has no queues' counters of port {port}"));
+            let queues = queued.iter().find(is_it).ok_or_else(missing)?;
+            let of = |field| number(queues, field);
             found.push(PortStat {
                 number: port,
                 rx_bytes: number(entry, "$OctetsReceived")?,
                 tx_bytes: number(entry, "$OctetsTransmittedTotal")?,
-                queue_bytes: of("usage_cells")? * cell,
-                queue_max_bytes: of("watermark_cells")? * cell,
+                queue_bytes: of("usage_cells")?.saturating_mul(cell),
+                queue_max_bytes: of("watermark_cells")?.saturating_mul(cell),
                 drops: of("drop_count_packets")?,
             });
         }
@@ -152,13 +150,14 @@ impl Link {
         let cell = self.cell_bytes().await?;
         let pools = self.entries(EVERYWHERE, "tm.counter.pool").await?;
         let sum = |field| pools.iter().map(|pool| number(pool, field)).sum::<Result<u64, CtrlError>>();
-        Ok((sum("usage_cells")? * cell, sum("watermark_cells")? * cell))
+        Ok((sum("usage_cells")?.saturating_mul(cell), sum("watermark_cells")?.saturating_mul(cell)))
     }
 
     async fn cell_bytes(&mut self) -> Result<u64, CtrlError> {
         let found = self.entries(EVERYWHERE, "tm.cfg").await?;
-        let bytes = found.first().map(|entry| number(entry, "cell_size_bytes")).transpose()?;
-        Ok(bytes.unwrap_or(1))
+        let missing =
+            || CtrlError::Program("the switch does not say how large a cell of its buffer is".into());
+        number(found.first().ok_or_else(missing)?, "cell_size_bytes")
     }
 }
 

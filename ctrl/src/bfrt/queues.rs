@@ -68,7 +68,7 @@ struct Places {
 fn rate_of(entry: &Entry) -> Result<Rate, CtrlError> {
     let most = |field| Ok::<u32, CtrlError>(u32::try_from(number(entry, field)?).unwrap_or(u32::MAX));
     let (rate, burst) = (most("max_rate")?, most("max_burst_size")?);
-    Ok(if text(entry, "unit") == "PPS" { Rate::Frames(rate, burst) } else { Rate::Kilobits(rate, burst) })
+    Ok(if text(entry, "unit")? == "PPS" { Rate::Frames(rate, burst) } else { Rate::Kilobits(rate, burst) })
 }
 
 fn with_rate(entry: Entry, rate: Rate) -> Entry {
@@ -121,10 +121,10 @@ impl Link {
             let (buffer, counted) = (of("tm.queue.buffer").await?, of("tm.counter.queue").await?);
             queues.push(Queue {
                 number,
-                serves: truth(&served, "scheduling_enable"),
-                priority: text(&served, "max_priority").to_owned(),
+                serves: truth(&served, "scheduling_enable")?,
+                priority: text(&served, "max_priority")?.to_owned(),
                 weight: self::number(&served, "dwrr_weight")?,
-                rate: truth(&served, "max_rate_enable").then(|| rate_of(&shaping)).transpose()?,
+                rate: truth(&served, "max_rate_enable")?.then(|| rate_of(&shaping)).transpose()?,
                 limit_cells: self::number(&buffer, "pool_max_cells")?,
                 cells: self::number(&counted, "usage_cells")?,
                 most_cells: self::number(&counted, "watermark_cells")?,
@@ -138,7 +138,7 @@ impl Link {
     pub async fn port_rate(&mut self, port: u32) -> Result<Option<Rate>, CtrlError> {
         let is_limited = self.look_up(port, of_port("tm.port.sched_cfg", port)).await?;
         let shaping = self.look_up(port, of_port("tm.port.sched_shaping", port)).await?;
-        truth(&is_limited, "max_rate_enable").then(|| rate_of(&shaping)).transpose()
+        truth(&is_limited, "max_rate_enable")?.then(|| rate_of(&shaping)).transpose()
     }
 
     /// Changes a queue, all of it or nothing.

@@ -109,9 +109,9 @@ impl<'a> Generated<'a> {
             [self.values(IN_RESERVATION).await?, self.values(OUT_RESERVATION).await?];
         let held = |register: &Register| {
             let values = if register.target == Side::In { &sources } else { &destinations };
-            values.get(&u32::from(register.port)).copied().unwrap_or_default()
+            cell(values, register.port.into())
         };
-        let mut before: Vec<u32> = registers.iter().map(|register| held(register) as u32).collect();
+        let mut before: Vec<u32> = registers.iter().map(held).collect::<Result<_, _>>()?;
         if self.is_clock {
             let now = self.now().await?;
             for free in &mut before {
@@ -136,11 +136,11 @@ impl<'a> Generated<'a> {
 
     async fn forget_frames(&mut self, cells: &[Cell]) -> Result<Vec<u32>, CtrlError> {
         let rights = self.values(RIGHTS).await?;
-        let held = |cell: &Cell| rights.get(&cell.index).copied().unwrap_or_default() as u32;
-        for cell in cells {
-            self.send(forget_request(*cell)).await?;
+        let held: Vec<u32> = cells.iter().map(|one| cell(&rights, one.index)).collect::<Result<_, _>>()?;
+        for one in cells {
+            self.send(forget_request(*one)).await?;
         }
-        Ok(cells.iter().map(held).collect())
+        Ok(held)
     }
 
     /// The cells of a register.
@@ -155,9 +155,10 @@ impl<'a> Generated<'a> {
         for entity in &found {
             if let Item::Register(RegisterItem { index: Some(index), value: Some(value), .. }) =
                 Item::of(&self.schema, entity)?
-                && let (Ok(index), Ok(value)) = (u32::try_from(index), value.parse())
             {
-                values.insert(index, value);
+                let strange = || CtrlError::Program(format!("the switch says {value} of cell {index}"));
+                let index = u32::try_from(index).map_err(|_| strange())?;
+                values.insert(index, value.parse().map_err(|_| strange())?);
             }
         }
         Ok(values)
@@ -173,8 +174,12 @@ impl<'a> Generated<'a> {
     async fn now(&mut self) -> Result<u32, CtrlError> {
         let port = self.described.cpu_port;
         self.send(exchange_request(Operation::Reset, Register { target: Side::In, port })).await?;
+        self.read_own().await
+    }
+
+    async fn read_own(&mut self) -> Result<u32, CtrlError> {
         let found = self.read(self.own_cell()).await?;
-        Ok(found.values().next().copied().unwrap_or_default() as u32)
+        cell(&found, self.described.cpu_port.into())
     }
 
     /// Makes sure that a frame reaches the program: that it resets a mark in the cell of the controller's port.
@@ -198,14 +203,13 @@ impl<'a> Generated<'a> {
             )));
         }
         self.reaches = true;
-        let before = self.read(self.own_cell()).await?.values().next().copied().unwrap_or_default();
-        let marked = if before == 1 { 2 } else { 1 };
+        let marked = if self.read_own().await? == 1 { 2 } else { 1 };
         let mark = RegisterItem { value: Some(marked.to_string()), ..self.own_cell() };
         let entity = Some(Item::Register(mark).entity(&self.schema)?);
         let update = Update { r#type: update::Type::Modify as i32, entity };
         self.link.write(&self.schema, &[update]).await?;
         self.transmit(exchange_request(Operation::Reset, Register { target: Side::In, port })).await?;
-        if self.read(self.own_cell()).await?.values().next() == Some(&marked) {
+        if self.read_own().await? == marked {
             return Err(CtrlError::Program(format!(
                 "the program takes no management frames from port {port}: is that the controller's port (cpu_port) in the \
                  description from which it was generated?"
@@ -244,4 +248,10 @@ impl<'a> Generated<'a> {
         }
         Ok(())
     }
+}
+
+/// What a register's cell holds, as the program's words have it. Errors: the switch did not say.
+fn cell(values: &BTreeMap<u32, i64>, index: u32) -> Result<u32, CtrlError> {
+    let missing = || CtrlError::Program(format!("the switch did not say what cell {index} holds"));
+    values.get(&index).map(|value| *value as u32).ok_or_else(missing)
 }

@@ -223,6 +223,10 @@ fn note(board: &Board, addr: &str, change: &Change) -> (Counts, Counts) {
             counts.changes += changes.len() as u64;
             counts.in_order &= changes.is_empty();
         }
+        Change::Step(Step::Ports { changes, .. }) => {
+            counts.changes += changes.len() as u64;
+            counts.in_order &= changes.is_empty();
+        }
         Change::Step(Step::Verified { .. }) => counts.in_order = true,
         Change::Step(_) => {}
     }
