@@ -89,6 +89,7 @@ def main():
     run = types.SimpleNamespace(**vars(args))
     run.binary = binary
     run.given, run.wanted_device = args.artefacts, args.device_id
+    run.has_cpu_interface, run.switch_ports = hasattr(platform, "CPU_PORTS"), {}
     run.test_ports = dict(port_at_interface(pair) for pair in args.port_map)
     problem = platform.missing(run)
     if platform.STARTS_A_SWITCH and not problem:
@@ -154,7 +155,7 @@ def run_scheme(run, platform, scheme):
         sys.exit(f"--cpu-port {run.cpu_port}: the description says {run.constants['cpu_port']}; change one of them")
     running = None
     if platform.STARTS_A_SWITCH:
-        lay_cables(run)
+        getattr(platform, "interfaces", lay_cables)(run)
         running = platform.start(run)
     try:
         info = run.artefacts.info
@@ -173,10 +174,15 @@ def run_scheme(run, platform, scheme):
 def generate(run, platform, scheme):
     """Generates the program for the platform's target. The folder."""
     target = getattr(platform, "TARGET", None)
+    cpu_port = getattr(platform, "CPU_PORTS", {}).get(run.arch)
     rack, folder = run.rack, run.folder / "generated"
     faster = run.arch in ("tna", "t2na") and rack == HERE / "rack.toml" and not scheme.startswith("edm")
-    if target or run.line or faster:
+    if target or cpu_port or run.line or faster:
         text = run.rack.read_text()
+        if cpu_port and rack == HERE / "rack.toml":
+            # The chip's; where a host has it, that one moves.
+            text = re.sub(rf"(?m)^port = {cpu_port}$", "port = 9", text)
+            text = text.replace("[switch]", f"[switch]\ncpu_port = {cpu_port}", 1)
         if faster:
             text = re.sub(r"(?m)^port_rate.*$", f'port_rate = "{TOFINO_RATE}"', text)
         if target:
@@ -202,10 +208,13 @@ def lay_cables(run):
     run.test_ports = {port: f"t{port}" for port in ports}
     for port in ports:
         sandbox.cable(run.switch_ports[port], run.test_ports[port])
+    if run.has_cpu_interface:
+        sandbox.cable("cpu-switch", "cpu-gateway")
 
 
 def remove_cables(run):
-    for interface in run.switch_ports.values():
+    cpu = ["cpu-switch"] if run.has_cpu_interface else []
+    for interface in [*run.switch_ports.values(), *cpu]:
         subprocess.run(["ip", "link", "del", interface], check=True)
 
 

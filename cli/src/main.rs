@@ -51,6 +51,8 @@ enum Command {
     Queue(cmd::queue::Args),
     /// Install a rack's program and entries on a switch, over P4Runtime or BFRuntime
     Deploy(cmd::deploy::Args),
+    /// Serve P4Runtime for a switch that speaks BFRuntime, as Tofino's driver does
+    Gateway(cmd::gateway::Args),
     /// Table entries on a switch: list, read, watch, insert, modify, write, delete, apply
     Table(cmd::entity::table::Args),
     /// Counters on a switch: list, read, watch, write
@@ -146,6 +148,7 @@ fn run(command: Command) -> ExitCode {
         Command::Generator(args) => cmd::generator::run(args),
         Command::Queue(args) => cmd::queue::run(args),
         Command::Deploy(args) => cmd::deploy::run(args),
+        Command::Gateway(args) => cmd::gateway::run(args),
         Command::Table(args) => cmd::entity::table::run(args),
         Command::Counter(args) => cmd::entity::cells::counter(args),
         Command::Meter(args) => cmd::entity::cells::meter(args),

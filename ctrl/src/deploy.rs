@@ -4,7 +4,7 @@
 use crate::bfrt::{self, PortChange};
 use crate::client::{self, Client};
 use crate::connect::ConnectOptions;
-pub use crate::desired::{BfrtProgram, Desired};
+pub use crate::desired::{BfrtProgram, CompiledProgram, Desired};
 use crate::error::CtrlError;
 use crate::link::Reach;
 use crate::protocol::Protocol;

@@ -51,7 +51,7 @@ pub struct BfrtProgram {
 
 impl BfrtProgram {
     /// With the ports of a rack, all of them enabled.
-    fn with_ports_of(mut self, rack: &Rack) -> BfrtProgram {
+    pub fn with_ports_of(mut self, rack: &Rack) -> BfrtProgram {
         for host in rack.ports() {
             let Some(speed) = sde::speed(rack.switch.arch, host.port_rate_bps) else {
                 self.without.push(host.port);
@@ -62,6 +62,30 @@ impl BfrtProgram {
             self.ports.push(Port { number, speed: speed.to_owned(), fec, enabled: true });
         }
         self
+    }
+}
+
+/// What p4c's backend for Tofino, with its assembler, leaves in its output folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledProgram {
+    /// The schema, the text of bf-rt.json.
+    pub bf_rt: String,
+    /// What the driver reads of tables and their places, context.json.
+    pub context: Vec<u8>,
+    /// What goes onto the chip.
+    pub binary: Vec<u8>,
+}
+
+impl CompiledProgram {
+    /// Reads an output folder.
+    pub fn read(folder: &Path, arch: Arch) -> Result<CompiledProgram, CtrlError> {
+        let text = String::from_utf8(read(&folder.join("bf-rt.json"))?);
+        let binary = if arch == Arch::T2na { "pipe/tofino2.bin" } else { "pipe/tofino.bin" };
+        Ok(CompiledProgram {
+            bf_rt: text.map_err(|error| CtrlError::Program(format!("bf-rt.json: {error}")))?,
+            context: read(&folder.join("pipe/context.json"))?,
+            binary: read(&folder.join(binary))?,
+        })
     }
 }
 
@@ -102,8 +126,13 @@ impl Desired {
         let mut desired = match compiled {
             None => Desired::of_artefacts(&artefacts, artefacts.p4.clone().into_bytes())?,
             Some(folder) => {
-                let binary = read(&folder.join("pipe/tofino.bin"))?;
-                Desired::of_artefacts(&artefacts, binary)?.compiled(folder)?
+                let compiled = CompiledProgram::read(folder, arch)?;
+                let mut desired = Desired::of_artefacts(&artefacts, compiled.binary)?;
+                if let Some(program) = &mut desired.bfrt {
+                    program.bf_rt = compiled.bf_rt;
+                    program.context = compiled.context;
+                }
+                desired
             }
         };
         desired.bfrt = desired.bfrt.map(|program| program.with_ports_of(&rack.on(arch)));
@@ -123,16 +152,6 @@ impl Desired {
         let name = artefacts.name.replace('-', "_");
         let bfrt = bf_rt.map(|bf_rt| BfrtProgram { name, bf_rt, ..Default::default() });
         Ok(Desired { bfrt, ..Desired::new(info, device_config, entities)? })
-    }
-
-    /// With schema and context of a compiler's output folder for Tofino instead of ours.
-    fn compiled(mut self, folder: &Path) -> Result<Desired, CtrlError> {
-        if let Some(program) = &mut self.bfrt {
-            let text = String::from_utf8(read(&folder.join("bf-rt.json"))?);
-            program.bf_rt = text.map_err(|error| CtrlError::Program(format!("bf-rt.json: {error}")))?;
-            program.context = read(&folder.join("pipe/context.json"))?;
-        }
-        Ok(self)
     }
 
     /// The desired state from its parts.

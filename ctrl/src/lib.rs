@@ -4,6 +4,7 @@
 //!  connect     address of a switch, identity, TLS
 //!  client      program, entries
 //!  bfrt        the same over BFRuntime, for Tofino (link: either of them)
+//!  gateway     P4Runtime in front of a switch that speaks BFRuntime
 //!  items       table entries, groups, counters … by name (values: as people write them)
 //!  session     arbitration, packets, digests
 //!  log         requests as text
@@ -34,6 +35,7 @@ pub mod deploy;
 mod desired;
 mod error;
 pub mod etcd;
+pub mod gateway;
 pub mod generator;
 pub mod items;
 mod link;

@@ -4,15 +4,20 @@
 - `start(run)`: a `Running` switch, where `STARTS_A_SWITCH`;
 - `device_config(run)`: the bytes that P4Runtime installs;
 - `TARGET`, where the description's target has to be another;
+- `CPU_PORTS`, by architecture, where the controller's packets pass through an interface of the CPU port;
+- `interfaces(run)`, where the switch has its own: sets `run.test_ports` instead of `run.switch_ports` being made;
 - `CANNOT`, tests that this target can't pass by its nature, and why: they are skipped.
 """
 
+import os
 import signal
 import socket
 import subprocess
 import time
 
 READY_S = 20
+#: Where a switch serves BFRuntime.
+BFRT_ADDR = "127.0.0.1:50052"
 
 
 class NotStarted(Exception):
@@ -35,6 +40,34 @@ class Running:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+
+
+class Chain:
+    """Processes that make up a switch, the last one ended first."""
+
+    def __init__(self):
+        self.parts = []
+
+    def add(self, process, wait):
+        """One more, which is there once `wait` says no problem."""
+        try:
+            self.parts.append(Running(process, wait(process)))
+        except NotStarted:
+            self.stop()
+            raise
+
+    def stop(self):
+        while self.parts:
+            self.parts.pop().stop()
+
+
+def gateway(run, cpu_interface, *options):
+    """Starts P4Runtime in front of the BFRuntime server at `BFRT_ADDR`."""
+    command = [run.binary, "gateway", "--bfrt-addr", BFRT_ADDR, "--grpc-server-addr", run.grpc_addr]
+    command += ["--device-id", str(run.device_id), "--cpu-interface", cpu_interface, *options]
+    # What the tests provoke is no news.
+    environment = {"P4RACK_LOG": "error", **os.environ}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def by_interfaces(config):

@@ -6,10 +6,12 @@ from p4rack_ptf.cowbird import GAP, READ, WRITE, CowbirdTest, Set
 from p4rack_ptf.edm import EdmTest
 from ptf.testutils import group
 
-
 #: What no single exchange provokes: cells taken between a demand's two passes, or a ring full of demands that were given
 #: up; what is no loss and another test counts (`edm.DemandsWaitAndTheShortestIsGrantedFirst`).
 ELSEWHERE = {"edm_no_time", "edm_waits", "edm_looked"}
+
+#: Meters of bytes hold whole kilobits on Tofino.
+KILOBIT_BYTES = 125
 
 
 class CowbirdDrops(CowbirdTest):
@@ -108,10 +110,14 @@ class EveryReasonIsCountedAsItself(CowbirdDrops, EdmTest):
         self.send(0, self.frame(0, 0))
 
     def best_effort_meter(self):
-        self.exhaust("best_effort", self.frame(0, 1), self.counted(self.frame(0, 1)))
+        self.exhaust("best_effort", self.of_a_kilobit(self.frame(0, 1)), KILOBIT_BYTES)
 
     def control_meter(self):
         self.exhaust("control", self.rsv(0, 1), 1)
+
+    def of_a_kilobit(self, frame):
+        """The frame, padded until meters count this many bytes."""
+        return frame.ljust(KILOBIT_BYTES - self.counted(b""), b"\0")
 
     def exhaust(self, meter, frame, cost):
         """Lets exactly one frame of a port pass, then takes the limit away."""
@@ -166,8 +172,7 @@ class EveryReasonIsCountedAsItself(CowbirdDrops, EdmTest):
         self.packet_out(self.management("PL2_MGMT_READ", "in", 0xFFFF))
 
     def edm_control_meter(self):
-        frame = self.notification(2, 0, 64)
-        self.exhaust("edm_control", frame, self.counted(frame))
+        self.exhaust("edm_control", self.of_a_kilobit(self.notification(2, 0, 64)), KILOBIT_BYTES)
 
     def edm_bad_version(self):
         self.send(2, self.notification(2, 0, 64, version=self.edm["version"] + 1))

@@ -18,6 +18,7 @@ pub mod deploy;
 pub mod doctor;
 pub mod entity;
 mod finding;
+pub mod gateway;
 pub mod generate;
 pub mod generator;
 pub mod host;
