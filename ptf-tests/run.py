@@ -89,7 +89,7 @@ def main():
     run = types.SimpleNamespace(**vars(args))
     run.binary = binary
     run.given, run.wanted_device = args.artefacts, args.device_id
-    run.has_cpu_interface, run.switch_ports = hasattr(platform, "CPU_PORTS"), {}
+    run.has_cpu_interface, run.cables = hasattr(platform, "CPU_PORTS"), []
     run.test_ports = dict(port_at_interface(pair) for pair in args.port_map)
     problem = platform.missing(run)
     if platform.STARTS_A_SWITCH and not problem:
@@ -202,19 +202,20 @@ def generate(run, platform, scheme):
 
 
 def lay_cables(run):
-    """A veth pair for each port: one end the switch's, one the tests'."""
+    """A veth pair for each port: one end the switch's, one the tests'; and one for the CPU port where that is none of
+    P4Runtime's."""
     ports = [host["port"] for host in run.constants["hosts"]]
     run.switch_ports = {port: f"s{port}" for port in ports}
     run.test_ports = {port: f"t{port}" for port in ports}
-    for port in ports:
-        sandbox.cable(run.switch_ports[port], run.test_ports[port])
+    run.cables = [(run.switch_ports[port], run.test_ports[port]) for port in ports]
     if run.has_cpu_interface:
-        sandbox.cable("cpu-switch", "cpu-gateway")
+        run.cables.append(("cpu-switch", "cpu-gateway"))
+    for pair in run.cables:
+        sandbox.cable(*pair)
 
 
 def remove_cables(run):
-    cpu = ["cpu-switch"] if run.has_cpu_interface else []
-    for interface in [*run.switch_ports.values(), *cpu]:
+    for interface, _ in run.cables:
         subprocess.run(["ip", "link", "del", interface], check=True)
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import time
 
@@ -68,9 +69,9 @@ def interfaces_are_up(run):
     """Waits for the pairs that model.sh makes. Returns what went wrong, or None."""
     needed = [*run.test_ports.values(), run.cpu_interface]
     deadline = time.monotonic() + READY_S
-    while absent := [name for name in needed if not pathlib.Path("/sys/class/net", name).exists()]:
+    while absent := set(needed) - {name for _, name in socket.if_nameindex()}:
         if time.monotonic() > deadline:
-            return f"model.sh made no {', '.join(absent)} in {READY_S} s"
+            return f"model.sh made no {', '.join(sorted(absent))} in {READY_S} s"
         time.sleep(0.05)
     for name in needed:
         no_ipv6(name)

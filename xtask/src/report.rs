@@ -1,8 +1,8 @@
 //! Runs steps, counts what passed, failed and was skipped, and prints a summary.
 
 use crate::skips;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, ExitCode, Stdio};
+use std::io::{BufRead, BufReader, PipeReader};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// Number of the slowest test binaries that are listed at the end.
@@ -59,22 +59,22 @@ impl Report {
         self.skips.push((name.to_owned(), why.to_owned()));
     }
 
-    /// Runs test runners, shows their output and adds up their summaries from both streams.
+    /// Runs a test runner, shows its output and adds up its summaries from both streams.
     pub fn tests(&mut self, name: &str, command: &mut Command) {
+        let started = Started::new(name, command);
+        self.finish(started);
+    }
+
+    /// Waits for a test runner that was started, and does what [`Report::tests`] does.
+    pub fn finish(&mut self, started: Started) {
+        let Started { name, start, child } = started;
         println!("── {name}");
-        let start = Instant::now();
-        let piped = std::io::pipe().and_then(|(output, input)| {
-            let child = command.stdout(input.try_clone()?).stderr(input).spawn();
-            // Drop the command's own ends of the pipe, or it never ends.
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-            Ok((child?, output))
-        });
-        let (mut child, output) = match piped {
+        let (mut child, output) = match child {
             Ok(piped) => piped,
-            Err(error) => return self.check(name, Err(format!("{command:?} did not start: {error}"))),
+            Err(why) => return self.check(&name, Err(why)),
         };
         let (failed_before, skips_before) = (self.failed, self.skips.len());
-        let mut lines = Lines::new(name);
+        let mut lines = Lines::new(&name);
         for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
@@ -83,8 +83,8 @@ impl Report {
         match child.wait() {
             Ok(status) if status.success() || self.failed > failed_before => {}
             Ok(status) if status.code() == Some(NOTHING_TESTED) && self.skips.len() > skips_before => {}
-            Ok(status) => self.check(name, Err(format!("ended with {status}"))),
-            Err(error) => self.check(name, Err(error.to_string())),
+            Ok(status) => self.check(&name, Err(format!("ended with {status}"))),
+            Err(error) => self.check(&name, Err(error.to_string())),
         }
         println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
     }
@@ -119,6 +119,28 @@ impl Report {
             self.passed, self.failed
         );
         if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// A test runner under way. Its output waits in a pipe until [`Report::finish`] reads it.
+pub struct Started {
+    name: String,
+    start: Instant,
+    child: Result<(Child, PipeReader), String>,
+}
+
+impl Started {
+    /// Starts it.
+    pub fn new(name: &str, command: &mut Command) -> Started {
+        let start = Instant::now();
+        let piped = std::io::pipe().and_then(|(output, input)| {
+            let child = command.stdout(input.try_clone()?).stderr(input).spawn();
+            // Drop the command's own ends of the pipe, or it never ends.
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            Ok((child?, output))
+        });
+        let child = piped.map_err(|error| format!("{command:?} did not start: {error}"));
+        Started { name: name.to_owned(), start, child }
     }
 }
 

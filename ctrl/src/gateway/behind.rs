@@ -7,9 +7,11 @@ use crate::connect::ConnectOptions;
 use crate::deploy::Desired;
 use crate::error::CtrlError;
 use p4rack_p4rt::errors::{self, UpdateError};
-use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update};
+use p4rack_p4rt::p4::v1::entity::Entity as Kind;
+use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, MeterConfig, MeterEntry, Update};
 use p4rack_p4rt::schema::Schema;
 use prost::Message;
+use std::collections::HashMap;
 use tonic::{Code, Status};
 
 /// A connection to the switch, made when it is needed, and the program that a controller installed there.
@@ -21,11 +23,21 @@ pub(super) struct Behind {
     /// The program as the controller gave it, and as the switch got it.
     installed: Option<(ForwardingPipelineConfig, Desired)>,
     layouts: Layouts,
+    /// What was written to cells of meters, by id and index. The switch holds kilobits, and P4Runtime wants to read what
+    /// it wrote.
+    meters: HashMap<(u32, i64), MeterConfig>,
 }
 
 impl Behind {
     pub(super) fn new(switch: ConnectOptions, compiler: Box<dyn Compiler>) -> Behind {
-        Behind { switch, compiler, link: None, installed: None, layouts: Layouts::default() }
+        Behind {
+            switch,
+            compiler,
+            link: None,
+            installed: None,
+            layouts: Layouts::default(),
+            meters: HashMap::new(),
+        }
     }
 
     /// Headers of the controller's packets.
@@ -74,6 +86,7 @@ impl Behind {
         self.link = Some((link, desired.schema.clone()));
         self.installed = Some((config, desired));
         self.layouts = layouts;
+        self.meters.clear();
         Ok(())
     }
 
@@ -81,7 +94,30 @@ impl Behind {
     pub(super) async fn read(&mut self, entities: Vec<Entity>) -> Result<Vec<Entity>, Status> {
         let (link, _) = self.link().await?;
         let read = link.read(entities).await;
-        read.map_err(|error| self.failed(error))
+        let mut found = read.map_err(|error| self.failed(error))?;
+        found.iter_mut().for_each(|entity| self.restore(entity));
+        Ok(found)
+    }
+
+    /// A meter's cell becomes what was written to it, if it is what the switch makes of that.
+    fn restore(&self, entity: &mut Entity) {
+        let (Some((link, _)), Some(Kind::MeterEntry(cell))) = (&self.link, &entity.entity) else { return };
+        let Some(written) = cell_of(cell).and_then(|cell| self.meters.get(&cell)) else { return };
+        let cell = MeterEntry { config: Some(written.clone()), ..cell.clone() };
+        let as_written = Entity { entity: Some(Kind::MeterEntry(cell)) };
+        if link.held(std::slice::from_ref(&as_written)).is_ok_and(|held| held[..] == [entity.clone()]) {
+            *entity = as_written;
+        }
+    }
+
+    /// Remembers what was written to a meter.
+    fn remember(&mut self, entity: Option<&Entity>) {
+        let Some(Kind::MeterEntry(cell)) = entity.and_then(|entity| entity.entity.as_ref()) else { return };
+        match (cell_of(cell), &cell.config) {
+            (Some(key), Some(config)) => drop(self.meters.insert(key, config.clone())),
+            (Some(key), None) => drop(self.meters.remove(&key)),
+            (None, _) => self.meters.retain(|(id, _), _| *id != cell.meter_id),
+        }
     }
 
     /// Writes updates, each for itself.
@@ -89,14 +125,18 @@ impl Behind {
         let (link, names) = self.link().await?;
         let written = link.write(names, updates).await;
         let failures = match written {
+            Ok(()) => Vec::new(),
             Err(CtrlError::Updates { failures }) => failures,
-            other => return other.map_err(|error| self.failed(error)),
+            Err(error) => return Err(self.failed(error)),
         };
         let mut outcomes: Vec<Result<(), UpdateError>> = updates.iter().map(|_| Ok(())).collect();
         for failure in failures {
             if let Some(outcome) = outcomes.get_mut(failure.number.wrapping_sub(1)) {
                 *outcome = Err(failure.error);
             }
+        }
+        for (update, _) in updates.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok()) {
+            self.remember(update.entity.as_ref());
         }
         let packed = errors::pack(&outcomes);
         packed.map_or(Ok(()), |packed| {
@@ -148,6 +188,11 @@ impl Behind {
         }
         status
     }
+}
+
+/// Id and index of a single cell.
+fn cell_of(cell: &MeterEntry) -> Option<(u32, i64)> {
+    cell.index.as_ref().map(|index| (cell.meter_id, index.index))
 }
 
 /// An error of the switch's side as the answer to a controller.
