@@ -51,6 +51,18 @@ EXCEPTIONS = {
     "tna_32q_multiprogram": "two programs at once, each in pipes of its own",
     f"{INSTALLING}/multiple_programs": "two programs at once, each in pipes of its own",
 }
+# Programs and tests that fail here, and what they would need. Whatever else fails makes the run fail.
+KNOWN = {
+    "tna_operations": "a copy of counters and registers that reads show until `Sync`",
+    "t2na_counter_true_egress_accounting": "counters of the length with which a frame leaves",
+    "tna_idletimeout.IdleTimeoutEnableDisable": "times to live that stand still while `IdleTimeout` is disabled",
+    "bri_handle": "snapshot.cfg",
+    "tna_mirror.TestBasicEgrMir": "values of headers that are not valid",
+    f"{INSTALLING}/hitless_negative.HitlessTnaExactMatchEntrySingleScopeNegative": "luck: a random port with another one behind it",
+    f"{INSTALLING}/hitless_negative.HitlessTnaTernaryMatchNegative": "luck: random masks that match no other packet",
+}
+# Of a class, at least so many per cent have to pass if all of its tests were run.
+LEAST = {"A": 95, "B": 60}
 PROGRAMS = "pkgsrc/p4-examples/p4_16_programs"
 CPU_PORT = 64
 PIPE_SHIFT = 7
@@ -299,26 +311,39 @@ def main():
                 _, name, _, _, test = job
                 results.append((name, test, state))
                 print(f"{state:8} {name}.{test}{'  ' + why if why else ''}", flush=True)
-        summary(results, time.monotonic() - began)
-    sys.exit(any(state != "passed" and not is_excepted(name, test) for name, test, state in results))
+        is_enough = summary(results, time.monotonic() - began, whole=not args.only)
+    failed = [(name, test) for name, test, state in results if state != "passed"]
+    surprises = [f"{name}.{test}" for name, test in failed if not (among(EXCEPTIONS, name, test) or among(KNOWN, name, test))]
+    for surprise in surprises:
+        print(f"unexpected: {surprise} is none of those that are known to fail")
+    sys.exit(bool(surprises) or not is_enough)
 
 
-def is_excepted(name, test):
-    return name in EXCEPTIONS or f"{name}.{test}" in EXCEPTIONS
+def among(listed, name, test):
+    return name in listed or f"{name}.{test}" in listed
 
 
-def summary(results, seconds):
+def summary(results, seconds, whole):
+    """Prints the counts. Whether enough passed, of a run of all tests."""
+    is_enough = True
     for title, names in [("A: faithful data plane", CLASS_A), ("B: further tables of the device", CLASS_B)]:
         own = [result for result in results if result[0] in names]
-        counted = [state for name, test, state in own if not is_excepted(name, test)]
+        counted = [state for name, test, state in own if not among(EXCEPTIONS, name, test)]
         passed = counted.count("passed")
         if counted:
             share = 100 * passed / len(counted)
             print(f"class {title}: {passed} of {len(counted)} pass ({share:.0f} %), {len(own) - len(counted)} excepted")
+            if whole and share < LEAST[title[0]]:
+                print(f"class {title[0]}: less than {LEAST[title[0]]} %")
+                is_enough = False
     for full, why in EXCEPTIONS.items():
         if any(full in (f"{name}.{test}", name) for name, test, _ in results):
             print(f"excepted: {full} needs {why}")
+    for name, test, state in results:
+        if among(KNOWN, name, test):
+            print(f"{'passes now' if state == 'passed' else 'known'}: {name}.{test}")
     print(f"{len(results)} tests in {seconds:.0f} s")
+    return is_enough
 
 
 if __name__ == "__main__":
