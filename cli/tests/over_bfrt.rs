@@ -6,6 +6,7 @@ mod common;
 #[path = "../../ctrl/tests/common/mod.rs"]
 mod rig;
 
+use common::switch::{free_addr, switch_with};
 use common::{p4rack, repo, stderr, stdout};
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack};
@@ -280,6 +281,45 @@ async fn a_rack_is_watched_and_another_controller_stands_by() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("02:00:00:00:00:06", "02:00:00:00:00:66")).unwrap();
     second.until("2 to insert, 0 to modify, 2 to delete");
+}
+
+#[test]
+fn members_of_value_sets_are_replaced_read_and_removed() {
+    let (grpc, bfrt) = (free_addr(), free_addr());
+    let program = repo("switchd/tests/bfruntime/kinds.p4").display().to_string();
+    let _switch = switch_with(&program, &grpc, &["--bfrt-addr", &bfrt]);
+    let over_bfrt = |words: &[&str]| p4rack().args(words).args(["--bfrt-addr", &bfrt]).output().unwrap();
+    let fine = |words: &[&str]| {
+        let mut output = over_bfrt(words);
+        // The switch notices the end of the command before a moment later.
+        while stderr(&output).contains("a program has one client") {
+            output = over_bfrt(words);
+        }
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let members = |text: String| {
+        let line = text.lines().find(|line| line.contains("value set P.members")).map(str::to_owned);
+        line.unwrap_or(text).split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let read = || members(fine(&["group", "read"]));
+    let over_p4runtime = || members(common::switch::fine(&grpc, &["group", "read"]));
+    assert!(read().is_empty());
+    let write = ["group", "write", "--value-set", "members"];
+    fine(&[&write[..], &["0x88", "5"]].concat());
+    assert_eq!(over_p4runtime(), ["136", "5"]);
+    fine(&[&write[..], &["5", "7", "9"]].concat());
+    assert_eq!(over_p4runtime(), ["5", "7", "9"]);
+    // More than there is room for: all stays.
+    let refused = over_bfrt(&[&write[..], &["1", "2", "3", "4", "6"]].concat());
+    assert!(!refused.status.success(), "{}", stdout(&refused));
+    common::switch::fine(&grpc, &[&write[..], &["7", "11"]].concat());
+    assert_eq!(read(), ["7", "11"]);
+    fine(&[&write[..], &["0x80&0xf0"]].concat());
+    assert!(matches!(&read()[..], [only] if only.starts_with("128&")), "{:?}", read());
+    fine(&["group", "delete", "--value-set", "members"]);
+    assert!(read().is_empty() && over_p4runtime().is_empty());
+    assert!(!over_bfrt(&["group", "insert", "--value-set", "members", "1"]).status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

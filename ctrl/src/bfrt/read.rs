@@ -4,14 +4,15 @@ use super::groups::Group;
 use super::sessions::Session;
 use super::{EVERYWHERE, Link, unpack, update_error};
 use crate::error::{CtrlError, refused};
+use p4rack_bfrt::p4runtime::ValueSet;
 use p4rack_p4rt::bfrt_proto::{Entity, ReadRequest, TableEntry, entity};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
 use tonic::Status;
 
-fn unoffered(what: &str) -> CtrlError {
-    refused("reading entries")(Status::unimplemented(format!("{what} are not read over BFRuntime")))
+fn digests_unoffered() -> CtrlError {
+    refused("reading entries")(Status::unimplemented("digests are not read over BFRuntime"))
 }
 
 impl Link {
@@ -44,8 +45,8 @@ impl Link {
                     }
                     None => {}
                 },
-                Some(Kind::ValueSetEntry(_)) => return Err(unoffered("value sets")),
-                Some(Kind::DigestEntry(_)) => return Err(unoffered("digests")),
+                Some(Kind::ValueSetEntry(set)) => found.extend(self.value_sets(set.value_set_id).await?),
+                Some(Kind::DigestEntry(_)) => return Err(digests_unoffered()),
                 _ => found.extend(self.read_entries(&entity).await?),
             }
         }
@@ -73,6 +74,18 @@ impl Link {
                 }
             }
             found.push(entity);
+        }
+        Ok(found)
+    }
+
+    /// Value sets with their members; 0: all.
+    async fn value_sets(&mut self, id: u32) -> Result<Vec<v1::Entity>, CtrlError> {
+        let sets = self.bound()?.translation.value_sets(id).map_err(update_error)?;
+        let sets: Vec<ValueSet> = sets.into_iter().cloned().collect();
+        let mut found = Vec::with_capacity(sets.len());
+        for set in sets {
+            let members = self.ask(vec![set.request()]).await?;
+            found.push(set.entity(&members).map_err(update_error)?);
         }
         Ok(found)
     }

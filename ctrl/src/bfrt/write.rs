@@ -55,13 +55,11 @@ impl Link {
 
     async fn write_phase(&mut self, updates: &[v1::Update]) -> Result<Vec<(usize, UpdateError)>, CtrlError> {
         let mut failures = Vec::new();
-        let (mut made, mut groups) = (Vec::with_capacity(updates.len()), Vec::new());
+        let (mut made, mut several) = (Vec::with_capacity(updates.len()), Vec::new());
         for (at, update) in updates.iter().enumerate() {
-            let entity = update.entity.as_ref();
-            if let Some(Kind::PacketReplicationEngineEntry(_)) =
-                entity.and_then(|entity| entity.entity.as_ref())
-            {
-                groups.push((at, update));
+            let kind = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
+            if matches!(kind, Some(Kind::PacketReplicationEngineEntry(_) | Kind::ValueSetEntry(_))) {
+                several.push((at, update));
                 continue;
             }
             match self.update(update) {
@@ -89,8 +87,8 @@ impl Link {
             let failed = places.into_iter().zip(outcomes).filter_map(|(at, outcome)| Some((at, outcome?)));
             failures.extend(failed);
         }
-        for (at, update) in groups {
-            if let Some(error) = self.write_group(update).await? {
+        for (at, update) in several {
+            if let Some(error) = self.write_several(update).await? {
                 failures.push((at, error));
             }
         }
@@ -112,7 +110,7 @@ impl Link {
         })
     }
 
-    /// An update that is not of a group.
+    /// An update of one entry.
     fn update(&self, update: &v1::Update) -> Result<bfrt::Update, UpdateError> {
         let internal = |error: CtrlError| UpdateError::new(Code::FailedPrecondition, error.to_string());
         let translation = &self.bound().map_err(internal)?.translation;
@@ -140,24 +138,28 @@ impl Link {
         Ok(bfrt::Update { r#type: kind as i32, entity: Some(Entity { entity }) })
     }
 
-    /// Writes a multicast group or a clone session.
-    async fn write_group(&mut self, update: &v1::Update) -> Result<Option<UpdateError>, CtrlError> {
-        let entry = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
-            Some(Kind::PacketReplicationEngineEntry(entry)) => &entry.r#type,
-            _ => return Ok(None),
-        };
-        let updates = match entry {
-            Some(Replication::MulticastGroupEntry(given)) => match Group::of(given) {
-                Ok(wanted) => self.group_updates(update.r#type(), &wanted).await?,
-                Err(error) => return Ok(Some(error)),
+    /// Writes what is several entries, or one of another kind: a multicast group, a clone session, a value set.
+    async fn write_several(&mut self, update: &v1::Update) -> Result<Option<UpdateError>, CtrlError> {
+        let kind = update.r#type();
+        let updates = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+            Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+                Some(Replication::MulticastGroupEntry(given)) => match Group::of(given) {
+                    Ok(wanted) => self.group_updates(kind, &wanted).await?,
+                    Err(error) => return Ok(Some(error)),
+                },
+                Some(Replication::CloneSessionEntry(given)) => self.session_update(kind, given)?,
+                None => return Ok(None),
             },
-            Some(Replication::CloneSessionEntry(given)) => self.session_update(update.r#type(), given)?,
-            None => return Ok(None),
+            Some(Kind::ValueSetEntry(given)) => self.members_updates(kind, given).await?,
+            _ => return Ok(None),
         };
         let updates = match updates {
             Ok(updates) => updates,
             Err(error) => return Ok(Some(error)),
         };
+        if updates.is_empty() {
+            return Ok(None);
+        }
         let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
         let request = WriteRequest { atomicity: whole, ..self.request(updates)? };
         match self.grpc.write(request).await {
@@ -167,6 +169,25 @@ impl Link {
                 None => Err(refused("writing entries")(status)),
             },
         }
+    }
+
+    /// What gives a value set its members, each an entry.
+    async fn members_updates(
+        &mut self,
+        kind: v1::update::Type,
+        given: &v1::ValueSetEntry,
+    ) -> Result<Updates, CtrlError> {
+        if kind != v1::update::Type::Modify || given.value_set_id == 0 {
+            let message = "a value set always exists: MODIFY replaces its members".to_owned();
+            return Ok(Err(UpdateError::new(Code::InvalidArgument, message)));
+        }
+        let set = match self.bound()?.translation.value_sets(given.value_set_id) {
+            Ok(found) => found.into_iter().next().cloned(),
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some(set) = set else { return Ok(Ok(Vec::new())) };
+        let there = self.ask(vec![set.request()]).await?;
+        Ok(set.updates(&there, given))
     }
 
     /// An update of one of the device's own tables.
