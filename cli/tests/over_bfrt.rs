@@ -12,7 +12,7 @@ use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::ConnectOptions;
 use rig::{Running, start_both};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Output;
 use tempfile::NamedTempFile;
 
@@ -71,6 +71,18 @@ impl Switch {
         self.fine(&[&["deploy", &self.path(), "--to", "tofino"], more].concat())
     }
 
+    fn over_bfrt(&self) -> ConnectOptions {
+        let protocol = p4rack_ctrl::Protocol::BfRuntime;
+        ConnectOptions { protocol, ..ConnectOptions::new(self.addr.clone(), 0) }
+    }
+
+    /// Whether generated frames may come in by pipe 0.
+    async fn has_open_gate(&self) -> bool {
+        let mut link = p4rack_ctrl::bfrt::Link::to_read(self.over_bfrt()).await.unwrap();
+        link.schema().await.unwrap();
+        link.has_open_gate(64).await.unwrap()
+    }
+
     /// The values of a host's registers that a command shows, in and out.
     fn values(&self, words: &[&str], host: &str) -> [u64; 2] {
         let text = self.fine(&[words, &["--json"]].concat());
@@ -95,6 +107,7 @@ async fn reservations_are_read_changed_and_taken_back() {
     let write = ["pl2", "write", &path, "--value", "77", "--host", "h2"];
     assert_eq!(switch.values(&write, "h2"), [0, 0], "what was there before");
     assert_eq!((switch.values(&read, "h2"), switch.values(&read, "h3")), ([77, 77], [0, 0]));
+    assert!(!switch.has_open_gate().await, "as before");
     let over_p4runtime = p4rack().args(read).args(["--grpc-addr", &switch.p4runtime.addr, "--json"]).output();
     let over_p4runtime = stdout(&over_p4runtime.unwrap());
     assert_eq!(over_p4runtime, switch.fine(&[&read[..], &["--json"]].concat()), "both tell the same");
@@ -110,10 +123,14 @@ async fn reservations_are_read_changed_and_taken_back() {
     {
         switch.fine(&["register", "write", register, value, "--index", index]);
     }
+    let frame = "ff".repeat(60);
+    switch.fine(&["generator", "set", "3", "--frame", &frame, "--port", "64"]);
+    assert!(switch.has_open_gate().await);
     let forget = ["pl2", "forget", &path, "--host", "h5"];
     assert!(switch.fine(&forget).contains("h5 had left 3 slots reserved towards all"));
     assert_eq!((switch.values(&read, "h5"), switch.values(&read, "h1")), ([0, 0], [0, 4]));
     assert!(switch.fine(&forget).contains("h5 had left 0 slots"));
+    assert!(switch.has_open_gate().await, "another application needs it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,12 +216,7 @@ async fn top_and_tables_are_read_beside_a_client_that_is_bound() {
     switch.deploy(&["--scheme", "pl2-counter"]);
     let path = switch.path();
     switch.fine(&["pl2", "write", &path, "--value", "3", "--host", "h2"]);
-    let mut link = p4rack_ctrl::bfrt::Link::connect(ConnectOptions {
-        protocol: p4rack_ctrl::Protocol::BfRuntime,
-        ..ConnectOptions::new(switch.addr.clone(), 0)
-    })
-    .await
-    .unwrap();
+    let mut link = p4rack_ctrl::bfrt::Link::connect(switch.over_bfrt()).await.unwrap();
     link.schema().await.unwrap();
     let top = switch.fine(&["top", &path, "--once", "--every", "0.1"]);
     let row = top.lines().find(|line| line.contains(" h2 ")).unwrap_or_else(|| panic!("{top}"));
@@ -320,6 +332,40 @@ fn members_of_value_sets_are_replaced_read_and_removed() {
     fine(&["group", "delete", "--value-set", "members"]);
     assert!(read().is_empty() && over_p4runtime().is_empty());
     assert!(!over_bfrt(&["group", "insert", "--value-set", "members", "1"]).status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_watches_a_switch_that_refuses_entries_stays_bound() {
+    let switch = Switch::start().await;
+    switch.deploy(&["--scheme", "l2"]);
+    let path = switch.path();
+    // The same group over P4Runtime, which is refused over BFRuntime as long as it is there.
+    let group = switch.fine(&["group", "read", "--json"]);
+    let group: serde_json::Value = serde_json::from_str(&group).unwrap();
+    let group = group[0]["group"].to_string();
+    switch.fine(&["group", "delete", "--multicast", &group]);
+    let over_p4runtime = |words: &[&str]| {
+        let output = p4rack().args(words).args(["--grpc-addr", &switch.p4runtime.addr]).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    };
+    over_p4runtime(&["group", "insert", "--multicast", &group, "1"]);
+    let watch = || {
+        let words = ["deploy", &path, "--to", "tofino", "--watch", "--every", "0.05", "--scheme", "l2"];
+        common::switch::Running::start(p4rack().args(words).args(["--bfrt-addr", &switch.addr]))
+    };
+    let mut first = watch();
+    first.until("failed, will retry");
+    let mut second = watch();
+    second.until("standby: another client is bound");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let _ = second.0.kill();
+    let mut said = String::new();
+    second.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!said.contains("no other client is bound"), "{said}");
+    // Once nothing is in the way, it does what is left.
+    over_p4runtime(&["group", "delete", "--multicast", &group]);
+    first.until("the switch holds");
+    assert!(switch.run(&["group", "read"]).status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,6 +16,7 @@ use p4rack_p4rt::bfrt_proto::{
 };
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::schema as p4;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
@@ -39,19 +40,23 @@ impl Link {
             .max_encoding_message_size(RECEIVE_LIMIT);
         // Clients of one machine have different ones.
         let client_id = std::process::id() ^ u32::try_from(target.election_id & 0xffff).unwrap_or(0) << 16;
-        Ok(Link { target, client_id, grpc, stream: None, bound: None, prepared: false })
+        Ok(Link { target, client_id, grpc, stream: None, news: None, bound: None, prepared: false })
     }
 
     /// Connects and subscribes.
     pub async fn connect(target: ConnectOptions) -> Result<Link, CtrlError> {
         let link = Link::to_read(target).await?;
-        let (client_id, mut grpc) = (link.client_id, link.grpc.clone());
+        let stream = link.subscribe(link.client_id).await?;
+        Ok(Link { stream: Some(stream), ..link })
+    }
+
+    async fn subscribe(&self, client_id: u32) -> Result<Stream, CtrlError> {
         let (outgoing, requests) = mpsc::channel(1);
         let subscribe = Subscribe { device_id: DEVICE, ..Default::default() };
         let update = Some(stream_message_request::Update::Subscribe(subscribe));
         let first = StreamMessageRequest { client_id, update };
         outgoing.try_send(first).map_err(|error| CtrlError::Ended(error.to_string()))?;
-        let opened = grpc.stream_channel(ReceiverStream::new(requests)).await;
+        let opened = self.grpc.clone().stream_channel(ReceiverStream::new(requests)).await;
         let mut incoming = opened.map_err(refused("opening a session"))?.into_inner();
         let answer = timeout(CONNECT, incoming.message()).await;
         let answer =
@@ -64,7 +69,7 @@ impl Link {
         if status.code != Code::Ok as i32 {
             return Err(refused("subscribing")(Status::new(tonic::Code::from(status.code), status.message)));
         }
-        Ok(Link { stream: Some(Stream { _outgoing: outgoing, incoming }), ..link })
+        Ok(Stream { _outgoing: outgoing, incoming })
     }
 
     /// The program that the switch runs, if any, and the device's tables.
@@ -137,9 +142,39 @@ impl Link {
         self.bind(None).await
     }
 
+    /// The names of the program that runs, for a client that only reads; `None` if they are what they were at the last
+    /// call. Who has a stream hears of installations, but may read only if it is bound, so another client listens.
+    pub async fn schema_if_new(&mut self) -> Result<Option<p4::Schema>, CtrlError> {
+        if self.bound.is_some() && !self.has_news().await {
+            return Ok(None);
+        }
+        if self.news.is_none() {
+            // If nobody may listen, the names are read each time.
+            self.news = self.subscribe(!self.client_id).await.ok();
+        }
+        self.bind(None).await.map(Some)
+    }
+
+    /// Whether a program may have been installed since this was asked last.
+    async fn has_news(&mut self) -> bool {
+        let mut has_any = false;
+        while let Some(news) = &mut self.news {
+            match timeout(Duration::ZERO, news.incoming.message()).await {
+                Err(_) => return has_any,
+                Ok(Ok(Some(_))) => has_any = true,
+                Ok(Ok(None) | Err(_)) => self.news = None,
+            }
+        }
+        true
+    }
+
     /// Whether the switch has the program; if so, binds to it.
     pub async fn runs(&mut self, desired: &Desired) -> Result<bool, CtrlError> {
         let wanted = own_program(desired)?;
+        // What was prepared and not started misses something: it is prepared anew.
+        if self.prepared {
+            return Ok(false);
+        }
         let Some(there) = self.installed().await?.0 else { return Ok(false) };
         let own = Schema::parse(wanted.bf_rt.as_bytes()).map_err(program_error)?;
         let same_schema =
@@ -198,6 +233,11 @@ impl Link {
                 return error;
             }
         }
+    }
+
+    /// Whether the session has ended.
+    pub(crate) async fn has_ended(&mut self) -> bool {
+        timeout(Duration::ZERO, self.ended()).await.is_ok()
     }
 
     /// Waits until the switch says that the program runs.

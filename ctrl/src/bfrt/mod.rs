@@ -77,6 +77,8 @@ pub struct Link {
     grpc: BfRuntimeClient<Channel>,
     /// None of a client that only reads: such a one names the program, and another one may be bound to it.
     stream: Option<Stream>,
+    /// What such a client hears of installations.
+    news: Option<Stream>,
     bound: Option<Bound>,
     /// Whether the program is prepared and does not run yet.
     prepared: bool,
