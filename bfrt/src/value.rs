@@ -259,6 +259,15 @@ pub(crate) fn length(width: u32) -> usize {
     width.div_ceil(8) as usize
 }
 
+/// The largest number of this many bits, as long as a field.
+pub(crate) fn ones(width: u32) -> Vec<u8> {
+    let mut ones = vec![0xff; length(width)];
+    if let Some(first) = ones.first_mut().filter(|_| !width.is_multiple_of(8)) {
+        *first >>= 8 - width % 8;
+    }
+    ones
+}
+
 /// A number, padded to its field's length.
 pub(crate) fn fixed_width(number: &[u8], width: u32) -> Result<Vec<u8>, ValueError> {
     let number = within(number, width)?;

@@ -6,12 +6,13 @@ mod common;
 #[path = "../../ctrl/tests/common/mod.rs"]
 mod rig;
 
+use common::switch::{free_addr, switch_with};
 use common::{p4rack, repo, stderr, stdout};
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::ConnectOptions;
 use rig::{Running, start_both};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Output;
 use tempfile::NamedTempFile;
 
@@ -70,6 +71,18 @@ impl Switch {
         self.fine(&[&["deploy", &self.path(), "--to", "tofino"], more].concat())
     }
 
+    fn over_bfrt(&self) -> ConnectOptions {
+        let protocol = p4rack_ctrl::Protocol::BfRuntime;
+        ConnectOptions { protocol, ..ConnectOptions::new(self.addr.clone(), 0) }
+    }
+
+    /// Whether generated frames may come in by pipe 0.
+    async fn has_open_gate(&self) -> bool {
+        let mut link = p4rack_ctrl::bfrt::Link::to_read(self.over_bfrt()).await.unwrap();
+        link.schema().await.unwrap();
+        link.has_open_gate(64).await.unwrap()
+    }
+
     /// The values of a host's registers that a command shows, in and out.
     fn values(&self, words: &[&str], host: &str) -> [u64; 2] {
         let text = self.fine(&[words, &["--json"]].concat());
@@ -94,6 +107,7 @@ async fn reservations_are_read_changed_and_taken_back() {
     let write = ["pl2", "write", &path, "--value", "77", "--host", "h2"];
     assert_eq!(switch.values(&write, "h2"), [0, 0], "what was there before");
     assert_eq!((switch.values(&read, "h2"), switch.values(&read, "h3")), ([77, 77], [0, 0]));
+    assert!(!switch.has_open_gate().await, "as before");
     let over_p4runtime = p4rack().args(read).args(["--grpc-addr", &switch.p4runtime.addr, "--json"]).output();
     let over_p4runtime = stdout(&over_p4runtime.unwrap());
     assert_eq!(over_p4runtime, switch.fine(&[&read[..], &["--json"]].concat()), "both tell the same");
@@ -109,10 +123,14 @@ async fn reservations_are_read_changed_and_taken_back() {
     {
         switch.fine(&["register", "write", register, value, "--index", index]);
     }
+    let frame = "ff".repeat(60);
+    switch.fine(&["generator", "set", "3", "--frame", &frame, "--port", "64"]);
+    assert!(switch.has_open_gate().await);
     let forget = ["pl2", "forget", &path, "--host", "h5"];
     assert!(switch.fine(&forget).contains("h5 had left 3 slots reserved towards all"));
     assert_eq!((switch.values(&read, "h5"), switch.values(&read, "h1")), ([0, 0], [0, 4]));
     assert!(switch.fine(&forget).contains("h5 had left 0 slots"));
+    assert!(switch.has_open_gate().await, "another application needs it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,12 +216,7 @@ async fn top_and_tables_are_read_beside_a_client_that_is_bound() {
     switch.deploy(&["--scheme", "pl2-counter"]);
     let path = switch.path();
     switch.fine(&["pl2", "write", &path, "--value", "3", "--host", "h2"]);
-    let mut link = p4rack_ctrl::bfrt::Link::connect(ConnectOptions {
-        protocol: p4rack_ctrl::Protocol::BfRuntime,
-        ..ConnectOptions::new(switch.addr.clone(), 0)
-    })
-    .await
-    .unwrap();
+    let mut link = p4rack_ctrl::bfrt::Link::connect(switch.over_bfrt()).await.unwrap();
     link.schema().await.unwrap();
     let top = switch.fine(&["top", &path, "--once", "--every", "0.1"]);
     let row = top.lines().find(|line| line.contains(" h2 ")).unwrap_or_else(|| panic!("{top}"));
@@ -280,6 +293,79 @@ async fn a_rack_is_watched_and_another_controller_stands_by() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("02:00:00:00:00:06", "02:00:00:00:00:66")).unwrap();
     second.until("2 to insert, 0 to modify, 2 to delete");
+}
+
+#[test]
+fn members_of_value_sets_are_replaced_read_and_removed() {
+    let (grpc, bfrt) = (free_addr(), free_addr());
+    let program = repo("switchd/tests/bfruntime/kinds.p4").display().to_string();
+    let _switch = switch_with(&program, &grpc, &["--bfrt-addr", &bfrt]);
+    let over_bfrt = |words: &[&str]| p4rack().args(words).args(["--bfrt-addr", &bfrt]).output().unwrap();
+    let fine = |words: &[&str]| {
+        let mut output = over_bfrt(words);
+        // The switch notices the end of the command before a moment later.
+        while stderr(&output).contains("a program has one client") {
+            output = over_bfrt(words);
+        }
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let members = |text: String| {
+        let line = text.lines().find(|line| line.contains("value set P.members")).map(str::to_owned);
+        line.unwrap_or(text).split_whitespace().skip(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let read = || members(fine(&["group", "read"]));
+    let over_p4runtime = || members(common::switch::fine(&grpc, &["group", "read"]));
+    assert!(read().is_empty());
+    let write = ["group", "write", "--value-set", "members"];
+    fine(&[&write[..], &["0x88", "5"]].concat());
+    assert_eq!(over_p4runtime(), ["136", "5"]);
+    fine(&[&write[..], &["5", "7", "9"]].concat());
+    assert_eq!(over_p4runtime(), ["5", "7", "9"]);
+    // More than there is room for: all stays.
+    let refused = over_bfrt(&[&write[..], &["1", "2", "3", "4", "6"]].concat());
+    assert!(!refused.status.success(), "{}", stdout(&refused));
+    common::switch::fine(&grpc, &[&write[..], &["7", "11"]].concat());
+    assert_eq!(read(), ["7", "11"]);
+    fine(&[&write[..], &["0x80&0xf0"]].concat());
+    assert!(matches!(&read()[..], [only] if only.starts_with("128&")), "{:?}", read());
+    fine(&["group", "delete", "--value-set", "members"]);
+    assert!(read().is_empty() && over_p4runtime().is_empty());
+    assert!(!over_bfrt(&["group", "insert", "--value-set", "members", "1"]).status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_watches_a_switch_that_refuses_entries_stays_bound() {
+    let switch = Switch::start().await;
+    switch.deploy(&["--scheme", "l2"]);
+    let path = switch.path();
+    // The same group over P4Runtime, which is refused over BFRuntime as long as it is there.
+    let group = switch.fine(&["group", "read", "--json"]);
+    let group: serde_json::Value = serde_json::from_str(&group).unwrap();
+    let group = group[0]["group"].to_string();
+    switch.fine(&["group", "delete", "--multicast", &group]);
+    let over_p4runtime = |words: &[&str]| {
+        let output = p4rack().args(words).args(["--grpc-addr", &switch.p4runtime.addr]).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    };
+    over_p4runtime(&["group", "insert", "--multicast", &group, "1"]);
+    let watch = || {
+        let words = ["deploy", &path, "--to", "tofino", "--watch", "--every", "0.05", "--scheme", "l2"];
+        common::switch::Running::start(p4rack().args(words).args(["--bfrt-addr", &switch.addr]))
+    };
+    let mut first = watch();
+    first.until("failed, will retry");
+    let mut second = watch();
+    second.until("standby: another client is bound");
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let _ = second.0.kill();
+    let mut said = String::new();
+    second.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(!said.contains("no other client is bound"), "{said}");
+    // Once nothing is in the way, it does what is left.
+    over_p4runtime(&["group", "delete", "--multicast", &group]);
+    first.until("the switch holds");
+    assert!(switch.run(&["group", "read"]).status.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

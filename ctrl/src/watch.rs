@@ -80,7 +80,9 @@ async fn keep_bound(
     tell: &mut impl FnMut(Change),
 ) -> Result<(), CtrlError> {
     let mut link = bfrt::Link::connect(target.clone()).await?;
+    let mut pause = RETRY.0;
     loop {
+        let mut wait = interval;
         let is_standby = match link.schema().await {
             // A switch without a program, or with one of another architecture, is nobody's yet.
             Ok(_) | Err(CtrlError::Program(_)) => false,
@@ -92,10 +94,19 @@ async fn keep_bound(
         }
         if !is_standby {
             let wanted = desired.borrow_and_update().clone();
-            bring_to(&mut link, &wanted, Extent::All, &mut |step| tell(Change::Step(step))).await?;
+            match bring_to(&mut link, &wanted, Extent::All, &mut |step| tell(Change::Step(step))).await {
+                Ok(()) => pause = RETRY.0,
+                Err(error) if link.has_ended().await => return Err(error),
+                // It stays bound: another controller would take its place and be refused the same.
+                Err(error) => {
+                    tell(Change::Failed(error));
+                    wait = pause;
+                    pause = (pause * 2).min(RETRY.1);
+                }
+            }
         }
         tokio::select! {
-            () = sleep(interval) => {}
+            () = sleep(wait) => {}
             error = link.ended() => return Err(error),
             changed = desired.changed() => if changed.is_err() {
                 return Ok(());

@@ -272,3 +272,27 @@ async fn a_deployment_that_fails_leaves_what_runs() {
     let mut client = Client::connect(p4runtime).await.unwrap();
     assert!(client.schema().await.unwrap().info().tables.len() > 1);
 }
+
+#[tokio::test]
+async fn who_only_reads_learns_names_again_once_another_program_runs() {
+    let rack = rack();
+    let (_running, _, target) = start_both(&rack).await;
+    deploy(&desired(&rack), &target, Extent::All).await.unwrap();
+    let mut reader = Link::to_read(target.clone()).await.unwrap();
+    let is_pl2 = |schema: &Schema| schema.register("in_reservation").is_ok();
+    let first = reader.schema_if_new().await.unwrap().unwrap();
+    assert!(!is_pl2(&first));
+    assert!(reader.schema_if_new().await.unwrap().is_none());
+    let other = Desired::for_tofino(&rack, Scheme::PL2_COUNTER, None).unwrap();
+    retried(&other, &target, Extent::All).await;
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let new = loop {
+        match reader.schema_if_new().await.unwrap() {
+            Some(new) if is_pl2(&new) => break new,
+            _ => assert!(std::time::Instant::now() < until, "it hears of it"),
+        }
+    };
+    assert!(is_pl2(&new));
+    assert!(reader.port_stats().await.is_ok());
+    assert!(reader.schema_if_new().await.unwrap().is_none());
+}

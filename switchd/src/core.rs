@@ -80,6 +80,8 @@ pub enum Event {
     Digest(DigestMessage),
     /// Entries whose idle timeout has expired.
     Idle(Vec<IdleEntry>),
+    /// Links of ports went up or down.
+    Links,
 }
 
 /// Maximum idle entries per event.
@@ -419,6 +421,8 @@ impl EventSender {
             let more = std::iter::from_fn(|| switch.poll_idle());
             self.send(Event::Idle(std::iter::once(first).chain(more).take(IDLE_AN_EVENT).collect()));
         }
+        // Not lost: if the servers are behind, it is sent with what comes next.
+        switch.poll_links(|| self.events.try_send(Event::Links).is_ok());
     }
 
     /// Sends without waiting. If too many events are waiting, drops and counts this one.

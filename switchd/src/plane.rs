@@ -106,10 +106,10 @@ impl Plane {
                 jobs.run_pending(&mut switch, clock::now());
                 self.drain(&mut switch);
             }
-            events.send_pending(&mut switch, &mut self.frame);
             if news_number.is_some_and(|number| self.poller.ready(number)) {
                 self.driver.read_news(|port, up| switch.set_port_up(port, up));
             }
+            events.send_pending(&mut switch, &mut self.frame);
             if self.poller.ready(signal_number) {
                 match signals.next() {
                     Some(Signal::Report) => report(self.report(&mut switch)),

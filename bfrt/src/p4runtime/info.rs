@@ -1,12 +1,13 @@
 //! Makes a P4Info from a schema, for controllers that have none: the same names, with the schema's ids.
 
-use crate::schema::{Field, MatchType, Schema, Table};
+use super::VALUE_SET;
+use crate::schema::{Field, Key, MatchType, Schema, Table};
 use crate::value::Kind;
 use p4rack_p4rt::p4::config::v1::{
     Action, ActionProfile, ActionRef, Counter, CounterSpec, DirectCounter, DirectMeter, MatchField, Meter,
     MeterSpec, P4BitTypeSpec, P4BitstringLikeTypeSpec, P4BoolType, P4DataTypeSpec, P4Info, Preamble,
-    Register, action, action_ref::Scope, counter_spec, match_field, meter_spec, p4_bitstring_like_type_spec,
-    p4_data_type_spec,
+    Register, ValueSet, action, action_ref::Scope, counter_spec, match_field, meter_spec,
+    p4_bitstring_like_type_spec, p4_data_type_spec,
 };
 use std::collections::HashSet;
 
@@ -77,6 +78,11 @@ pub fn info(schema: &Schema) -> P4Info {
                     ..Default::default()
                 });
             }
+            VALUE_SET => info.value_sets.push(ValueSet {
+                preamble: named,
+                r#match: match_fields(table),
+                size: i32::try_from(size).unwrap_or(i32::MAX),
+            }),
             _ => continue,
         }
         for one in &table.actions {
@@ -97,10 +103,10 @@ pub fn info(schema: &Schema) -> P4Info {
     info
 }
 
-fn add_table(info: &mut P4Info, table: &Table, named: Option<Preamble>, size: i64) {
-    use p4rack_p4rt::p4::config::v1::Table as P4Table;
+/// The fields of a table's key, or of a value set's members.
+fn match_fields(table: &Table) -> Vec<MatchField> {
     let keys = table.keys.iter().filter(|key| !key.name.starts_with('$') || key.name.ends_with("$valid"));
-    let match_fields = keys.map(|key| {
+    let field = |key: &Key| {
         let kind = match key.match_type {
             MatchType::Exact => match_field::MatchType::Exact,
             MatchType::Ternary => match_field::MatchType::Ternary,
@@ -115,7 +121,12 @@ fn add_table(info: &mut P4Info, table: &Table, named: Option<Preamble>, size: i6
             r#match: Some(match_field::Match::MatchType(kind as i32)),
             ..Default::default()
         }
-    });
+    };
+    keys.map(field).collect()
+}
+
+fn add_table(info: &mut P4Info, table: &Table, named: Option<Preamble>, size: i64) {
+    use p4rack_p4rt::p4::config::v1::Table as P4Table;
     let refs = table.actions.iter().map(|action| {
         let scope = match (action.in_entries, action.as_default) {
             (true, false) => Scope::TableOnly,
@@ -126,7 +137,7 @@ fn add_table(info: &mut P4Info, table: &Table, named: Option<Preamble>, size: i6
     });
     let mut made = P4Table {
         preamble: named,
-        match_fields: match_fields.collect(),
+        match_fields: match_fields(table),
         action_refs: refs.collect(),
         size,
         ..Default::default()

@@ -7,6 +7,7 @@
 //!  tables      keys, actions, priorities, direct objects
 //!  profiles    members, groups
 //!  cells       counters, meters, registers
+//!  sets        value sets, whose members are entries in BFRuntime
 //! ```
 //!
 //! Objects are matched by name. In BFRuntime the smaller `$MATCH_PRIORITY` wins, in P4Runtime the larger priority, so each
@@ -15,11 +16,12 @@
 mod cells;
 mod info;
 mod profiles;
+mod sets;
 mod tables;
 
-pub use tables::direct::Scratch;
-
 pub use info::info;
+pub use sets::ValueSet;
+pub use tables::direct::Scratch;
 
 use crate::schema::{Field, Schema, Table};
 use crate::value::{Kind, Value, fixed_width, received};
@@ -44,6 +46,9 @@ const BURST_KBITS: u64 = 4_380_866_642;
 /// Number of priorities in BFRuntime.
 pub const PRIORITIES: u32 = 1 << 24;
 
+/// Type of the tables with members of value sets.
+const VALUE_SET: &str = "ParserValueSet";
+
 /// The result of a translation; the error goes to the client.
 pub type Translated<T> = Result<T, UpdateError>;
 
@@ -53,6 +58,10 @@ fn refuse<T>(code: Code, message: impl Into<String>) -> Translated<T> {
 
 fn invalid<T>(message: impl Into<String>) -> Translated<T> {
     refuse(Code::InvalidArgument, message)
+}
+
+fn unknown<T>(id: u32) -> Translated<T> {
+    refuse(Code::NotFound, format!("the schema has no object with P4Runtime's id {id} (0x{id:08x})"))
 }
 
 /// P4Runtime's counterpart of a table of the schema.
@@ -84,6 +93,7 @@ pub struct Translation {
     objects: Vec<(u32, String, Object)>,
     by_table: HashMap<u32, usize>,
     by_p4: HashMap<(Sort, u32), usize>,
+    sets: Vec<ValueSet>,
     /// Tables of the schema without counterpart in P4Runtime, with their types.
     others: HashMap<u32, (String, String)>,
 }
@@ -102,6 +112,10 @@ impl Translation {
                     translation.objects.push((table.id, table.name.clone(), object));
                 }
                 None => {
+                    let mut sets = info.value_sets.iter().filter(|_| table.table_type == VALUE_SET);
+                    if let Some(set) = sets.find(|set| is_named(table, set.preamble.as_ref())) {
+                        translation.sets.push(ValueSet::new(table, set)?);
+                    }
                     let named = (table.name.clone(), table.table_type.clone());
                     translation.others.insert(table.id, named);
                 }
@@ -256,10 +270,7 @@ impl Translation {
             _ => return refuse(Code::Unimplemented, "BFRuntime has no table for such an entity"),
         };
         let Some(place) = self.by_p4.get(&(sort, id)) else {
-            return refuse(
-                Code::NotFound,
-                format!("the schema has no object with P4Runtime's id {id} (0x{id:08x})"),
-            );
+            return unknown(id);
         };
         let (table_id, _, object) = &self.objects[*place];
         let mut made = match (object, &entity.entity) {
@@ -300,13 +311,19 @@ impl Translation {
             self.by_p4.iter().filter(|((own, number), _)| *own == sort && (id == 0 || id == *number));
         let mut tables: Vec<u32> = chosen.map(|(_, place)| self.objects[*place].0).collect();
         if tables.is_empty() && id != 0 {
-            return refuse(
-                Code::NotFound,
-                format!("the schema has no object with P4Runtime's id {id} (0x{id:08x})"),
-            );
+            return unknown(id);
         }
         tables.sort_unstable();
         Ok(tables.into_iter().map(|table_id| TableEntry { table_id, ..Default::default() }).collect())
+    }
+
+    /// The value set with P4Runtime's id, or, with 0, all of them.
+    pub fn value_sets(&self, id: u32) -> Translated<Vec<&ValueSet>> {
+        let found: Vec<&ValueSet> = self.sets.iter().filter(|set| set.is(id)).collect();
+        match found.is_empty() && id != 0 {
+            true => unknown(id),
+            false => Ok(found),
+        }
     }
 
     /// Whether a change gives all of an entry, so that it needs nothing of the old one.

@@ -8,7 +8,7 @@ use super::{
     sent, taken, to_number, u32_of,
 };
 use crate::schema::{Field, MatchType, Table};
-use crate::value::{Kind, length};
+use crate::value::{Kind, ones};
 use p4rack_p4rt::bfrt_proto::key_field::{self, Exact, Lpm, MatchType as Sent, Optional, Range, Ternary};
 use p4rack_p4rt::bfrt_proto::{
     DataField, KeyField, TableData, TableEntry, TableKey, data_field, table_entry,
@@ -471,7 +471,7 @@ impl KeyPlan {
                         "table `{table}`: key `{name}`: the range ends before it begins"
                     ));
                 }
-                let is_all = low == [0] && self.all_ones() == high;
+                let is_all = low == [0] && ones(self.width) == high;
                 (!is_all).then_some(FieldMatchType::Range(field_match::Range { low, high }))
             }
             (MatchType::Optional, Some(Sent::Optional(optional))) if optional.is_valid => {
@@ -482,14 +482,6 @@ impl KeyPlan {
                 return invalid(format!("table `{table}`: key `{}` is matched {kind:?}", self.name));
             }
         })
-    }
-
-    fn all_ones(&self) -> Vec<u8> {
-        let mut ones = vec![0xff; length(self.width)];
-        if let Some(first) = ones.first_mut().filter(|_| !self.width.is_multiple_of(8)) {
-            *first >>= 8 - self.width % 8;
-        }
-        ones
     }
 
     fn to_bfrt(&self, table: &str, given: Option<&FieldMatchType>) -> Translated<Sent> {
@@ -509,7 +501,7 @@ impl KeyPlan {
             (MatchType::Range, Some(FieldMatchType::Range(range))) => {
                 Sent::Range(Range { low: fit(&range.low)?, high: fit(&range.high)? })
             }
-            (MatchType::Range, None) => Sent::Range(Range { low: fit(&[0])?, high: self.all_ones() }),
+            (MatchType::Range, None) => Sent::Range(Range { low: fit(&[0])?, high: ones(self.width) }),
             (MatchType::Optional, Some(FieldMatchType::Optional(optional))) => {
                 Sent::Optional(Optional { value: fit(&optional.value)?, is_valid: true })
             }

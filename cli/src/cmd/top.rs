@@ -72,7 +72,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     let target = args.target.for_switch(rack.map(|rack| &rack.switch));
     let mut statistics = match target.protocol {
         Protocol::P4Runtime => Statistics::Telemetry(Box::new(Telemetry::connect(&target).await?)),
-        Protocol::BfRuntime => Statistics::Tables(Instant::now()),
+        Protocol::BfRuntime => Statistics::Tables(Instant::now(), None),
     };
     let mut client = Link::to_read(target.clone()).await?;
     let title = match target.protocol {
@@ -103,8 +103,8 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
 enum Statistics {
     /// The embedded switch's own service.
     Telemetry(Box<Telemetry>),
-    /// The device's tables, which do not tell the time: it is that since then.
-    Tables(Instant),
+    /// The device's tables, which do not tell the time: it is that since then; and the names of the program.
+    Tables(Instant, Option<Schema>),
 }
 
 /// What the device's tables count.
@@ -137,18 +137,19 @@ async fn look(
     client: &mut Link,
     rack: Option<&Rack>,
 ) -> Result<Look, CtrlError> {
-    let schema = client.schema().await;
-    let stats = match (statistics, &mut *client) {
-        (Statistics::Telemetry(telemetry), _) => telemetry.stats().await?,
-        (Statistics::Tables(since), Link::Bfrt(link)) => {
+    let (stats, schema) = match (statistics, &mut *client) {
+        // A switch without a program, or without reservations, still has ports.
+        (Statistics::Telemetry(telemetry), _) => (telemetry.stats().await?, client.schema().await.ok()),
+        (Statistics::Tables(since, names), Link::Bfrt(link)) => {
             // Nobody else tells the names of the device's tables.
-            schema.as_ref().map_err(|error| CtrlError::Program(error.to_string()))?;
-            counted(link, *since).await?
+            if let Some(new) = link.schema_if_new().await? {
+                *names = Some(new);
+            }
+            (counted(link, *since).await?, names.clone())
         }
-        (Statistics::Tables(_), _) => GetStatsResponse::default(),
+        (Statistics::Tables(..), _) => Default::default(),
     };
-    // A switch without a program, or without reservations, still has ports.
-    let Ok(schema) = schema else { return Ok(Look { stats, ..Look::default() }) };
+    let Some(schema) = schema else { return Ok(Look { stats, ..Look::default() }) };
     let [sources, destinations] = [
         reservations(client, &schema, pl2::IN_RESERVATION, stats.now_ns, rack).await,
         reservations(client, &schema, pl2::OUT_RESERVATION, stats.now_ns, rack).await,

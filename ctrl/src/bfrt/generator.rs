@@ -17,6 +17,8 @@ const BUFFER: usize = 16 << 10;
 const ALIGNED: usize = 16;
 /// The port of a pipe, of the first generation, that has to be enabled for frames to come in.
 const FIRST_GATE: u32 = 68;
+/// The key of ports by which frames come in.
+const GATE: &str = "dev_port";
 /// Frames of a batch at most.
 const BATCH_MAX: u64 = 1 << 16;
 
@@ -97,6 +99,21 @@ impl Link {
         self.change("setting a packet generator", pipe_of(port), changes).await
     }
 
+    /// Whether generated frames may come in by the gate of a port's pipe.
+    pub async fn has_open_gate(&mut self, port: u32) -> Result<bool, CtrlError> {
+        let gate = gate(port, self.is_second());
+        let number = gate.exact_number(GATE);
+        let all = self.entries(pipe_of(port), "pktgen.port_cfg").await?;
+        let own = all.iter().find(|entry| entry.exact_number(GATE) == number);
+        own.map_or(Ok(false), |entry| truth(entry, "pktgen_enable"))
+    }
+
+    /// Closes it.
+    pub(crate) async fn close_gate(&mut self, port: u32) -> Result<(), CtrlError> {
+        let closed = gate(port, self.is_second()).data("pktgen_enable", false);
+        self.change("closing a packet generator's port", pipe_of(port), vec![(Type::Insert, closed)]).await
+    }
+
     /// Ends an application of a pipe.
     pub async fn stop_generating(&mut self, pipe_id: u32, number: u32) -> Result<(), CtrlError> {
         let app = Entry::of("pktgen.app_cfg").exact("app_id", number.into());
@@ -133,7 +150,7 @@ fn source(second: bool) -> &'static str {
 /// What lets generated frames in.
 fn gate(port: u32, second: bool) -> Entry {
     let gate = if second { port } else { port >> LOCAL_BITS << LOCAL_BITS | FIRST_GATE };
-    Entry::of("pktgen.port_cfg").exact("dev_port", gate.into())
+    Entry::of("pktgen.port_cfg").exact(GATE, gate.into())
 }
 
 fn app(number: u32, port: u32, second: bool, timing: &Timing) -> Result<Entry, CtrlError> {

@@ -1,18 +1,22 @@
 //! Multicast groups: P4Runtime's replicas as nodes, one for each replication id.
 
+use super::write::Updates;
+use super::{Link, program_error};
+use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};
+use p4rack_p4rt::bfrt_proto::{self as bfrt, TableEntry};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
 use p4rack_p4rt::p4::v1::{
-    Entity, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
+    self, Entity, MulticastGroupEntry, PacketReplicationEngineEntry, Replica, entity, replica,
 };
 use std::collections::BTreeMap;
 
 /// Table of groups.
-pub const MGID: &str = "$pre.mgid";
+const MGID: &str = "$pre.mgid";
 /// Table of nodes.
-pub const NODE: &str = "$pre.node";
+const NODE: &str = "$pre.node";
 /// Nodes that a group may have; their numbers are the group's times this and one more each.
 const NODES: u32 = 256;
 
@@ -38,7 +42,7 @@ pub fn number(entry: &Entry, key: &str) -> Option<u32> {
 }
 
 /// The groups that entries of both tables make.
-pub fn read(nodes: &[Entry], groups: &[Entry]) -> Vec<Group> {
+fn read(nodes: &[Entry], groups: &[Entry]) -> Vec<Group> {
     let node = |entry: &Entry| {
         let rid = entry.get("$MULTICAST_RID").and_then(Value::number).unwrap_or(0) as u32;
         Some((number(entry, "$MULTICAST_NODE_ID")?, (rid, numbers(entry, "$DEV_PORT"))))
@@ -135,5 +139,57 @@ impl Group {
                 .data("$MULTICAST_LAG_ID", Value::Numbers(Vec::new()))
                 .data("$DEV_PORT", Value::Numbers(ports.clone()))
         })
+    }
+}
+
+impl Link {
+    pub(super) async fn groups(&mut self, wanted: Option<u32>) -> Result<Vec<Group>, CtrlError> {
+        let schema = &self.bound()?.schema;
+        let all = |table: &str| {
+            schema.table(table).map(|table| TableEntry { table_id: table.id, ..Default::default() })
+        };
+        let (nodes, groups) = (all(NODE).map_err(program_error)?, all(MGID).map_err(program_error)?);
+        let (nodes, groups) = (self.ask(vec![nodes]).await?, self.ask(vec![groups]).await?);
+        let schema = &self.bound()?.schema;
+        let decode = |entries: Vec<TableEntry>| {
+            entries.iter().map(|entry| Entry::read(schema, entry)).collect::<Result<Vec<Entry>, _>>()
+        };
+        let (nodes, groups) = (decode(nodes).map_err(program_error)?, decode(groups).map_err(program_error)?);
+        let mut found = read(&nodes, &groups);
+        found.retain(|group| wanted.is_none_or(|wanted| wanted == group.id));
+        Ok(found)
+    }
+
+    /// What makes a multicast group: what it was goes, then what it shall be comes, in one Write. If it can't be what it
+    /// shall be, it stays what it was.
+    pub(super) async fn group_updates(
+        &mut self,
+        kind: v1::update::Type,
+        wanted: &Group,
+    ) -> Result<Updates, CtrlError> {
+        let (removes, adds) = match kind {
+            v1::update::Type::Insert => (false, true),
+            v1::update::Type::Delete => (true, false),
+            _ => (true, true),
+        };
+        let there = if removes { self.groups(Some(wanted.id)).await?.pop() } else { None };
+        if removes && there.is_none() {
+            let message = format!("there is no multicast group {}", wanted.id);
+            return Ok(Err(UpdateError::new(Code::NotFound, message)));
+        }
+        let mut updates = Vec::new();
+        if let Some(there) = there {
+            updates.push(self.fixed(bfrt::update::Type::Delete, there.key())?);
+            for node in there.node_keys() {
+                updates.push(self.fixed(bfrt::update::Type::Delete, node)?);
+            }
+        }
+        if adds {
+            for node in wanted.nodes() {
+                updates.push(self.fixed(bfrt::update::Type::Insert, node)?);
+            }
+            updates.push(self.fixed(bfrt::update::Type::Insert, wanted.entry())?);
+        }
+        Ok(Ok(updates))
     }
 }

@@ -1,15 +1,18 @@
 //! Mirror sessions: P4Runtime's clone sessions to one port.
 
+use super::groups::{number, port_of, replica};
+use super::write::Updates;
+use super::{Link, program_error};
+use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};
+use p4rack_p4rt::bfrt_proto::{self as bfrt, TableEntry};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type;
-use p4rack_p4rt::p4::v1::{CloneSessionEntry, Entity, PacketReplicationEngineEntry, entity};
-
-use super::groups::{number, port_of, replica};
+use p4rack_p4rt::p4::v1::{self, CloneSessionEntry, Entity, PacketReplicationEngineEntry, entity};
 
 /// Table of mirror sessions.
-pub const SESSIONS: &str = "$mirror.cfg";
+const SESSIONS: &str = "$mirror.cfg";
 const ID: &str = "$sid";
 const NORMAL: &str = "$normal";
 
@@ -86,5 +89,41 @@ impl Session {
             .data("$mcast_rid", self.rid)
             .data("$ingress_cos", self.class);
         if self.bytes == 0 { entry } else { entry.data("$max_pkt_len", self.bytes) }
+    }
+}
+
+impl Link {
+    pub(super) async fn sessions(&mut self, wanted: Option<u32>) -> Result<Vec<Session>, CtrlError> {
+        let schema = &self.bound()?.schema;
+        let table = schema.table(SESSIONS).map_err(program_error)?;
+        let entry = match wanted {
+            Some(id) => Session::key(id).build(schema).map_err(program_error)?,
+            None => TableEntry { table_id: table.id, ..Default::default() },
+        };
+        let answers = self.ask(vec![entry]).await?;
+        let schema = &self.bound()?.schema;
+        let read = answers.iter().map(|entry| Entry::read(schema, entry)).collect::<Result<Vec<Entry>, _>>();
+        Ok(read.map_err(program_error)?.iter().filter_map(Session::read).collect())
+    }
+
+    /// What makes a clone session.
+    pub(super) fn session_update(
+        &self,
+        kind: v1::update::Type,
+        given: &v1::CloneSessionEntry,
+    ) -> Result<Updates, CtrlError> {
+        if kind == v1::update::Type::Delete {
+            let key = Session::key(given.session_id);
+            return Ok(Ok(vec![self.fixed(bfrt::update::Type::Delete, key)?]));
+        }
+        let session = match Session::of(given) {
+            Ok(session) => session,
+            Err(error) => return Ok(Err(error)),
+        };
+        let kind = match kind {
+            v1::update::Type::Insert => bfrt::update::Type::Insert,
+            _ => bfrt::update::Type::Modify,
+        };
+        Ok(Ok(vec![self.fixed(kind, session.entry())?]))
     }
 }

@@ -58,6 +58,8 @@ pub struct Generated<'a> {
     is_clock: bool,
     /// Whether the packet generator is in use for frames, which then reach the program.
     reaches: bool,
+    /// Whether the port by which they come in was not open before.
+    closes: bool,
 }
 
 impl<'a> Generated<'a> {
@@ -77,7 +79,7 @@ impl<'a> Generated<'a> {
         let arch = if link.is_second() { Arch::T2na } else { Arch::Tna };
         let described = described
             .unwrap_or(Described { cpu_port: sde::cpu_port(arch), horizon_units: SHORT_HORIZON_UNITS });
-        Ok(Generated { link, schema, ether_type, described, ports, is_clock, reaches: false })
+        Ok(Generated { link, schema, ether_type, described, ports, is_clock, reaches: false, closes: false })
     }
 
     /// Number of ports for which the program has registers, from port 0.
@@ -202,6 +204,7 @@ impl<'a> Generated<'a> {
                  p4rack generator remove {APP}"
             )));
         }
+        self.closes = !self.link.has_open_gate(port.into()).await?;
         self.reaches = true;
         let marked = if self.read_own().await? == 1 { 2 } else { 1 };
         let mark = RegisterItem { value: Some(marked.to_string()), ..self.own_cell() };
@@ -241,12 +244,16 @@ impl<'a> Generated<'a> {
         Ok(())
     }
 
-    /// Ends the application.
+    /// Ends the application, and leaves the generator's port as it was.
     async fn finish(&mut self) -> Result<(), CtrlError> {
-        if std::mem::take(&mut self.reaches) {
-            self.link.stop_generating(PIPE, APP).await?;
+        if !std::mem::take(&mut self.reaches) {
+            return Ok(());
         }
-        Ok(())
+        let stopped = self.link.stop_generating(PIPE, APP).await;
+        if self.closes {
+            self.link.close_gate(self.described.cpu_port.into()).await?;
+        }
+        stopped
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Switch {
     pub(crate) engine: Engine,
     /// Ports that are down.
     pub(crate) down: BTreeSet<u16>,
+    /// Whether that changed and nobody took note.
+    pub(crate) links_changed: bool,
     /// Frames for the controller, already deparsed.
     pub(crate) cpu_queue: VecDeque<PacketId>,
     /// Scratch buffer in which frames for the controller are deparsed.
@@ -159,6 +161,7 @@ impl Switch {
             sessions: BTreeMap::new(),
             engine: Engine::default(),
             down: BTreeSet::new(),
+            links_changed: false,
             cpu_queue: VecDeque::with_capacity(config.cpu_queue_frames.min(64 * 1024)),
             cpu_out: Vec::new(),
             middle: Vec::new(),

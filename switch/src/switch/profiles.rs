@@ -114,6 +114,7 @@ impl Switch {
         if !changed {
             return;
         }
+        self.links_changed = true;
         self.route_copies();
         if !up {
             self.port_has_gone(port);
@@ -138,6 +139,11 @@ impl Switch {
     /// Whether a port counts as able to send.
     pub fn is_port_up(&self, port: u16) -> bool {
         !self.down.contains(&port)
+    }
+
+    /// Calls `tell` if links of ports went up or down since it was called last and returned true.
+    pub fn poll_links(&mut self, tell: impl FnOnce() -> bool) {
+        self.links_changed = self.links_changed && !tell();
     }
 
     /// Removes a group that no entry uses.

@@ -195,6 +195,21 @@ impl Clients {
         client.is_some_and(|client| client.outbox.offer(StreamMessageResponse { update: Some(update) }))
     }
 
+    /// Whether a client asked to hear of ports.
+    pub fn hears_of_ports(&self, id: u32) -> bool {
+        let state = self.state();
+        state.clients.get(&id).is_some_and(|client| client.wanted.enable_port_status_change_notifications)
+    }
+
+    /// Sends a message to the clients that asked to hear of ports, bound or not.
+    pub fn tell_of_ports(&self, update: &stream_message_response::Update) {
+        let state = self.state();
+        let hear = |client: &&Client| client.wanted.enable_port_status_change_notifications;
+        for client in state.clients.values().filter(hear) {
+            client.outbox.offer(StreamMessageResponse { update: Some(update.clone()) });
+        }
+    }
+
     /// A client is bound no longer: it installs a program with another name.
     pub fn release(&self, id: u32, name: &str) {
         let mut state = self.state();

@@ -18,7 +18,7 @@ mod queues;
 mod replication;
 
 pub use device::DeviceConfig;
-pub use ports::Ports;
+pub use ports::{PORTS, Ports};
 
 use generator::Generators;
 use mirror::Sessions;
@@ -142,6 +142,11 @@ impl Fixed {
         self.schema.table_by_id(table_id).is_some()
     }
 
+    /// Ports as clients configured them.
+    pub fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
     /// How long a digest may wait for others.
     pub fn learn_timeout(&self) -> Duration {
         self.config.learn_timeout()
@@ -177,7 +182,7 @@ impl Fixed {
         }
         let takes = message.table_flags.as_ref().is_some_and(|flags| flags.mod_del);
         match name {
-            "$PORT" => self.port_step(kind, entry, all),
+            PORTS => self.port_step(kind, entry, all),
             "$mirror.cfg" => self.session_step(kind, entry, all),
             name if name.starts_with("$pre.") => replication::step(kind, entry, all, takes),
             name if generator::has(name) => self.generator_step(kind, entry, all),
@@ -194,7 +199,7 @@ impl Fixed {
         let name = entry.table().to_owned();
         let found: Table = match name.as_str() {
             name if device::has(name) => self.device_lookup(name),
-            "$PORT" | "$PORT_STAT" => self.port_lookup(&entry, all)?,
+            PORTS | "$PORT_STAT" => self.port_lookup(&entry, all)?,
             "$mirror.cfg" => self.session_lookup(&entry, all, from)?,
             name if name.starts_with("$pre.") => replication::lookup(&entry, all, from)?,
             name if generator::has(name) => self.generator_lookup(&entry, all)?,

@@ -1,6 +1,7 @@
 //! Look-ups that need no entries: the target of a request, attributes, ids of names.
 
 use super::DEVICE;
+use super::fixed::PORTS;
 use super::loaded::Loaded;
 use super::outcome::invalid;
 use super::settings::{ALL_PIPES, Scope, Scopes};
@@ -8,8 +9,8 @@ use p4rack_bfrt::{SchemaError, Table};
 use p4rack_entities::{Checked, refuse};
 use p4rack_p4::ir::TableId;
 use p4rack_p4rt::bfrt_proto::{
-    ByteCountAdj, Entity, ObjectId, StatePullIntvl, TableAttribute, TargetDevice, entity, object_id,
-    table_attribute,
+    ByteCountAdj, Entity, ObjectId, PortStatusChg, StatePullIntvl, TableAttribute, TargetDevice, entity,
+    object_id, table_attribute,
 };
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
@@ -153,6 +154,9 @@ impl Loaded {
                 Attribute::ByteCountAdj(ByteCountAdj { byte_count_adjust })
             }
             Some(Attribute::IntvlMs(_)) => Attribute::IntvlMs(StatePullIntvl { intvl_val: 0 }),
+            Some(Attribute::PortStatusNotify(_)) if table.name == PORTS => {
+                Attribute::PortStatusNotify(PortStatusChg { enable: self.fixed.ports().notifies() })
+            }
             Some(Attribute::IdleTable(_)) => Attribute::IdleTable(self.settings.idle(asked.table_id)),
             Some(_) => {
                 let message = format!("table `{}`: this attribute is not offered by this switch", table.name);

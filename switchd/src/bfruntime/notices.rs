@@ -1,4 +1,5 @@
-//! What the bound client hears of by itself: digests, and entries that are idle or were hit again.
+//! What clients hear of by themselves: the bound one of digests, and of entries that are idle or were hit again; all that
+//! want to, of ports.
 
 use super::digests::{Lists, Waiting, target};
 use super::loaded::Loaded;
@@ -7,8 +8,8 @@ use super::settings::{ALL_PIPES, Scope};
 use p4rack_entities::idle_message;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
-    IdleTimeoutNotification, TableEntry as Sent, idle_table, idle_timeout_notification,
-    stream_message_response::Update, table_entry,
+    IdleTimeoutNotification, PortStatusChgNotification, TableEntry as Sent, idle_table,
+    idle_timeout_notification, stream_message_response::Update, table_entry,
 };
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::{DigestMessage, IdleEntry, Pipes, Switch};
@@ -148,6 +149,25 @@ impl Service {
             }
         }
         !self.watched().is_empty()
+    }
+
+    /// Tells of ports that went up or down since the last time, if a client lets the switch do so.
+    pub async fn ports(&self) {
+        let Ok(loaded) = self.programs.loaded().await else { return };
+        if !loaded.fixed.ports().notifies() {
+            return;
+        }
+        let clients = self.clients.clone();
+        // In the thread of the data plane, so that each port's news stay in order.
+        let tell = move |switch: &mut Switch, _| {
+            for (port, port_up) in loaded.fixed.ports().news(switch) {
+                let table_entry = loaded.fixed.port_key(port);
+                let notification = PortStatusChgNotification { table_entry, port_up };
+                clients.tell_of_ports(&Update::PortStatusChangeNotification(notification));
+            }
+        };
+        // Without a switch there is nothing to tell.
+        let _ = self.device.handle().call(tell).await;
     }
 
     /// When entries were last hit; `None` for those that are gone.

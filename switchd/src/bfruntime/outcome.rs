@@ -28,20 +28,22 @@ const IGNORE: &str = "ignore_not_found";
 /// The same, that it wants errors in the answer, not in the call's status.
 const IN_ANSWER: &str = "error_in_resp";
 
-/// What a client asks for in a call's metadata.
+/// What a client asks for in a call's metadata, and asked for before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// A deletion of what is not there counts as done.
     pub ignores_missing: bool,
     /// A Read succeeds, and its last answer has what each part came to; the answer of a Write that succeeds, too.
     pub errors_in_answer: bool,
+    /// It may let the switch tell of ports.
+    pub hears_of_ports: bool,
 }
 
 impl Options {
     /// Those of a request.
     pub fn of<T>(request: &Request<T>) -> Options {
         let is_set = |name| request.metadata().get(name).is_some_and(|value| value == "1");
-        Options { ignores_missing: is_set(IGNORE), errors_in_answer: is_set(IN_ANSWER) }
+        Options { ignores_missing: is_set(IGNORE), errors_in_answer: is_set(IN_ANSWER), ..Options::default() }
     }
 }
 

@@ -290,6 +290,10 @@ impl Programs {
                     return Err(Status::cancelled("the client that sent the request has left"));
                 }
                 self.state().check_free(client)?;
+                // As with the driver, who installs a program asks anew.
+                if action != Action::Verify {
+                    self.lasting.ports.silence();
+                }
                 match action {
                     Action::VerifyAndWarmInitBegin => {
                         self.prepare(client, stream, candidate, keep).await?;

@@ -127,6 +127,7 @@ impl Service {
             None
         };
         let (own, head) = (loaded.clone(), weighed.head);
+        let options = Options { hears_of_ports: self.clients.hears_of_ports(client), ..options };
         let prepare = move |request: Bytes| match write::direct(&own, &request, &head, options) {
             Some(ready) => Ok(ready),
             None => write::ready(&own, &decoded(request)?, options),
@@ -152,6 +153,9 @@ impl Service {
             (false, false) => loaded.make_small(&self.device, job, isolation, updates).await?,
         };
         drop(held);
+        if is_of_device && loaded.fixed.ports().take_changed() {
+            self.ports().await;
+        }
         let is_missing = |at: usize, outcome: &Checked<()>| {
             let missing = matches!(outcome, Err(UpdateError { code: Code::NotFound, .. }));
             options.ignores_missing && missing && deletes.binary_search(&at).is_ok()

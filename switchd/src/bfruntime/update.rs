@@ -6,7 +6,7 @@
 //!  fixed tables ─▶ a step
 //! ```
 
-use super::fixed::Step;
+use super::fixed::{PORTS, Step};
 use super::flags::Flags;
 use super::loaded::Loaded;
 use super::lookup::Target;
@@ -543,7 +543,10 @@ fn set_attribute(loaded: &Arc<Loaded>, given: &TableAttribute) -> Checked<Step> 
         Some(Attribute::IdleTable(_)) => invalid(format!("table `{}` has no idle timeout", table.name)),
         Some(Attribute::DynKeyMask(given)) => key_mask(loaded, table, given),
         Some(Attribute::DynHashing(_)) => not_offered("the choice of a hash"),
-        Some(Attribute::PortStatusNotify(_)) => not_offered("notification of ports"),
+        Some(Attribute::PortStatusNotify(given)) if table.name == PORTS => {
+            Ok(loaded.fixed.ports().notify_step(given.enable))
+        }
+        Some(Attribute::PortStatusNotify(_)) => invalid(format!("table `{}` has no ports", table.name)),
         Some(Attribute::IntvlMs(interval)) if interval.intvl_val == 0 => Ok(nothing()),
         Some(Attribute::IntvlMs(_)) => not_offered("an interval: state is read when it is asked for"),
         Some(Attribute::PreDeviceConfig(config))

@@ -12,8 +12,9 @@ use crate::p4runtime::Job;
 use p4rack_bfrt::p4runtime::Scratch;
 use p4rack_entities::plain::Request;
 use p4rack_entities::{Checked, Outcomes, Program, UPDATES_A_TURN, change, each, refuse, snapshot};
+use p4rack_p4rt::bfrt_proto::table_attribute::Attribute;
 use p4rack_p4rt::bfrt_proto::write_request::Atomicity;
-use p4rack_p4rt::bfrt_proto::{self as bfrt, WriteRequest, entity};
+use p4rack_p4rt::bfrt_proto::{self as bfrt, TableAttribute, WriteRequest, entity};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
@@ -44,10 +45,16 @@ pub struct Ready {
     pub existing: Existing,
 }
 
+/// Whether an attribute lets the switch tell of ports.
+fn tells_of_ports(given: &TableAttribute) -> bool {
+    matches!(&given.attribute, Some(Attribute::PortStatusNotify(_)))
+}
+
 /// Whether an update is of a table of the device.
 fn is_of_device(loaded: &Loaded, update: &bfrt::Update) -> bool {
     match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
         Some(entity::Entity::TableEntry(entry)) => loaded.fixed.is_of_device(entry.table_id),
+        Some(entity::Entity::TableAttribute(given)) => tells_of_ports(given),
         _ => false,
     }
 }
@@ -65,9 +72,22 @@ fn is_apart(loaded: &Loaded, target: Target, update: &bfrt::Update) -> bool {
                 || loaded.extras.has(id)
                     && fields.map(|field| field.field_id).any(|field| loaded.extras.owns(id, field))
         }
-        Some(entity::Entity::TableAttribute(_)) => true,
+        Some(entity::Entity::TableAttribute(given)) => !tells_of_ports(given),
         _ => false,
     }
+}
+
+/// Only who hears of ports may have the switch tell of them.
+fn may_enable(update: &bfrt::Update, options: Options) -> Checked<()> {
+    let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
+    let Some(entity::Entity::TableAttribute(given)) = entity else { return Ok(()) };
+    if options.hears_of_ports || !tells_of_ports(given) {
+        return Ok(());
+    }
+    refuse(
+        Code::InvalidArgument,
+        "this client does not hear of ports: subscribe with enable_port_status_change_notifications",
+    )
 }
 
 /// Prepares a Write.
@@ -94,6 +114,7 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> 
     let existing = Existing::default();
     let one = |(at, update)| {
         target.or(None)?;
+        may_enable(update, options)?;
         prepare(loaded, target, update, at, &existing)
     };
     let prepared: Vec<Checked<One>> = request.updates.iter().enumerate().map(one).collect();

@@ -185,6 +185,11 @@ pub async fn serve_both(
                         counter.count_lost();
                     }
                 }
+                Some(Event::Links) => {
+                    if let Some(service) = &noticed {
+                        service.ports().await;
+                    }
+                }
                 Some(Event::Digest(message)) => {
                     if let Some(service) = &noticed {
                         service.digest(&message).await;

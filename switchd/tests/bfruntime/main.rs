@@ -11,6 +11,7 @@ mod hashes;
 mod installing;
 mod kinds;
 mod limits;
+mod ports;
 mod queues;
 mod rig;
 mod serving;

@@ -87,6 +87,11 @@ impl Rig {
         client
     }
 
+    /// A client that wants to hear of ports.
+    pub async fn hearing(&self, id: u32) -> Client {
+        Client::hearing(self, id, true).await.unwrap()
+    }
+
     /// The frame that leaves for one that comes in by a port.
     pub async fn pass(&self, port: u16, frame: &[u8]) -> Vec<u8> {
         let frame = frame.to_vec();
@@ -144,12 +149,18 @@ pub fn named(name: &str) -> ForwardingPipelineConfig {
 
 impl Client {
     pub async fn subscribe(rig: &Rig, id: u32) -> Result<Client, String> {
+        Client::hearing(rig, id, false).await
+    }
+
+    /// One that may want to hear of ports, too.
+    async fn hearing(rig: &Rig, id: u32, ports: bool) -> Result<Client, String> {
         let mut grpc = BfRuntimeClient::connect(format!("http://{}", rig.addr)).await.unwrap();
         let (out, requests) = mpsc::channel(4);
         let wanted = subscribe::Notifications {
             enable_learn_notifications: true,
             enable_idletimeout_notifications: true,
             enable_entry_active_notifications: true,
+            enable_port_status_change_notifications: ports,
             ..Default::default()
         };
         let update = Some(stream_message_request::Update::Subscribe(Subscribe {

@@ -3,25 +3,89 @@
 use super::{Fixed, Step, Table, id, not_offered};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_entities::{Change, Checked, Snapshot, refuse};
-use p4rack_p4rt::bfrt_proto::update::Type;
+use p4rack_p4rt::bfrt_proto::{TableEntry, update::Type};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_switch::{DropReason, PortStats, Switch};
 use p4rack_wire::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// The table of ports.
+pub const PORTS: &str = "$PORT";
 const PORT: &str = "$DEV_PORT";
 const ENABLE: &str = "$PORT_ENABLE";
 
+#[derive(Debug, Default)]
+struct State {
+    rows: BTreeMap<u16, Entry>,
+    /// Those that were up when clients were told last.
+    up: BTreeSet<u16>,
+    /// Whether clients are told.
+    notifies: bool,
+    /// Whether rows changed since clients were told.
+    changed: bool,
+}
+
 /// Ports as configured by clients; they outlive programs.
 #[derive(Clone, Debug, Default)]
-pub struct Ports(Arc<Mutex<BTreeMap<u16, Entry>>>);
+pub struct Ports(Arc<Mutex<State>>);
 
 impl Ports {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, Entry>> {
-        // Every change is a single insertion or removal.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No change can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether clients that want to are told of ports that go up or down.
+    pub fn notifies(&self) -> bool {
+        self.lock().notifies
+    }
+
+    /// Nobody is told any more.
+    pub fn silence(&self) {
+        self.lock().notifies = false;
+    }
+
+    /// What lets clients be told from now on, or not.
+    pub fn notify_step(&self, enable: bool) -> Step {
+        let (saving, changing) = (self.clone(), self.clone());
+        let snapshot: Snapshot = Box::new(move |_| {
+            let before = saving.notifies();
+            Box::new(move |_| saving.lock().notifies = before)
+        });
+        let change: Change = Box::new(move |switch, _| {
+            let mut state = changing.lock();
+            state.notifies = enable;
+            state.up = state.now_up(switch);
+            Ok(())
+        });
+        Step { snapshot: Some(snapshot), change }
+    }
+
+    /// Whether rows changed since this was asked last.
+    pub fn take_changed(&self) -> bool {
+        std::mem::take(&mut self.lock().changed)
+    }
+
+    /// Ports that went up or down since the last time, and whether they are up.
+    pub fn news(&self, switch: &Switch) -> Vec<(u16, bool)> {
+        let mut state = self.lock();
+        let up = state.now_up(switch);
+        let before = std::mem::replace(&mut state.up, up);
+        state.up.symmetric_difference(&before).map(|port| (*port, state.up.contains(port))).collect()
+    }
+}
+
+impl State {
+    fn now_up(&self, switch: &Switch) -> BTreeSet<u16> {
+        let up = |(port, row): &(&u16, &Entry)| is_up(**port, row, switch);
+        self.rows.iter().filter(up).map(|(port, _)| *port).collect()
+    }
+}
+
+/// A port that is enabled is up with its link.
+fn is_up(port: u16, row: &Entry, switch: &Switch) -> bool {
+    is_enabled(row) && switch.is_port_up(port)
 }
 
 fn is_enabled(entry: &Entry) -> bool {
@@ -29,6 +93,12 @@ fn is_enabled(entry: &Entry) -> bool {
 }
 
 impl Fixed {
+    /// The key of a port's row.
+    pub fn port_key(&self, port: u16) -> Option<TableEntry> {
+        let entry = Entry::of(PORTS).exact(PORT, port.into()).build(&self.schema).ok()?;
+        Some(TableEntry { data: None, ..entry })
+    }
+
     pub(super) fn port_step(self: &Arc<Fixed>, kind: Type, entry: Entry, all: bool) -> Checked<Step> {
         if matches!(kind, Type::ModifyInc | Type::Reset) {
             return not_offered(&entry, kind.as_str_name());
@@ -40,21 +110,24 @@ impl Fixed {
         let saving = self.ports.clone();
         let snapshot: Snapshot = Box::new(move |_| {
             let before: Vec<(u16, Option<Entry>)> = match port {
-                Some(port) => vec![(port, saving.lock().get(&port).cloned())],
-                None => saving.lock().iter().map(|(port, entry)| (*port, Some(entry.clone()))).collect(),
+                Some(port) => vec![(port, saving.lock().rows.get(&port).cloned())],
+                None => saving.lock().rows.iter().map(|(port, entry)| (*port, Some(entry.clone()))).collect(),
             };
             Box::new(move |_| {
+                let rows = &mut saving.lock().rows;
                 for (port, entry) in before {
                     match entry {
-                        Some(entry) => saving.lock().insert(port, entry),
-                        None => saving.lock().remove(&port),
+                        Some(entry) => rows.insert(port, entry),
+                        None => rows.remove(&port),
                     };
                 }
             })
         });
         let ports = self.ports.clone();
         let change: Change = Box::new(move |switch, _| {
-            let mut ports = ports.lock();
+            let state = &mut *ports.lock();
+            state.changed = true;
+            let ports = &mut state.rows;
             let Some(port) = port else {
                 ports.clear();
                 return Ok(());
@@ -87,21 +160,21 @@ impl Fixed {
     pub(super) fn port_lookup(&self, entry: &Entry, all: bool) -> Checked<Table> {
         let wanted = if all { None } else { Some(id(entry, PORT)?) };
         Ok(match entry.table() {
-            "$PORT" => Box::new(move |fixed, switch, _| Ok((ports(&fixed.ports, switch, wanted), None))),
+            PORTS => Box::new(move |fixed, switch, _| Ok((ports(&fixed.ports, switch, wanted), None))),
             _ => Box::new(move |_, switch, now| Ok((statistics(switch, now, wanted), None))),
         })
     }
 }
 
 fn ports(ports: &Ports, switch: &Switch, wanted: Option<u32>) -> Vec<Entry> {
-    let ports = ports.lock();
+    let state = ports.lock();
     let fits = |port: &u16| wanted.is_none_or(|wanted| wanted == u32::from(*port));
     let one = |(port, entry): (&u16, &Entry)| {
-        let up = is_enabled(entry) && switch.is_port_up(*port);
+        let up = is_up(*port, entry, switch);
         let entry = entry.clone().data("$PORT_UP", up).data("$IS_VALID", true);
         entry.data("$PORT_NAME", &*format!("{port}/0"))
     };
-    ports.iter().filter(|(port, _)| fits(port)).map(one).collect()
+    state.rows.iter().filter(|(port, _)| fits(port)).map(one).collect()
 }
 
 fn statistics(switch: &Switch, now: Nanos, wanted: Option<u32>) -> Vec<Entry> {

@@ -1,0 +1,199 @@
+//! Writes of P4Runtime's entities.
+
+use super::groups::Group;
+use super::{EVERYWHERE, Link, program_error, unpack};
+use crate::client::name;
+use crate::error::{CtrlError, UpdateFailure, refused};
+use p4rack_bfrt::{Entry, Schema};
+use p4rack_p4rt::bfrt_proto::bf_runtime_client::BfRuntimeClient;
+use p4rack_p4rt::bfrt_proto::{self as bfrt, Entity, TableFlags, WriteRequest, entity};
+use p4rack_p4rt::errors::UpdateError;
+use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
+use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
+use p4rack_p4rt::schema as p4;
+use tokio::task::JoinSet;
+use tonic::transport::Channel;
+
+/// Updates of a Write.
+const BATCH: usize = 512;
+/// Writes of one phase in flight.
+const OUTSTANDING: usize = 4;
+/// Updates, or why there are none.
+pub(super) type Updates = Result<Vec<bfrt::Update>, UpdateError>;
+
+impl Link {
+    /// Writes updates of P4Runtime's entities, each for itself. The error lists all that were refused.
+    pub async fn write(&mut self, schema: &p4::Schema, updates: &[v1::Update]) -> Result<(), CtrlError> {
+        self.write_phases(schema, std::iter::once(updates), updates.len()).await
+    }
+
+    /// Writes phase after phase. Stops after one with a refused update.
+    pub(crate) async fn write_phases<'a>(
+        &mut self,
+        schema: &p4::Schema,
+        phases: impl Iterator<Item = &'a [v1::Update]>,
+        total: usize,
+    ) -> Result<(), CtrlError> {
+        let mut before = 0;
+        for updates in phases {
+            let mut failures = self.write_phase(updates).await?;
+            if !failures.is_empty() {
+                failures.sort_by_key(|(at, _)| *at);
+                failures.dedup_by_key(|(at, _)| *at);
+                let failure = |(at, error): (usize, UpdateError)| {
+                    let what =
+                        updates[at].entity.as_ref().map_or_else(String::new, |entity| name(schema, entity));
+                    UpdateFailure { number: before + at + 1, total, what, error }
+                };
+                return Err(CtrlError::Updates { failures: failures.into_iter().map(failure).collect() });
+            }
+            before += updates.len();
+        }
+        Ok(())
+    }
+
+    async fn write_phase(&mut self, updates: &[v1::Update]) -> Result<Vec<(usize, UpdateError)>, CtrlError> {
+        let mut failures = Vec::new();
+        let (mut made, mut several) = (Vec::with_capacity(updates.len()), Vec::new());
+        for (at, update) in updates.iter().enumerate() {
+            let kind = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
+            if matches!(kind, Some(Kind::PacketReplicationEngineEntry(_) | Kind::ValueSetEntry(_))) {
+                several.push((at, update));
+                continue;
+            }
+            match self.update(update) {
+                Ok(one) => made.push((at, one)),
+                Err(error) => failures.push((at, error)),
+            }
+        }
+        let mut batches = made.chunks(BATCH);
+        let mut under_way = JoinSet::new();
+        loop {
+            while under_way.len() < OUTSTANDING
+                && let Some(batch) = batches.next()
+            {
+                let request = self.request(batch.iter().map(|(_, update)| update.clone()).collect())?;
+                let places: Vec<usize> = batch.iter().map(|(at, _)| *at).collect();
+                let mut grpc = self.grpc.clone();
+                under_way.spawn(async move { (places, grpc.write(request).await) });
+            }
+            let Some(ended) = under_way.join_next().await else { break };
+            let (places, answer) = ended.map_err(|error| CtrlError::Ended(error.to_string()))?;
+            let Err(status) = answer else { continue };
+            let Some(outcomes) = unpack(&status) else {
+                return Err(refused("writing entries")(status));
+            };
+            let failed = places.into_iter().zip(outcomes).filter_map(|(at, outcome)| Some((at, outcome?)));
+            failures.extend(failed);
+        }
+        for (at, update) in several {
+            if let Some(error) = self.write_several(update).await? {
+                failures.push((at, error));
+            }
+        }
+        Ok(failures)
+    }
+
+    /// What a caller needs to write by itself: the client, an empty request, and the names.
+    pub(crate) fn writer(&self) -> Result<(BfRuntimeClient<Channel>, WriteRequest, &Schema), CtrlError> {
+        Ok((self.grpc.clone(), self.request(Vec::new())?, &self.bound()?.schema))
+    }
+
+    pub(super) fn request(&self, updates: Vec<bfrt::Update>) -> Result<WriteRequest, CtrlError> {
+        Ok(WriteRequest {
+            target: Some(EVERYWHERE),
+            client_id: self.client_id,
+            updates,
+            p4_name: self.bound()?.p4_name.clone(),
+            ..Default::default()
+        })
+    }
+
+    /// An update of one entry.
+    fn update(&self, update: &v1::Update) -> Result<bfrt::Update, UpdateError> {
+        let internal = |error: CtrlError| UpdateError::new(Code::FailedPrecondition, error.to_string());
+        let translation = &self.bound().map_err(internal)?.translation;
+        let Some(entity) = &update.entity else {
+            return Err(UpdateError::new(Code::InvalidArgument, "the update's entity is not set"));
+        };
+        let mut entry = translation.entry(entity)?;
+        let resets = matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.is_default_action && entry.action.is_none());
+        let kind = match update.r#type() {
+            _ if resets => bfrt::update::Type::Delete,
+            v1::update::Type::Insert => bfrt::update::Type::Insert,
+            v1::update::Type::Delete => bfrt::update::Type::Delete,
+            _ => bfrt::update::Type::Modify,
+        };
+        if kind == bfrt::update::Type::Delete {
+            entry.data = None;
+        }
+        if kind == bfrt::update::Type::Modify {
+            // As P4Runtime means it: counters change if they are given, and a time to live begins anew.
+            let reset_stats =
+                matches!(&entity.entity, Some(Kind::TableEntry(entry)) if entry.counter_data.is_some());
+            entry.table_flags = Some(TableFlags { reset_stats, reset_ttl: true, ..Default::default() });
+        }
+        let entity = Some(entity::Entity::TableEntry(entry));
+        Ok(bfrt::Update { r#type: kind as i32, entity: Some(Entity { entity }) })
+    }
+
+    /// Writes what is several entries, or one of another kind: a multicast group, a clone session, a value set.
+    async fn write_several(&mut self, update: &v1::Update) -> Result<Option<UpdateError>, CtrlError> {
+        let kind = update.r#type();
+        let updates = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
+            Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+                Some(Replication::MulticastGroupEntry(given)) => match Group::of(given) {
+                    Ok(wanted) => self.group_updates(kind, &wanted).await?,
+                    Err(error) => return Ok(Some(error)),
+                },
+                Some(Replication::CloneSessionEntry(given)) => self.session_update(kind, given)?,
+                None => return Ok(None),
+            },
+            Some(Kind::ValueSetEntry(given)) => self.members_updates(kind, given).await?,
+            _ => return Ok(None),
+        };
+        let updates = match updates {
+            Ok(updates) => updates,
+            Err(error) => return Ok(Some(error)),
+        };
+        if updates.is_empty() {
+            return Ok(None);
+        }
+        let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
+        let request = WriteRequest { atomicity: whole, ..self.request(updates)? };
+        match self.grpc.write(request).await {
+            Ok(_) => Ok(None),
+            Err(status) => match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
+                Some(error) => Ok(Some(error)),
+                None => Err(refused("writing entries")(status)),
+            },
+        }
+    }
+
+    /// What gives a value set its members, each an entry.
+    async fn members_updates(
+        &mut self,
+        kind: v1::update::Type,
+        given: &v1::ValueSetEntry,
+    ) -> Result<Updates, CtrlError> {
+        if kind != v1::update::Type::Modify || given.value_set_id == 0 {
+            let message = "a value set always exists: MODIFY replaces its members".to_owned();
+            return Ok(Err(UpdateError::new(Code::InvalidArgument, message)));
+        }
+        let set = match self.bound()?.translation.value_sets(given.value_set_id) {
+            Ok(found) => found.into_iter().next().cloned(),
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some(set) = set else { return Ok(Ok(Vec::new())) };
+        let there = self.ask(vec![set.request()]).await?;
+        Ok(set.updates(&there, given))
+    }
+
+    /// An update of one of the device's own tables.
+    pub(super) fn fixed(&self, kind: bfrt::update::Type, entry: Entry) -> Result<bfrt::Update, CtrlError> {
+        let entry = entry.build(&self.bound()?.schema).map_err(program_error)?;
+        let entity = Entity { entity: Some(entity::Entity::TableEntry(entry)) };
+        Ok(bfrt::Update { r#type: kind as i32, entity: Some(entity) })
+    }
+}
