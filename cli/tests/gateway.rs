@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 /// A switch with a gateway in front of it.
 struct Gateway {
-    _switch: Running,
+    switch: Option<Running>,
     file: NamedTempFile,
     process: Child,
     addr: String,
@@ -36,7 +36,7 @@ impl Gateway {
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let addr = line.trim().strip_prefix("ready: P4Runtime at ").unwrap().to_owned();
-        Gateway { _switch: switch, file, process, addr }
+        Gateway { switch: Some(switch), file, process, addr }
     }
 
     fn run(&self, words: &[&str]) -> Output {
@@ -145,6 +145,26 @@ async fn one_controller_writes() {
     let refused = gateway.refused(&["counter", "write", "drops", "--index", "0", "--packets", "1"]);
     assert!(refused.contains("another primary"), "{refused}");
     assert!(gateway.fine(&["table", "read", "l2_forward"]).contains("02:00:00:00:00:01"), "who reads may");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_limited_and_a_switch_that_goes_is_told() {
+    let mut gateway = Gateway::start(&[]).await;
+    gateway.deploy();
+    let mut sessions = Vec::new();
+    let refused = loop {
+        match Session::join(gateway.target(100 + sessions.len() as u128)).await {
+            Ok(session) => sessions.push(session),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(sessions.len() == 64 && refused.contains("64 controllers"), "{} {refused}", sessions.len());
+    drop(sessions);
+    drop(gateway.switch.take());
+    let read = ["table", "read", "l2_forward"];
+    let gone = |output: &Output| !output.status.success();
+    let ended = (0..100).map(|_| gateway.run(&read)).find(gone).expect("the switch is still there");
+    assert!(stderr(&ended).contains("switch"), "{}", stderr(&ended));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,9 +8,6 @@ use tonic::Status;
 /// What a controller gets on its stream.
 pub(super) type Message = Result<StreamMessageResponse, Status>;
 
-/// Most streams at once. Further ones are refused.
-const STREAMS: usize = 64;
-
 /// A controller's stream.
 #[derive(Debug)]
 struct Stream {
@@ -42,11 +39,6 @@ impl Arbitration {
         claim: &MasterArbitrationUpdate,
         sender: mpsc::Sender<Message>,
     ) -> Result<u64, Status> {
-        if self.streams.len() >= STREAMS {
-            return Err(Status::resource_exhausted(format!(
-                "{STREAMS} controllers have a stream already; end one of them"
-            )));
-        }
         let election_id = self.checked(claim, None)?;
         let number = self.next;
         self.next += 1;
@@ -232,10 +224,6 @@ mod tests {
         arbitration.enter(&claim(0), two.clone()).unwrap();
         assert!(!arbitration.is_primary(watcher));
         assert_eq!(told(&mut first), [Code::Ok]);
-        for _ in 3..STREAMS {
-            arbitration.enter(&claim(0), mpsc::channel(1).0).unwrap();
-        }
-        assert_eq!(arbitration.enter(&claim(0), two).unwrap_err().code(), tonic::Code::ResourceExhausted);
     }
 
     #[test]

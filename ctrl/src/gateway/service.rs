@@ -18,13 +18,19 @@ use p4rack_p4rt::p4::v1::{
 };
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{mpsc, watch};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 /// Messages that wait for a controller. Packet-ins beyond are lost.
 const WAITING: usize = 1024;
+/// Most streams at once. Further ones are refused.
+const STREAMS: usize = 64;
+/// How long a stream may last before its controller takes part in the arbitration.
+const INTRODUCTION: Duration = Duration::from_secs(10);
 /// Entities of one message of a Read's answer.
 const PORTION: usize = 1000;
 
@@ -37,6 +43,7 @@ pub(super) struct Service {
     behind: Arc<tokio::sync::Mutex<Behind>>,
     send: Option<Arc<SendFrame>>,
     stopping: watch::Receiver<bool>,
+    streams: Arc<Semaphore>,
 }
 
 impl Service {
@@ -47,7 +54,8 @@ impl Service {
         send: Option<Arc<SendFrame>>,
         stopping: watch::Receiver<bool>,
     ) -> Service {
-        Service { device_id, arbitration, behind, send, stopping }
+        let streams = Arc::new(Semaphore::new(STREAMS));
+        Service { device_id, arbitration, behind, send, stopping, streams }
     }
 
     fn check_device(&self, device_id: u64) -> Result<(), Status> {
@@ -140,6 +148,12 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let permit = self.streams.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| {
+            Status::resource_exhausted(format!(
+                "{STREAMS} controllers have a stream already; end one of them"
+            ))
+        })?;
         let mut incoming = request.into_inner();
         let (sender, answers) = mpsc::channel::<Message>(WAITING);
         let mut stopping = self.stopping.clone();
@@ -151,8 +165,16 @@ impl P4Runtime for Service {
             send: self.send.clone(),
         };
         tokio::spawn(async move {
+            let _permit = permit;
+            let introduced = Instant::now() + INTRODUCTION;
             loop {
+                let is_stranger = conversation.number.is_none();
                 let message = tokio::select! {
+                    () = tokio::time::sleep_until(introduced), if is_stranger => {
+                        let status = Status::deadline_exceeded("take part in the arbitration first");
+                        let _ = conversation.sender.try_send(Err(status));
+                        break;
+                    }
                     _ = stopping.wait_for(|stop| *stop) => break,
                     () = conversation.sender.closed() => break,
                     message = incoming.next() => message,
