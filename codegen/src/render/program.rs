@@ -102,6 +102,8 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     // The parser again: what it notes of when a frame came, now or before another pass.
     ("came", LINE),
     ("came_before", LINE),
+    // Fields that a chip's compiler is to keep apart.
+    ("containers", LINE),
     // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it.
     ("pass_fields", LINE),
     ("pass_values", ", "),

@@ -53,6 +53,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/parsed",
     "edm/alu/came",
     "edm/alu/came_before",
+    "edm/alu/containers",
     "edm/alu/later_fields",
     "edm/alu/later_first",
     "edm/alu/matched_decisions",
