@@ -104,7 +104,7 @@ const bit<8> EDM_OP_READ_DESTINATION  = 10;
 const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 
 const bit<32> EDM_AHEAD   = 430;          // how far ahead a link may be granted before demands wait
-const int<32> EDM_FAR     = -1;           // what a clock says that is further ahead
+const int<32> EDM_FAR     = -1;           // what a clock says that is further ahead: no wait is below 0
 const bit<32> EDM_LATER   = 0xFFFFFFFF;   // the wait in a request whose answer is granted later
 const bit<32> EDM_RING    = 16;         // demands that a ring holds: as many as lanes lead to a host
 const bit<8>  EDM_AT_ONCE = 24;           // grants that one frame brings about, at most
@@ -1613,7 +1613,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             hdr.again.pass       : ternary @name("pass");
             meta.edm_does    : ternary;
-            meta.edm_to_wait[31:0] : ternary @name("wait");
+            meta.edm_to_wait[31:31] : ternary @name("far");
         }
         actions = {
             edm_enter;
@@ -1625,7 +1625,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const entries = {
             (EDM_PASS_UNMARK, _, _)  : edm_look_for_more();
             (_, EDM_ENTERS, _)       : edm_enter();
-            (_, EDM_SERVES, (bit<32>) EDM_FAR) : NoAction();
+            (_, EDM_SERVES, 1)       : NoAction();
             (_, EDM_SERVES, _)       : edm_leave();
         }
         size = 8;
@@ -1660,7 +1660,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm_does           : ternary;
             meta.edm_op             : ternary;
             meta.edm_count          : ternary;
-            meta.edm_to_wait[31:0]  : ternary @name("wait");
+            meta.edm_to_wait[31:31] : ternary @name("far");
             meta.edm_to[15:0]       : ternary @name("link");
             meta.edm_beyond[31:31]  : ternary @name("room");
             hdr.vlan.isValid()      : ternary @name("tagged");
@@ -1680,13 +1680,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // The ring is full, or the controller's demand would have to wait.
             (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_second_pass(EDM_PASS_GIVE_BACK);
             (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, (bit<32>) EDM_FAR, 0, _, _, _, _, _)    : edm_second_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, (bit<32>) EDM_FAR, _, _, _, _, _, _)    : edm_second_pass(EDM_PASS_JOIN);
+            (_, EDM_GRANTS, _, _, 1, 0, _, _, _, _, _)    : edm_second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, 1, _, _, _, _, _, _)    : edm_second_pass(EDM_PASS_JOIN);
             (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)  : edm_copy();
             (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _) : edm_copy();
             (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)   : edm_second_pass(EDM_PASS_SERVE);
             (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)    : edm_second_pass(EDM_PASS_SERVE);
-            (_, EDM_SERVES, _, _, (bit<32>) EDM_FAR, _, _, _, _, _, _)    : NoAction();
+            (_, EDM_SERVES, _, _, 1, _, _, _, _, _, _)    : NoAction();
             (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_UNMARK);
             (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_UNMARK);
             (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_SETTLE);
