@@ -311,6 +311,24 @@ fn a_register_has_four_bodies() {
 }
 
 #[test]
+fn a_miss_names_no_cell() {
+    let locals = |key: &str, default: &str, entry: &str, index: &str| {
+        format!(
+            "{}
+    action look() {{ hdr.data.a = one.execute({index}); }}
+    table t {{ key = {{ {key} }} actions = {{ look; NoAction; }} const default_action = {default}; {entry} }}",
+            register("bit<32>", "v = v + 1; r = v;")
+        )
+    };
+    let (key, entry) = ("hdr.data.f: ternary;", "const entries = { (_) : look(); }");
+    let names = |report: &Report| report.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>();
+    assert_eq!(names(&fit(&locals(key, "look()", "", "hdr.data.e"), "t.apply();")), ["default-action"]);
+    assert!(fit(&locals(key, "look()", "", "3"), "t.apply();").fits());
+    assert!(fit(&locals("", "look()", "", "hdr.data.e"), "t.apply();").fits());
+    assert!(fit(&locals(key, "NoAction()", entry, "hdr.data.e"), "t.apply();").fits());
+}
+
+#[test]
 fn a_program_has_only_so_many_stages() {
     let chain =
         |n: usize| (0..n).map(|_| "hdr.data.a = hdr.data.a + 1;").collect::<Vec<_>>().join("\n        ");
@@ -329,6 +347,28 @@ fn parsers_read_only_so_far() {
     let names = |report: &Report| report.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>();
     assert_eq!(names(&far("tna.p4")), ["parse-depth"]);
     assert_eq!(names(&far("t2na.p4")), Vec::<&str>::new());
+}
+
+#[test]
+fn a_state_with_several_ways_to_it_notes_nothing_of_before() {
+    let states = |early: &str, late: &str| {
+        let text = program("tna.p4", "", "", "hdr.data.a = meta.x;", "");
+        let parser = format!(
+            "pkt.extract(ig); pkt.advance(PORT_METADATA_SIZE); pkt.extract(hdr.eth);
+        transition select(hdr.eth.kind) {{ 1 : one; default : both; }}
+    }}
+    state one {{ pkt.extract(hdr.one); {early} transition both; }}
+    state both {{ {late} pkt.extract(hdr.data); transition accept;"
+        );
+        let (first, last) = ("pkt.extract(ig);", "transition accept;");
+        let (from, to) = (text.find(first).expect("a start"), text.find(last).expect("an end") + last.len());
+        report_of(&format!("{}{parser}{}", &text[..from], &text[to..]))
+    };
+    let note = "meta.x = (bit<32>) ig.ingress_mac_tstamp[31:0];";
+    let names = |report: &Report| report.refusals.iter().map(|r| r.rule.name()).collect::<Vec<_>>();
+    assert_eq!(names(&states("", note)), ["parse-back"]);
+    assert_eq!(names(&states(note, "")), Vec::<&str>::new());
+    assert_eq!(names(&states("", "meta.x = 1;")), Vec::<&str>::new());
 }
 
 #[test]

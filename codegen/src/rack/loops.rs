@@ -4,14 +4,14 @@ use super::Rack;
 
 /// Bits of a port's number below the pipe's.
 const LOCAL_BITS: u16 = 7;
-/// Bits before a frame that comes back, beside what a pass leaves: those of `came_t` in the P4 text.
+/// Bits before a frame that comes back, beside what passes leave: those of how it came in `came_t` of the P4 text.
 const CAME_BITS: u32 = 48;
 
 /// The port by which frames of the rack come back, `None` if none do. Fails if there is none for them; continues a sentence
 /// that starts with the scheme's name.
 pub(crate) fn loop_port(rack: &Rack) -> Result<Option<u16>, String> {
     let arch = rack.switch.arch;
-    if !rack.protocols.iter().any(|protocol| protocol.takes_later_passes(arch)) {
+    if !rack.protocols.iter().any(|protocol| protocol.later_pass_bits(arch).is_some()) {
         return Ok(None);
     }
     let mut pipes: Vec<u16> = rack.ports().map(|host| host.port >> LOCAL_BITS).collect();
@@ -32,7 +32,7 @@ pub(crate) fn loop_port(rack: &Rack) -> Result<Option<u16>, String> {
     })
 }
 
-/// Bits before a frame that comes back, of which a pass leaves `left`.
+/// Bits before a frame that comes back, of which passes leave `left`.
 pub(crate) fn carried_bits(left: u32) -> u32 {
     left + CAME_BITS
 }

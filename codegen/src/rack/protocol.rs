@@ -132,9 +132,10 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether its frames take more passes than the one that a chip resubmits them for, where the architecture limits that.
-    fn takes_later_passes(&self, _arch: Arch) -> bool {
-        false
+    /// Bits that passes behind the second one leave for each other, where the architecture resubmits frames once. `None` if its
+    /// frames take no such pass.
+    fn later_pass_bits(&self, _arch: Arch) -> Option<u32> {
+        None
     }
 
     /// Context of its templates, an object, in addition to the common context.

@@ -102,12 +102,15 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     // The parser again: what it notes of when a frame came, now or before another pass.
     ("came", LINE),
     ("came_before", LINE),
-    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it; what stands
-    // there in the first one, where a header keeps it.
-    ("pass_first", LINE),
+    // Fields that a chip's compiler is to keep apart.
+    ("containers", LINE),
+    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it.
     ("pass_fields", LINE),
     ("pass_values", ", "),
     ("pass_taken", LINE),
+    // What only passes behind the second one leave for each other: the fields, and what stands in them before.
+    ("later_fields", LINE),
+    ("later_first", LINE),
 ];
 /// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
 const BRANCHES: &str = "schedule";
@@ -282,6 +285,7 @@ fn context(rack: &Rack) -> Value {
     let next: Vec<(&str, &str)> =
         std::iter::once(("ETHERTYPE_VLAN", "parse_vlan")).chain(tagged.iter().copied()).collect();
     let left = 8 + passes().sum::<u32>();
+    let later = rack.protocols.iter().filter_map(|protocol| protocol.later_pass_bits(arch)).sum::<u32>();
     json!({
         "program": program_name(rack.scheme()),
         "rack": rack.name,
@@ -305,7 +309,7 @@ fn context(rack: &Rack) -> Value {
         "shared": rack.has_shared_ports(),
         "pass_padding": arch.pass_bits().saturating_sub(left),
         "loop_port": loops::loop_port(rack).ok().flatten(),
-        "carried_bits": loops::carried_bits(left),
+        "carried_bits": loops::carried_bits(left + later),
     })
 }
 

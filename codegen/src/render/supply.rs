@@ -31,6 +31,7 @@ pub(super) fn supply(arch: Arch) -> Supply {
             main: "tna/main",
             templates: templates![
                 "tna/main",
+                "tna/came",
                 "tna/ingress_parser",
                 "tna/ingress",
                 "tna/egress_parser",

@@ -53,6 +53,7 @@ pub fn check(compiled: &Compiled, chip: &'static Chip) -> Report {
     let program = &View::of(&compiled.program);
     let mut reader = Reader::new(program, compiled.warnings.sources());
     registers::stateful(program, chip, &mut reader.findings);
+    registers::misses(program, &mut reader.findings);
     let mut places = BTreeMap::new();
     let mut pipelines = Vec::new();
     for (number, name) in program.pipelines.iter().enumerate() {
@@ -131,6 +132,7 @@ fn packet_bits(
     for half in [Half::Ingress, Half::Egress] {
         let role = Role { half, task: Task::Parse };
         let Some(parser) = program.block(pipeline, role).and_then(|block| block.parser()) else { continue };
+        parser::looks_back(program, parser, &mut reader.findings);
         let extent = parser::extent(program, parser);
         longest += extent.longest;
         if half == Half::Egress {

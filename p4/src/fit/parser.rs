@@ -1,8 +1,11 @@
 //! What parsers read.
 
-use crate::ir::{Expr, HeaderRef, Next, NextState, Parser, Program, StateId, Stmt};
+use super::access::{self, Copies};
+use super::rules::{Findings, Rule};
+use super::view::View;
+use crate::ir::{Expr, HeaderRef, Next, NextState, Parser, Program, StateId, Stmt, VarId};
 use num_traits::ToPrimitive;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bits that a parser takes from a packet, on its shortest and its longest way to the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,14 +36,8 @@ fn from(
     known.insert(id, None);
     let state = parser.states.get(id.0 as usize)?;
     let own = own(program, &state.stmts);
-    let targets: Vec<NextState> = match &state.next {
-        Next::Accept => vec![NextState::Accept],
-        Next::Reject => vec![NextState::Reject],
-        Next::Goto(id) => vec![NextState::State(*id)],
-        Next::Select { cases, .. } => cases.iter().map(|(_, target)| *target).collect(),
-    };
     let mut behind: Option<Extent> = None;
-    for target in targets {
+    for target in targets(&state.next) {
         let found = match target {
             NextState::Accept => Some(Extent::default()),
             NextState::Reject => None,
@@ -57,6 +54,58 @@ fn from(
         behind.map(|b| Extent { shortest: own.shortest + b.shortest, longest: own.longest + b.longest });
     known.insert(id, whole);
     whole
+}
+
+/// Where a transition may lead.
+fn targets(next: &Next) -> Vec<NextState> {
+    match next {
+        Next::Accept => vec![NextState::Accept],
+        Next::Reject => vec![NextState::Reject],
+        Next::Goto(id) => vec![NextState::State(*id)],
+        Next::Select { cases, .. } => cases.iter().map(|(_, target)| *target).collect(),
+    }
+}
+
+/// Refuses states that several others lead to, and that note what one of these has read: the chip goes back in a packet as far
+/// as its buffer reaches, but by the same way for all.
+pub(super) fn looks_back(program: &View<'_>, parser: &Parser, findings: &mut Findings) {
+    let extracted: Vec<BTreeSet<VarId>> =
+        parser.states.iter().map(|state| extracted(program, &state.stmts)).collect();
+    let mut before: BTreeMap<StateId, BTreeSet<usize>> = BTreeMap::new();
+    for (n, state) in parser.states.iter().enumerate() {
+        for target in targets(&state.next) {
+            if let NextState::State(next) = target {
+                before.entry(next).or_default().insert(n);
+            }
+        }
+    }
+    for (n, state) in parser.states.iter().enumerate() {
+        if before.get(&StateId(n as u32)).is_none_or(|before| before.len() < 2) {
+            continue;
+        }
+        let earlier =
+            |var: &VarId| !extracted[n].contains(var) && extracted.iter().any(|one| one.contains(var));
+        for stmt in &state.stmts {
+            let Stmt::Assign { value, span, .. } = stmt else { continue };
+            let mut reads = Vec::new();
+            access::read(program, value, &Copies::new(), &mut reads);
+            if reads.iter().any(|bits| earlier(&bits.var)) {
+                let why = "a state to which several lead notes what an earlier one has read: note it in each of these";
+                findings.refuse(Rule::ParseBack, *span, why);
+            }
+        }
+    }
+}
+
+/// What statements of a state extract.
+fn extracted(program: &View<'_>, stmts: &[Stmt]) -> BTreeSet<VarId> {
+    let mut bits = Vec::new();
+    for stmt in stmts {
+        if let Stmt::Extract { header, .. } = stmt {
+            access::header_bits(program, header, &mut bits);
+        }
+    }
+    bits.iter().map(|bits| bits.var).collect()
 }
 
 fn own(program: &Program, stmts: &[Stmt]) -> Extent {

@@ -92,6 +92,25 @@ pub(super) fn stateful(program: &View<'_>, chip: &Chip, findings: &mut Findings)
     program.actions.iter().for_each(|action| accesses(&action.body, &mut see));
 }
 
+/// Refuses default actions of tables with keys that access a register's cell which the packet names: a miss hashes nothing.
+pub(super) fn misses(program: &View<'_>, findings: &mut Findings) {
+    for table in program.tables.iter().filter(|table| !table.keys.is_empty()) {
+        let called = table.default_action.as_ref().and_then(|call| table.actions.get(call.action as usize));
+        let Some(action) = called.map(|called| &program.actions[called.action.0 as usize]) else { continue };
+        accesses(&action.body, &mut |stmts| {
+            if let Some(access) = stateful::Access::of(program, stmts)
+                && access.names_its_cell(program)
+            {
+                let why = format!(
+                    "the default action of `{}` accesses a cell that the packet names: make it the action of a last entry",
+                    table.named.name
+                );
+                findings.refuse(Rule::DefaultAction, access.span, why);
+            }
+        });
+    }
+}
+
 /// All accesses of registers in a list.
 fn accesses(stmts: &[Stmt], see: &mut dyn FnMut(&[Stmt])) {
     let mut at = 0;

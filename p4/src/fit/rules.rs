@@ -29,10 +29,14 @@ pub enum Rule {
     StatefulActions,
     /// Widths of a register's elements.
     RegisterWidth,
+    /// Default actions that need a hash.
+    DefaultAction,
     /// A table may be applied once per packet.
     OneApply,
     /// Bytes that a parser may read.
     ParseDepth,
+    /// What a parser's state notes of what earlier ones have read.
+    ParseBack,
     /// Bits of headers and metadata.
     PacketBits,
     /// Keys that no stage holds.
@@ -56,8 +60,10 @@ impl Rule {
             Rule::StatefulOperands => "stateful-operands",
             Rule::StatefulActions => "stateful-actions",
             Rule::RegisterWidth => "register-width",
+            Rule::DefaultAction => "default-action",
             Rule::OneApply => "one-apply",
             Rule::ParseDepth => "parse-depth",
+            Rule::ParseBack => "parse-back",
             Rule::PacketBits => "packet-bits",
             Rule::KeyWidth => "key-width",
             Rule::Stages => "stages",

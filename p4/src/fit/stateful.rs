@@ -110,6 +110,18 @@ impl<'s> Access<'s> {
         out.extend(all.into_iter().filter(|bits| !self.is_own(bits.var)));
     }
 
+    /// Whether the packet says which cell it is.
+    pub fn names_its_cell(&self, program: &View<'_>) -> bool {
+        let mut index = Vec::new();
+        if let Some(Stmt::Extern { call, .. }) = self.stmts.first() {
+            call.parts()
+                .values
+                .iter()
+                .for_each(|value| access::read(program, value, &Copies::new(), &mut index));
+        }
+        !index.is_empty()
+    }
+
     fn is_own(&self, var: VarId) -> bool {
         self.written.iter().any(|bits| bits.var == var)
     }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 const PORTS: usize = 512;
 /// Bits that a frame takes along to its next pass: those of the slot `pass_fields`.
 pub(super) const PASS_BITS: u32 = 56;
+/// Bits that passes behind the second one leave for each other: those of the slot `later_fields`.
+pub(super) const LATER_PASS_BITS: u32 = 80;
 /// Bits of the number of a ring of a link.
 const CLASS_BITS: u32 = 3;
 
@@ -88,8 +90,8 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
         };
     }
     let (link_bits, ring_bits) = (edm.ring_links(rack).ilog2(), edm.ring_demands(rack).ilog2());
-    let ring = format!("hdr.again.edm_class[{}:0] ++ meta.edm_to_rings[{}:0]", CLASS_BITS - 1, link_bits - 1);
-    context["left"] = json!("hdr.again.edm_left");
+    let ring = format!("hdr.came.edm_class[{}:0] ++ meta.edm_to_rings[{}:0]", CLASS_BITS - 1, link_bits - 1);
+    context["left"] = json!("hdr.came.edm_left");
     context["place_index"] = json!(format!("{ring} ++ meta.edm_at[{}:0]", ring_bits - 1));
     context["ring_index"] = json!(ring);
     context["ring_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits));
@@ -106,7 +108,7 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
         })
     };
     context["ring_words"] =
-        json!([word("who", "edm_who"), word("offset", "edm_next"), word("what", "edm_sized")]);
+        json!([word("who", "edm_who"), word("offset", "edm_next"), word("bytes", "edm_bytes")]);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);
     let window = edm.grant_units(rack, edm.window_bytes().into(), slowest);
     context["ahead"] = json!(window * u64::from(edm.ahead));

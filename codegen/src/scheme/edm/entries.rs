@@ -1,6 +1,6 @@
 //! What EDM adds to a program's entries.
 
-use super::alu::PASS_BITS;
+use super::alu::LATER_PASS_BITS;
 use super::times::{HEADERS, UNIT_BYTES};
 use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
 use crate::rack::loops::carried_bits;
@@ -90,7 +90,7 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
         let bytes = match rack.switch.arch.is_tofino() {
             false => HEAD_BYTES,
             true if matched => {
-                MATCHED_HEADER_BYTES + (carried_bits(8 + PASS_BITS) / 8) as u16 + HEADERS as u16
+                MATCHED_HEADER_BYTES + (carried_bits(8 + LATER_PASS_BITS) / 8) as u16 + HEADERS as u16
             }
             true => HEAD_HEADER_BYTES + HEAD_BYTES,
         };

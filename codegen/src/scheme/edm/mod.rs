@@ -250,12 +250,12 @@ impl Protocol for Edm {
         match self.mode {
             Mode::TimedDst | Mode::Timed => None,
             Mode::Calendar => Some(if arch.is_tofino() { alu::PASS_BITS } else { 0 }),
-            Mode::Matched => arch.is_tofino().then_some(alu::PASS_BITS),
+            Mode::Matched => arch.is_tofino().then_some(0),
         }
     }
 
-    fn takes_later_passes(&self, arch: Arch) -> bool {
-        self.mode == Mode::Matched && arch.is_tofino()
+    fn later_pass_bits(&self, arch: Arch) -> Option<u32> {
+        (self.mode == Mode::Matched && arch.is_tofino()).then_some(alu::LATER_PASS_BITS)
     }
 
     fn drop_reasons(&self) -> &'static [DropReason] {

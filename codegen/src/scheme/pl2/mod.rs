@@ -320,8 +320,8 @@ impl Protocol for Pl2 {
         Some(0)
     }
 
-    fn takes_later_passes(&self, arch: Arch) -> bool {
-        self.mode == Mode::Counter && arch.is_tofino()
+    fn later_pass_bits(&self, arch: Arch) -> Option<u32> {
+        (self.mode == Mode::Counter && arch.is_tofino()).then_some(0)
     }
 
     fn context(&self, rack: &Rack) -> Value {

@@ -52,6 +52,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/mode_metadata",
     "pl2/alu/parsed",
     "pl2/alu/came",
+    "pl2/alu/containers",
     "pl2/alu/came_before",
     "pl2/alu/vlans",
     "pl2/alu/states",

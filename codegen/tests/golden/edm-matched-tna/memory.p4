@@ -104,7 +104,7 @@ const bit<8> EDM_OP_READ_DESTINATION  = 10;
 const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 
 const bit<32> EDM_AHEAD   = 430;          // how far ahead a link may be granted before demands wait
-const int<32> EDM_FAR     = -1;           // what a clock says that is further ahead
+const int<32> EDM_FAR     = -1;           // what a clock says that is further ahead: no wait is below 0
 const bit<32> EDM_LATER   = 0xFFFFFFFF;   // the wait in a request whose answer is granted later
 const bit<32> EDM_RING    = 16;         // demands that a ring holds: as many as lanes lead to a host
 const bit<8>  EDM_AT_ONCE = 24;           // grants that one frame brings about, at most
@@ -199,10 +199,6 @@ header edm_management_t {
 // What a pass leaves for the next one.
 header again_t {
     bit<8> pass; // which one it is; 0: the first
-    bit<8>  edm_nth;   // grants of demands that waited, so far
-    bit<12> edm_units; // what the last one was granted
-    bit<4>  edm_class; // its ring; while a pass lasts, any
-    bit<32> edm_left;  // where its window left the clock; the controller's answer
 }
 
 // How a frame came at first. Together with what a pass leaves it precedes a frame that comes back.
@@ -210,6 +206,11 @@ header came_t {
     bit<7>  unused;
     port_t  port;
     bit<32> arrived;
+    // What only passes behind the second one leave for each other.
+    bit<8>  edm_nth;   // grants of demands that waited, so far
+    bit<8>  edm_class; // the ring of the last one; while a pass lasts, any
+    bit<32> edm_left;  // where its window left the clock; the controller's answer
+    bit<32> edm_bytes; // what it was granted
 }
 
 struct headers_t {
@@ -270,10 +271,9 @@ struct metadata_t {
     bit<8>  edm_asks;   // whether something is to be granted
     bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
     bit<32> edm_start;  // how long the copy's grant has to wait
-    bit<16> edm_source_host;      // the numbers of the hosts from and to which the frame goes,
-    bit<16> edm_destination_host;
-    bit<32> edm_hosts;            // and those from and to which data goes
-    bit<16> edm_source_rings;     // the same of their links' rings
+    bit<8>  edm_source_host;      // the numbers of the hosts from and to which the frame goes
+    bit<8>  edm_destination_host;
+    bit<16> edm_source_rings;     // the same of their links' rings, and of those where data goes
     bit<16> edm_destination_rings;
     bit<16> edm_to_rings;
     bit<32> edm_waits;  // in which rings demands wait for the destination
@@ -283,8 +283,7 @@ struct metadata_t {
     bit<32> edm_count;  // whether there was room in the ring; how many were in it
     bit<32> edm_at;     // a place there
     bit<32> edm_who;    // a demand that waits: source, destination, id
-    bit<32> edm_next;   // its offset
-    bit<32> edm_sized;  // its bytes in units, whether it is for an answer, its bytes
+    bit<32> edm_next;   // its offset, a multiple of the window; the lowest bit: whether it is for an answer
     bit<32> edm_excess; // what a window takes more than the granted bytes
     bit<32> edm_limit;  // how far ahead the destination's clock may be for another grant
     bit<32> edm_beyond; // how far it is beyond that
@@ -296,10 +295,7 @@ struct metadata_t {
 // Precedes a frame that is resubmitted: what a pass leaves, in as many bytes as the device has for it.
 header next_pass_t {
     bit<8> pass;
-    bit<8>  edm_nth;   // grants of demands that waited, so far
-    bit<12> edm_units; // what the last one was granted
-    bit<4>  edm_class; // its ring; while a pass lasts, any
-    bit<32> edm_left;  // where its window left the clock; the controller's answer
+    bit<56> padding;
 }
 
 // Precedes the head of a frame that goes back as it came, for egress to make another frame of it. No port begins with its mark.
@@ -308,8 +304,8 @@ header head_t {
     mac_addr_t edm_grantee; // who gets the grant
     mac_addr_t edm_partner; // with whom it shares the message
     bit<16>    edm_id;
-    bit<32>    edm_offset;
-    bit<32>    edm_sized;   // what is granted, as in the ring
+    bit<32>    edm_offset;  // as in the ring
+    bit<32>    edm_bytes;
     bit<32>    edm_wait;    // how long until that may leave
 }
 
@@ -330,7 +326,6 @@ struct egress_metadata_t { }
 parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
-        packet.extract(ig_intr_md);
         meta.drop     = DROP_NONE;
         meta.steered  = 0;
         meta.known    = 0;
@@ -374,7 +369,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_to_wait       = 0;
         meta.edm_source_host   = 0;
         meta.edm_destination_host = 0;
-        meta.edm_hosts         = 0;
         meta.edm_source_rings  = 0;
         meta.edm_destination_rings = 0;
         meta.edm_to_rings      = 0;
@@ -386,7 +380,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_at            = 0;
         meta.edm_who           = 0;
         meta.edm_next          = 0;
-        meta.edm_sized         = 0;
         meta.edm_excess        = 0;
         meta.edm_limit         = 0;
         meta.edm_beyond        = 0;
@@ -395,8 +388,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_partner       = 0;
         meta.head_session = 0;
         meta.again = 0;
+        // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
         // No host is at this port, so only what this program has sent comes by it.
-        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
+        transition select(packet.lookahead<ingress_intrinsic_metadata_t>().resubmit_flag,
+            packet.lookahead<ingress_intrinsic_metadata_t>().ingress_port) {
             (1, _)         : parse_next_pass;
             (0, LOOP_PORT) : parse_later_pass;
             default        : parse_first_pass;
@@ -404,6 +399,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_later_pass {
+        packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
@@ -418,30 +414,40 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_first_pass {
-        packet.advance(PORT_METADATA_SIZE);
-        hdr.again.setValid();
-        hdr.again.pass = 0;
-        hdr.again.edm_nth   = 0;
-        hdr.again.edm_units = 0;
-        hdr.again.edm_class = 0;
-        hdr.again.edm_left  = 0;
-        transition parse_arrived;
-    }
-
-    state parse_next_pass {
-        packet.extract(hdr.again);
-        meta.edm_granted = 1; // the first pass saw to that
-        transition parse_arrived;
-    }
-
-    state parse_arrived {
+        packet.extract(ig_intr_md);
         hdr.came.setValid();
         hdr.came.unused  = 0;
         hdr.came.port    = ig_intr_md.ingress_port;
         hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        hdr.came.edm_nth   = 0;
+        hdr.came.edm_class = 0;
+        hdr.came.edm_left  = 0;
+        hdr.came.edm_bytes = 0;
         meta.head_mark = HEAD;
         meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
+        packet.advance(PORT_METADATA_SIZE);
+        hdr.again.setValid();
+        hdr.again.pass = 0;
+        transition parse_port;
+    }
+
+    state parse_next_pass {
+        packet.extract(ig_intr_md);
+        hdr.came.setValid();
+        hdr.came.unused  = 0;
+        hdr.came.port    = ig_intr_md.ingress_port;
+        hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        hdr.came.edm_nth   = 0;
+        hdr.came.edm_class = 0;
+        hdr.came.edm_left  = 0;
+        hdr.came.edm_bytes = 0;
+        meta.head_mark = HEAD;
+        meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
+        packet.extract(hdr.again);
+        packet.advance(56);
+        meta.edm_granted = 1; // the first pass saw to that
         transition parse_port;
     }
 
@@ -674,6 +680,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_destination {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
             default : parse_edm_bad_index;
@@ -682,6 +689,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_rights {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_read_rights;
             default : parse_edm_bad_index;
@@ -698,6 +706,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
@@ -708,6 +717,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
@@ -726,6 +736,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_destination {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -734,6 +745,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_rights {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -780,12 +792,11 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
-            resubmit.emit<next_pass_t>({ hdr.again.pass,
-                hdr.again.edm_nth, hdr.again.edm_units, hdr.again.edm_class, hdr.again.edm_left });
+            resubmit.emit<next_pass_t>({ hdr.again.pass, 0 });
         }
         if (ig_dprsr_md.mirror_type == COPY_HEAD) {
             heads.emit<head_t>(meta.head_session, { meta.head_mark, meta.edm_grantee, meta.edm_partner,
-                meta.edm_who[15:0], meta.edm_next, meta.edm_sized, meta.edm_start });
+                meta.edm_who[15:0], meta.edm_next, meta.edm_bytes, meta.edm_start });
         }
         packet.emit(hdr.again);
         packet.emit(hdr.came);
@@ -799,6 +810,18 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.edm_op", 8)
+@pa_container_size("ingress", "meta.edm_bad", 8)
+@pa_container_size("ingress", "meta.edm_source_memory", 8)
+@pa_container_size("ingress", "meta.edm_source_rate", 8)
+@pa_container_size("ingress", "meta.edm_destination_memory", 8)
+@pa_container_size("ingress", "meta.edm_destination_rate", 8)
+@pa_container_size("ingress", "meta.edm_memory", 8)
+@pa_container_size("ingress", "meta.edm_to_rate", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -827,7 +850,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action accept_source(bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
-        bit<16> edm_host, bit<16> edm_rings) {
+        bit<8> edm_host, bit<16> edm_rings) {
         meta.edm_source_link   = edm_link;
         meta.edm_source_asks   = edm_asks;
         meta.edm_source_asked  = edm_asked;
@@ -853,7 +876,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action forward(port_t port, bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
-        bit<16> edm_host, bit<16> edm_rings) {
+        bit<8> edm_host, bit<16> edm_rings) {
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
         meta.known_port = port;
@@ -1108,31 +1131,31 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
       }
     };
 
-    Register<bit<32>, bit<9>>(384) edm_ring_what;
+    Register<bit<32>, bit<9>>(384) edm_ring_bytes;
 
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_what) edm_put_what = {
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_put_bytes = {
       void apply(inout bit<32> value, out bit<32> result) {
-        value  = meta.edm_sized;
+        value  = meta.edm_bytes;
         result = value;
       }
     };
 
-    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_what) edm_take_what = {
+    RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_take_bytes = {
       void apply(inout bit<32> value, out bit<32> result) {
         result = value;
       }
     };
 
     // The ring of a demand, or of the one that was granted last: a bit of `edm_waiting`.
-    action edm_in_ring(bit<4> ring, bit<32> mark) {
-        hdr.again.edm_class = ring;
+    action edm_in_ring(bit<8> ring, bit<32> mark) {
+        hdr.came.edm_class = ring;
         meta.edm_bit   = mark;
     }
 
     table edm_rings {
         key = {
             hdr.again.pass             : ternary @name("pass");
-            hdr.again.edm_class : ternary @name("ring");
+            hdr.came.edm_class : ternary @name("ring");
             meta.edm_asks  : ternary;
             meta.edm_over  : ternary;
         }
@@ -1171,8 +1194,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The first ring in which a demand waits.
-    action edm_from_ring(bit<4> ring) {
-        hdr.again.edm_class = ring;
+    action edm_from_ring(bit<8> ring) {
+        hdr.came.edm_class = ring;
     }
 
     table edm_first {
@@ -1242,26 +1265,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_beyond = (bit<32>) meta.edm_to_wait - meta.edm_limit;
     }
 
-    // What the demand is, if it has to wait: whose, which, and the bytes of the window, also in units.
-    action edm_describe_demand() {
-        meta.edm_who    = meta.edm_hosts[23:16] ++ meta.edm_hosts[7:0] ++ meta.edm_id;
-        meta.edm_sized  = meta.edm_round[15:4] ++ 3w0 ++ meta.edm_answer ++ meta.edm_bytes[15:0];
+    action edm_use_up() {
         meta.edm_amount = EDM_CHUNK - meta.edm_bytes;
     }
 
     // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
     action edm_serve_window() {
         meta.edm_round = EDM_WINDOW + 15;
-        hdr.again.edm_units = 0;
-        hdr.again.edm_nth   = hdr.again.edm_nth + 1;
+        hdr.came.edm_bytes = 0;
+        hdr.came.edm_nth   = hdr.came.edm_nth + 1;
     }
 
     action edm_settle_window() {
-        meta.edm_round = 16w0 ++ hdr.again.edm_units ++ 4w0;
+        meta.edm_round = hdr.came.edm_bytes + 15;
     }
 
     action edm_settle_times() {
-        meta.edm_now     = hdr.again.edm_left;
+        meta.edm_now     = hdr.came.edm_left;
         meta.edm_to_time = meta.edm_excess;
     }
 
@@ -1330,14 +1350,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
-        meta.edm_hosts     = meta.edm_source_host ++ meta.edm_destination_host;
+        meta.edm_who       = meta.edm_source_host ++ meta.edm_destination_host ++ meta.edm_id;
         meta.edm_to_rings  = meta.edm_destination_rings;
     }
 
     action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
-        meta.edm_hosts     = meta.edm_destination_host ++ meta.edm_source_host;
+        meta.edm_who       = meta.edm_destination_host ++ meta.edm_source_host ++ meta.edm_id;
         meta.edm_to_rings  = meta.edm_source_rings;
     }
 
@@ -1353,18 +1373,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_over  = meta.edm_rest - 1;
     }
 
-    action edm_ask_behind_chunk() {
+    action edm_ask_behind_chunk(bit<32> step) {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_next  = meta.edm_offset + EDM_WINDOW;
+        meta.edm_next  = meta.edm_offset + step;
         meta.edm_round = min(meta.edm_round, 32w1039);
     }
 
-    action edm_ask_for_demand() {
+    action edm_ask_for_demand(bit<32> next) {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
-        meta.edm_next  = 0;
+        meta.edm_next  = next;
         meta.edm_round = min(meta.edm_round, 32w1039);
     }
 
@@ -1372,7 +1392,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action edm_manage() {
         meta.edm_cell   = hdr.edm_management.index;
         meta.edm_answer = hdr.edm_management.index[2:2];
-        meta.edm_id     = hdr.edm_management.index[15:0];
         meta.edm_to     = hdr.edm_management.index;
     }
 
@@ -1401,20 +1420,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (EDM_PASS_UNMARK, _, _, _)    : edm_settle_window();
             (EDM_PASS_GIVE_BACK, _, _, _) : edm_take_back();
             (EDM_PASS_REMARK, _, _, _)    : edm_ask_for_nothing();
-            (_, EDM_OP_NOTIFY, _, _)      : edm_ask_for_demand();
-            (_, EDM_OP_REQUEST, _, _)     : edm_ask_for_demand();
-            (_, _, 1, 0)                  : edm_ask_behind_chunk();
+            (_, EDM_OP_NOTIFY, _, _)      : edm_ask_for_demand(0);
+            (_, EDM_OP_REQUEST, _, _)     : edm_ask_for_demand(1);
+            (_, EDM_OP_WRITE, 1, 0)       : edm_ask_behind_chunk(EDM_WINDOW);
+            (_, EDM_OP_ANSWER, 1, 0)      : edm_ask_behind_chunk(EDM_WINDOW + 1);
         }
         size = 16;
     }
 
     // What a frame does with its lane's rights.
     action edm_look_at_lane() {
-        hdr.again.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        hdr.came.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
     action edm_write_lane() {
-        hdr.again.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        hdr.came.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
     action edm_take_free_lane() {
@@ -1500,7 +1520,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_look_for_others;
             NoAction;
         }
-        const default_action = edm_look_for_others();
+        const default_action = NoAction();
         const entries = {
             (EDM_OP_NONE, _, _, _)        : NoAction();
             (8 &&& 8, _, _, _)            : NoAction(); // the controller's
@@ -1511,6 +1531,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (_, EDM_PASS_REMARK, _, _)    : edm_mark();
             (_, EDM_PASS_GIVE_BACK, _, _) : NoAction();
             (_, 0, 1, 1)                  : edm_join();
+            (_, _, _, _)                  : edm_look_for_others();
         }
         size = 16;
     }
@@ -1577,22 +1598,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What it does with a ring.
     action edm_enter() {
-        meta.edm_count = edm_enter_ring.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+        meta.edm_count = edm_enter_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
     }
 
     action edm_leave() {
-        meta.edm_count = edm_leave_ring.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+        meta.edm_count = edm_leave_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
     }
 
     action edm_look_for_more() {
-        meta.edm_count = edm_look_at_ring.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+        meta.edm_count = edm_look_at_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
     }
 
     table edm_ring {
         key = {
             hdr.again.pass       : ternary @name("pass");
             meta.edm_does    : ternary;
-            meta.edm_to_wait[31:0] : ternary @name("wait");
+            meta.edm_to_wait[31:31] : ternary @name("far");
         }
         actions = {
             edm_enter;
@@ -1604,7 +1625,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const entries = {
             (EDM_PASS_UNMARK, _, _)  : edm_look_for_more();
             (_, EDM_ENTERS, _)       : edm_enter();
-            (_, EDM_SERVES, (bit<32>) EDM_FAR) : NoAction();
+            (_, EDM_SERVES, 1)       : NoAction();
             (_, EDM_SERVES, _)       : edm_leave();
         }
         size = 8;
@@ -1639,13 +1660,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm_does           : ternary;
             meta.edm_op             : ternary;
             meta.edm_count          : ternary;
-            meta.edm_to_wait[31:0]  : ternary @name("wait");
+            meta.edm_to_wait[31:31] : ternary @name("far");
             meta.edm_to[15:0]       : ternary @name("link");
             meta.edm_beyond[31:31]  : ternary @name("room");
             hdr.vlan.isValid()      : ternary @name("tagged");
             hdr.packet_out.isValid() : ternary @name("controller");
             meta.edm_waits          : ternary;
-            hdr.again.edm_nth    : ternary @name("nth");
+            hdr.came.edm_nth     : ternary @name("nth");
         }
         actions = {
             edm_second_pass;
@@ -1659,13 +1680,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // The ring is full, or the controller's demand would have to wait.
             (0, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_second_pass(EDM_PASS_GIVE_BACK);
             (_, EDM_ENTERS, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, (bit<32>) EDM_FAR, 0, _, _, _, _, _)    : edm_second_pass(EDM_PASS_GIVE_BACK);
-            (_, EDM_GRANTS, _, _, (bit<32>) EDM_FAR, _, _, _, _, _, _)    : edm_second_pass(EDM_PASS_JOIN);
+            (_, EDM_GRANTS, _, _, 1, 0, _, _, _, _, _)    : edm_second_pass(EDM_PASS_GIVE_BACK);
+            (_, EDM_GRANTS, _, _, 1, _, _, _, _, _, _)    : edm_second_pass(EDM_PASS_JOIN);
             (_, EDM_GRANTS, EDM_OP_WRITE, _, _, _, _, _, _, _, _)  : edm_copy();
             (_, EDM_GRANTS, EDM_OP_ANSWER, _, _, _, _, _, _, _, _) : edm_copy();
             (0, EDM_ENTERS, _, _, _, _, 1, true, false, _, _)   : edm_second_pass(EDM_PASS_SERVE);
             (0, EDM_LOOKS, _, _, _, _, 1, true, false, _, _)    : edm_second_pass(EDM_PASS_SERVE);
-            (_, EDM_SERVES, _, _, (bit<32>) EDM_FAR, _, _, _, _, _, _)    : NoAction();
+            (_, EDM_SERVES, _, _, 1, _, _, _, _, _, _)    : NoAction();
             (_, EDM_SERVES, _, 0, _, _, _, _, _, _, _)          : edm_later_pass(EDM_PASS_UNMARK);
             (_, EDM_SERVES, _, 1, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_UNMARK);
             (_, EDM_SERVES, _, _, _, _, _, _, _, _, _)          : edm_grant_and_pass(EDM_PASS_SETTLE);
@@ -1839,7 +1860,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_times.apply();
         }
         if (meta.edm_asks == 1) {
-            edm_describe_demand();
+            edm_use_up();
         }
         edm_rings.apply();
 
@@ -1858,38 +1879,38 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_clock.apply();
         edm_compare_with_limit();
         if (meta.edm_does == EDM_SERVES) {
-            hdr.again.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
+            hdr.came.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
         }
 
         // edm_ring_*
         edm_ring.apply();
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                meta.edm_at = edm_move_tail.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+                meta.edm_at = edm_move_tail.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_at = edm_move_head.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
+                meta.edm_at = edm_move_head.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
             }
         }
         edm_next_pass.apply();
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                edm_put_who.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                edm_put_who.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_who = edm_take_who.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                meta.edm_who = edm_take_who.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
         }
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                edm_put_offset.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                edm_put_offset.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_next = edm_take_offset.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                meta.edm_next = edm_take_offset.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
         }
         if (meta.edm_count != 0) {
             if (meta.edm_does == EDM_ENTERS) {
-                edm_put_what.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                edm_put_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             } else if (meta.edm_does == EDM_SERVES) {
-                meta.edm_sized = edm_take_what.execute(hdr.again.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
+                meta.edm_bytes = edm_take_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
         }
 
@@ -1910,7 +1931,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = hdr.again.edm_left;
+            hdr.edm_management.value = hdr.came.edm_left;
             edm_reply_to_controller();
         } else if (meta.edm_op != EDM_OP_NONE) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;
@@ -1923,7 +1944,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_partners.apply();
         }
         if (meta.edm_copies == EDM_SERVES) {
-            hdr.again.edm_units = meta.edm_sized[31:20];
+            hdr.came.edm_bytes = meta.edm_bytes;
         }
 
         if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
@@ -1981,7 +2002,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     // Of a frame that came back: behind what it had before it.
     state parse_head_again {
         packet.extract(hdr.head);
-        packet.advance(112);
+        packet.advance(136);
         transition parse_ethernet;
     }
 
@@ -2041,7 +2062,7 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     // A head of a frame's first pass: another one would have as much before it.
     state parse_first_head {
         packet.extract(hdr.edm_message);
-        packet.advance(112);
+        packet.advance(136);
         transition accept;
     }
 }
@@ -2086,10 +2107,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.edm_control.setValid();
         hdr.edm_control.version = EDM_VERSION;
         hdr.edm_control.kind    = EDM_GRANT;
-        hdr.edm_control.answer  = 7w0 ++ hdr.head.edm_sized[16:16];
         hdr.edm_control.id      = hdr.head.edm_id;
-        hdr.edm_control.offset  = hdr.head.edm_offset;
-        hdr.edm_control.bytes   = 16w0 ++ hdr.head.edm_sized[15:0];
+        hdr.edm_control.offset  = hdr.head.edm_offset & 0xFFFFFFFE;
+        hdr.edm_control.bytes   = hdr.head.edm_bytes;
         hdr.edm_control.wait    = hdr.head.edm_wait;
         hdr.edm_message.version = 0;
         hdr.edm_message.kind    = 0;
@@ -2111,6 +2131,11 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         if (hdr.head.isValid()) {
             edm_turn_head();
+            if (hdr.head.edm_offset[0:0] == 1) {
+                hdr.edm_control.answer = 1;
+            } else {
+                hdr.edm_control.answer = 0;
+            }
             if (hdr.vlan.isValid()) {
                 hdr.vlan.pcp = 7;
             }

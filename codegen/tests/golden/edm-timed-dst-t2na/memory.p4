@@ -522,6 +522,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_destination {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_read_destination;
             default : parse_edm_bad_index;
@@ -530,6 +531,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_read_rights {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_read_rights;
             default : parse_edm_bad_index;
@@ -546,6 +548,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_destination {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
@@ -556,6 +559,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_write_rights {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
@@ -574,6 +578,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_destination {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -582,6 +587,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_reset_rights {
         packet.extract(hdr.edm_management);
+        meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -637,6 +643,18 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.edm_op", 8)
+@pa_container_size("ingress", "meta.edm_bad", 8)
+@pa_container_size("ingress", "meta.edm_source_memory", 8)
+@pa_container_size("ingress", "meta.edm_source_rate", 8)
+@pa_container_size("ingress", "meta.edm_destination_memory", 8)
+@pa_container_size("ingress", "meta.edm_destination_rate", 8)
+@pa_container_size("ingress", "meta.edm_memory", 8)
+@pa_container_size("ingress", "meta.edm_to_rate", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -899,7 +917,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action edm_manage() {
         meta.edm_cell   = hdr.edm_management.index;
         meta.edm_answer = hdr.edm_management.index[2:2];
-        meta.edm_id     = hdr.edm_management.index[15:0];
         meta.edm_to     = hdr.edm_management.index;
     }
 

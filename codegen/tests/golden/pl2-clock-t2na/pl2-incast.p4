@@ -550,6 +550,15 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.op", 8)
+@pa_container_size("ingress", "meta.source", 8)
+@pa_container_size("ingress", "meta.destination", 8)
+@pa_container_size("ingress", "meta.rate_in", 8)
+@pa_container_size("ingress", "meta.rate_out", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,

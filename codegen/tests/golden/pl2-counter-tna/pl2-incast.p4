@@ -276,7 +276,6 @@ struct egress_metadata_t { }
 parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
                   out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
-        packet.extract(ig_intr_md);
         meta.drop     = DROP_NONE;
         meta.steered  = 0;
         meta.known    = 0;
@@ -313,8 +312,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.then        = 0;
         meta.wait        = 0;
         meta.again = 0;
+        // Each pass reads the device's header itself: the parser can't go back to it from a state that has several ways to it.
         // No host is at this port, so only what this program has sent comes by it.
-        transition select(ig_intr_md.resubmit_flag, ig_intr_md.ingress_port) {
+        transition select(packet.lookahead<ingress_intrinsic_metadata_t>().resubmit_flag,
+            packet.lookahead<ingress_intrinsic_metadata_t>().ingress_port) {
             (1, _)         : parse_next_pass;
             (0, LOOP_PORT) : parse_later_pass;
             default        : parse_first_pass;
@@ -322,6 +323,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_later_pass {
+        packet.extract(ig_intr_md);
         packet.advance(PORT_METADATA_SIZE);
         packet.extract(hdr.again);
         packet.extract(hdr.came);
@@ -333,24 +335,27 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_first_pass {
-        packet.advance(PORT_METADATA_SIZE);
-        hdr.again.setValid();
-        hdr.again.pass = 0;
-        transition parse_arrived;
-    }
-
-    state parse_next_pass {
-        packet.extract(hdr.again);
-        packet.advance(56);
-        transition parse_arrived;
-    }
-
-    state parse_arrived {
+        packet.extract(ig_intr_md);
         hdr.came.setValid();
         hdr.came.unused  = 0;
         hdr.came.port    = ig_intr_md.ingress_port;
         hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        packet.advance(PORT_METADATA_SIZE);
+        hdr.again.setValid();
+        hdr.again.pass = 0;
+        transition parse_port;
+    }
+
+    state parse_next_pass {
+        packet.extract(ig_intr_md);
+        hdr.came.setValid();
+        hdr.came.unused  = 0;
+        hdr.came.port    = ig_intr_md.ingress_port;
+        hdr.came.arrived = ig_intr_md.ingress_mac_tstamp[31:0];
+        meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
+        packet.extract(hdr.again);
+        packet.advance(56);
         transition parse_port;
     }
 
@@ -621,6 +626,15 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
     }
 }
 
+// Two tables of a stage can't write one container, so what tables side by side write has containers of its own.
+@pa_container_size("ingress", "meta.drop", 8)
+@pa_container_size("ingress", "meta.known", 8)
+@pa_container_size("ingress", "meta.accepted", 8)
+@pa_container_size("ingress", "meta.op", 8)
+@pa_container_size("ingress", "meta.source", 8)
+@pa_container_size("ingress", "meta.destination", 8)
+@pa_container_size("ingress", "meta.rate_in", 8)
+@pa_container_size("ingress", "meta.rate_out", 8)
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
