@@ -4,39 +4,40 @@
 //!  entrance (patience, tls) ─ p4runtime ─ device ─ data plane
 //!                           ─ generator, trace, telemetry
 //!                           ─ bfruntime ─ device     on a socket of its own
-//!  events of the data plane ─ device ─ streams of controllers
+//!  events of the data plane ─ forward ─ device ─ streams of controllers
+//!  inside   BFRuntime without a network
 //! ```
 
 mod entrance;
+mod forward;
+mod inside;
 mod patience;
 mod tls;
 
+pub use inside::{Inside, InsideConnection};
 pub use tls::ServerTls;
 
 use crate::bfruntime;
-use crate::core::{Event, Events, Gone, Handle};
+use crate::core::{Events, Gone, Handle};
 use crate::generator::GeneratorService;
 use crate::p4runtime::{CALLS_A_CONNECTION, Device, Front, Limits, Service};
 use crate::telemetry::TelemetryService;
 use crate::trace::TraceService;
 use entrance::Entrance;
+use forward::forward;
 use p4rack_entities::Candidate;
-use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use p4rack_p4rt::p4rack::trace::v1::trace_server::TraceServer;
-use p4rack_wire::Nanos;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::service::Routes;
 
-/// Interval at which idle entries are asked whether they were hit, for clients of BFRuntime that want to know.
-const WATCH: Nanos = Nanos::from_millis(200);
 /// HTTP/2's flow control window, in bytes: what a client may send before the server has processed it. Some batches of
 /// a Write fit.
 const WINDOW: u32 = 4 << 20;
@@ -133,7 +134,7 @@ pub async fn serve_both(
     listener: TcpListener,
     bfrt: Option<TcpListener>,
     handle: Handle,
-    mut events: Events,
+    events: Events,
     config: ServerConfig,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
@@ -148,59 +149,7 @@ pub async fn serve_both(
         None => None,
     };
     let service = noticed.clone();
-    let (forwarded, counter) = (device.clone(), handle.clone());
-    let forward = tokio::spawn(async move {
-        let (mut digests_at, mut watch_at) = (None, None);
-        loop {
-            let event = tokio::select! {
-                () = until(watch_at) => {
-                    let any = match &noticed {
-                        Some(service) => service.active().await,
-                        None => false,
-                    };
-                    watch_at = any.then(|| clock::now() + WATCH);
-                    continue;
-                }
-                event = events.recv() => event,
-                () = until(digests_at) => {
-                    digests_at = forwarded.send_digests(clock::now()).await;
-                    continue;
-                }
-            };
-            match event {
-                None => break,
-                Some(Event::PacketIn { frame }) => {
-                    if !forwarded.packet_in(&frame).await {
-                        counter.count_lost();
-                        tracing::debug!(bytes = frame.len(), "packet-in lost");
-                    }
-                }
-                Some(Event::Idle(entries)) => {
-                    let known = match &noticed {
-                        Some(service) => service.idle(&entries).await,
-                        None => false,
-                    };
-                    watch_at = watch_at.or_else(|| known.then(|| clock::now() + WATCH));
-                    if !forwarded.idle(entries, SystemTime::now()).await && !known {
-                        counter.count_lost();
-                    }
-                }
-                Some(Event::Links) => {
-                    if let Some(service) = &noticed {
-                        service.ports().await;
-                    }
-                }
-                Some(Event::Digest(message)) => {
-                    if let Some(service) = &noticed {
-                        service.digest(&message).await;
-                    }
-                    let now = clock::now();
-                    forwarded.digest(message, now).await;
-                    digests_at = forwarded.send_digests(now).await;
-                }
-            }
-        }
-    });
+    let forward = tokio::spawn(forward(events, device.clone(), noticed, handle.clone()));
     let (tls, keepalive) = (config.tls.as_ref().map(ServerTls::config).transpose()?, config.keepalive);
     // Memory and connections of both are limited together.
     let limits = Limits::new(handle.calls_refused().clone());
@@ -264,14 +213,4 @@ fn transport(keepalive: Duration) -> tonic::transport::Server {
         .max_concurrent_streams(CALLS_A_CONNECTION)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
-}
-
-/// Sleeps until a time of the monotonic clock; forever without one.
-async fn until(moment: Option<Nanos>) {
-    match moment {
-        Some(moment) => {
-            tokio::time::sleep(Duration::from_nanos(moment.saturating_sub(clock::now()).0)).await;
-        }
-        None => std::future::pending().await,
-    }
 }

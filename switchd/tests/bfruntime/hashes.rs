@@ -146,3 +146,20 @@ async fn the_algorithm_is_chosen_and_computed() {
     client.one(Type::Reset, algorithm().build(&schema).unwrap()).await.unwrap();
     assert_eq!(answer(&rig, 1, [11, 1, 2, 3]).await, ARC[0]);
 }
+
+#[tokio::test]
+async fn an_algorithm_of_the_programs_own_is_written_back_as_it_was_read() {
+    let rig = Rig::start().await;
+    let mut client = rig.bound_to(KINDS).await;
+    let schema = schema(&mut client).await;
+    let (frame, table) = ([13, 1, 2, 3], "folded.algorithm");
+    let before = answer(&rig, 1, frame).await;
+    let shown = default_of(&mut client, &schema, table).await;
+    assert_eq!(shown.get("algorithm_name"), Some(&Value::from("XOR")));
+    let other = Entry::default_of(table).action("pre_defined").data("algorithm_name", "crc_16");
+    client.one(Type::Modify, other.build(&schema).unwrap()).await.unwrap();
+    assert_ne!(answer(&rig, 1, frame).await, before);
+    client.one(Type::Modify, shown.build(&schema).unwrap()).await.unwrap();
+    assert_eq!(answer(&rig, 1, frame).await, before);
+    assert_eq!(default_of(&mut client, &schema, table).await, shown);
+}

@@ -34,6 +34,7 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     Meter<bit<8>>(4, MeterType_t.BYTES) rate;
     Hash<bit<16>>(HashAlgorithm_t.CRC16) mixed;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) upper;
+    Hash<bit<16>>(HashAlgorithm_t.XOR16) folded;
     DirectRegister<pair_t>({ 1, 2 }) last;
     DirectRegisterAction<pair_t, bit<8>>(last) swap = {
         void apply(inout pair_t value, out bit<8> rv) { rv = value.low; value.low = value.high; value.high = hdr.h.b; }
@@ -93,6 +94,7 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
         else if (hdr.h.a == 10) { paced.apply(); }
         else if (hdr.h.a == 11) { hdr.h.c = mixed.get({ hdr.h.b, hdr.h.c }); }
         else if (hdr.h.a == 12) { hdr.h.c = upper.get({ hdr.h.b, hdr.h.c })[31:16]; }
+        else if (hdr.h.a == 13) { hdr.h.c = folded.get({ hdr.h.b, hdr.h.c }); }
         else if (meta.listed == 1) { hdr.h.c = 1; }
     }
 }

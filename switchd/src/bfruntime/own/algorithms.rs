@@ -12,6 +12,8 @@ const OWN: &str = "user_defined";
 const NAME: &str = "algorithm_name";
 /// The device's algorithm of this name is not published; the switch has Castagnoli's check, as in programs.
 const RANDOM: (&str, &str) = ("RANDOM", "crc_32c");
+/// What a program's algorithm is called that is no check.
+const XOR: &str = "XOR";
 
 const fn crc(width: u32, polynomial: u64, reflected: bool, initial: u64, final_xor: u64) -> Crc {
     Crc { width, polynomial, reflected, initial, final_xor }
@@ -69,8 +71,8 @@ fn named(name: &str) -> Option<Crc> {
 /// What an entry says of an algorithm.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// `None`: what it was.
-    algorithm: Option<Crc>,
+    /// `None`: what it was; `Some(None)`: the program's.
+    algorithm: Option<Option<Crc>>,
     rotate: Option<u32>,
     extend: Option<bool>,
 }
@@ -78,14 +80,24 @@ pub(super) struct Chosen {
 impl Chosen {
     /// Changes a hash.
     pub fn put(self, config: &mut HashConfig) {
-        config.algorithm = self.algorithm.or(config.algorithm);
+        config.algorithm = self.algorithm.unwrap_or(config.algorithm);
         config.rotate = self.rotate.unwrap_or(config.rotate);
         config.extend = self.extend.unwrap_or(config.extend);
     }
 }
 
-/// The algorithm that an entry names or defines.
-pub(super) fn chosen(entry: &Entry) -> Checked<Chosen> {
+/// The check that is a program's algorithm, if it is one.
+fn standard(own: HashAlgorithm) -> Option<Crc> {
+    match own {
+        HashAlgorithm::Crc(crc) => Some(crc),
+        HashAlgorithm::Crc16 => named("crc_16"),
+        HashAlgorithm::Crc32 => named("crc_32"),
+        _ => None,
+    }
+}
+
+/// The algorithm that an entry names or defines, for a hash that has an own one in the program.
+pub(super) fn chosen(entry: &Entry, own: HashAlgorithm) -> Checked<Chosen> {
     let table = entry.table();
     let truth = |name: &str| match entry.get(name) {
         Some(Value::Bool(truth)) => Some(*truth),
@@ -104,11 +116,12 @@ pub(super) fn chosen(entry: &Entry) -> Checked<Chosen> {
     let algorithm = match entry.action_name() {
         None => None,
         Some(NAMED) => match entry.get(NAME) {
+            Some(Value::Text(name)) if name == XOR && standard(own).is_none() => Some(None),
             Some(Value::Text(name)) => match named(name) {
-                Some(crc) => Some(crc),
+                Some(crc) => Some(Some(crc)),
                 None => return unset(&format!("algorithm {name}")),
             },
-            _ => named(RANDOM.0),
+            _ => Some(named(RANDOM.0)),
         },
         Some(_) => {
             let width = number("hash_bit_width").unwrap_or(64);
@@ -125,7 +138,7 @@ pub(super) fn chosen(entry: &Entry) -> Checked<Chosen> {
                     "table `{table}`: `polynomial` is odd, and no number has more than {width} bits"
                 ));
             }
-            Some(crc(width, polynomial, truth("reverse").unwrap_or(false), initial, final_xor))
+            Some(Some(crc(width, polynomial, truth("reverse").unwrap_or(false), initial, final_xor)))
         }
     };
     let rotate = number("rotate").map(|by| u32::try_from(by).unwrap_or(u32::MAX));
@@ -134,19 +147,13 @@ pub(super) fn chosen(entry: &Entry) -> Checked<Chosen> {
 
 /// A hash's algorithm as an entry.
 pub(super) fn shown(table: &str, own: HashAlgorithm, config: Option<&HashConfig>) -> Entry {
-    let standard = match own {
-        HashAlgorithm::Crc(crc) => Some(crc),
-        HashAlgorithm::Crc16 => named("crc_16"),
-        HashAlgorithm::Crc32 => named("crc_32"),
-        _ => None,
-    };
     let entry = Entry::default_of(table)
         .data("rotate", config.map_or(0, |config| config.rotate))
         .data("seed", 0u32)
         .data("msb", false)
         .data("extend", config.is_some_and(|config| config.extend));
-    let Some(algorithm) = config.and_then(|config| config.algorithm).or(standard) else {
-        return entry.action(NAMED).data(NAME, "XOR");
+    let Some(algorithm) = config.and_then(|config| config.algorithm).or(standard(own)) else {
+        return entry.action(NAMED).data(NAME, XOR);
     };
     match ALL.iter().find(|(_, other)| *other == algorithm) {
         Some((name, _)) => entry.action(NAMED).data(NAME, *name),

@@ -145,7 +145,7 @@ impl Own {
             Type::Delete | Type::Reset => true,
             _ => return not_offered(entry, "INSERT of the default entry, which is always there,"),
         };
-        let (_, fields) = hash(&self.program, instance);
+        let (own, fields) = hash(&self.program, instance);
         type Edit = Box<dyn FnOnce(&mut HashConfig) + Send>;
         let edit: Edit = match (aspect, resets) {
             (Aspect::Configure, true) => Box::new(|config| config.parts = None),
@@ -157,7 +157,7 @@ impl Own {
                 Box::new(|config| *config = HashConfig { parts: config.parts.take(), ..unchanged() })
             }
             (_, false) => {
-                let chosen = algorithms::chosen(entry)?;
+                let chosen = algorithms::chosen(entry, own)?;
                 Box::new(move |config| chosen.put(config))
             }
         };
