@@ -72,7 +72,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
     let target = args.target.for_switch(rack.map(|rack| &rack.switch));
     let mut statistics = match target.protocol {
         Protocol::P4Runtime => Statistics::Telemetry(Box::new(Telemetry::connect(&target).await?)),
-        Protocol::BfRuntime => Statistics::Tables(Instant::now(), None),
+        Protocol::BfRuntime => Statistics::Tables(Instant::now(), Box::default()),
     };
     let mut client = Link::to_read(target.clone()).await?;
     let title = match target.protocol {
@@ -104,7 +104,7 @@ enum Statistics {
     /// The embedded switch's own service.
     Telemetry(Box<Telemetry>),
     /// The device's tables, which do not tell the time: it is that since then; and the names of the program.
-    Tables(Instant, Option<Schema>),
+    Tables(Instant, Box<Option<Schema>>),
 }
 
 /// What the device's tables count.
@@ -143,9 +143,9 @@ async fn look(
         (Statistics::Tables(since, names), Link::Bfrt(link)) => {
             // Nobody else tells the names of the device's tables.
             if let Some(new) = link.schema_if_new().await? {
-                *names = Some(new);
+                **names = Some(new);
             }
-            (counted(link, *since).await?, names.clone())
+            (counted(link, *since).await?, names.as_ref().clone())
         }
         (Statistics::Tables(..), _) => Default::default(),
     };

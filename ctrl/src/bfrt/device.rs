@@ -4,7 +4,11 @@ use super::{DEVICE, EVERYWHERE, Link, program_error, unpack};
 use crate::error::{CtrlError, refused};
 use p4rack_bfrt::{Entry, Value};
 use p4rack_p4rt::bfrt_proto::{self as bfrt, TableEntry, TargetDevice, WriteRequest};
+use p4rack_p4rt::errors::UpdateError;
 use tonic::Status;
+
+/// Updates, or why there are none.
+pub(super) type Updates = Result<Vec<bfrt::Update>, UpdateError>;
 
 /// Bits of a port's number within its pipe.
 pub(super) const LOCAL_BITS: u32 = 7;

@@ -1,6 +1,6 @@
 //! Multicast groups: P4Runtime's replicas as nodes, one for each replication id.
 
-use super::write::Updates;
+use super::device::Updates;
 use super::{Link, program_error};
 use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};

@@ -1,7 +1,7 @@
 //! Mirror sessions: P4Runtime's clone sessions to one port.
 
+use super::device::Updates;
 use super::groups::{number, port_of, replica};
-use super::write::Updates;
 use super::{Link, program_error};
 use crate::error::CtrlError;
 use p4rack_bfrt::{Entry, Value};

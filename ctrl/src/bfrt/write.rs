@@ -1,5 +1,6 @@
 //! Writes of P4Runtime's entities.
 
+use super::device::Updates;
 use super::groups::Group;
 use super::{EVERYWHERE, Link, program_error, unpack};
 use crate::client::name;
@@ -19,8 +20,6 @@ use tonic::transport::Channel;
 const BATCH: usize = 512;
 /// Writes of one phase in flight.
 const OUTSTANDING: usize = 4;
-/// Updates, or why there are none.
-pub(super) type Updates = Result<Vec<bfrt::Update>, UpdateError>;
 
 impl Link {
     /// Writes updates of P4Runtime's entities, each for itself. The error lists all that were refused.

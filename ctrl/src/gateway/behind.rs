@@ -103,7 +103,7 @@ impl Behind {
     fn restore(&self, entity: &mut Entity) {
         let (Some((link, _)), Some(Kind::MeterEntry(cell))) = (&self.link, &entity.entity) else { return };
         let Some(written) = cell_of(cell).and_then(|cell| self.meters.get(&cell)) else { return };
-        let cell = MeterEntry { config: Some(written.clone()), ..cell.clone() };
+        let cell = MeterEntry { config: Some(*written), ..*cell };
         let as_written = Entity { entity: Some(Kind::MeterEntry(cell)) };
         if link.held(std::slice::from_ref(&as_written)).is_ok_and(|held| held[..] == [entity.clone()]) {
             *entity = as_written;
@@ -114,7 +114,7 @@ impl Behind {
     fn remember(&mut self, entity: Option<&Entity>) {
         let Some(Kind::MeterEntry(cell)) = entity.and_then(|entity| entity.entity.as_ref()) else { return };
         match (cell_of(cell), &cell.config) {
-            (Some(key), Some(config)) => drop(self.meters.insert(key, config.clone())),
+            (Some(key), Some(config)) => drop(self.meters.insert(key, *config)),
             (Some(key), None) => drop(self.meters.remove(&key)),
             (None, _) => self.meters.retain(|(id, _), _| *id != cell.meter_id),
         }

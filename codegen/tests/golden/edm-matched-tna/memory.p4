@@ -1882,6 +1882,31 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.came.edm_left = meta.edm_after + (bit<32>) meta.edm_to_wait;
         }
 
+        // What becomes of the frame, whatever it does; before the rings, or what counts it comes a stage behind them.
+        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+            if (meta.edm_memory == 0) {
+                meta.drop = DROP_EDM_NO_MEMORY;
+            } else if (meta.edm_granted == 0) {
+                meta.drop = DROP_EDM_LANE_TAKEN;
+            } else {
+                ig_tm_md.qid = EDM_CLASS_CONTROL;
+            }
+        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+            if (meta.edm_granted == 0) {
+                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+            } else {
+                ig_tm_md.qid = EDM_CLASS_DATA;
+            }
+        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            hdr.edm_management.value = hdr.came.edm_left;
+            edm_reply_to_controller();
+        } else if (meta.edm_op != EDM_OP_NONE) {
+            ig_tm_md.qid = EDM_CLASS_CONTROL;
+            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
+            edm_reply_to_controller();
+        }
+
         // edm_ring_*
         edm_ring.apply();
         if (meta.edm_count != 0) {
@@ -1912,31 +1937,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else if (meta.edm_does == EDM_SERVES) {
                 meta.edm_bytes = edm_take_bytes.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0] ++ meta.edm_at[3:0]);
             }
-        }
-
-        // What becomes of the frame, whatever it does.
-        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-            if (meta.edm_memory == 0) {
-                meta.drop = DROP_EDM_NO_MEMORY;
-            } else if (meta.edm_granted == 0) {
-                meta.drop = DROP_EDM_LANE_TAKEN;
-            } else {
-                ig_tm_md.qid = EDM_CLASS_CONTROL;
-            }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_granted == 0) {
-                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-            } else {
-                ig_tm_md.qid = EDM_CLASS_DATA;
-            }
-        } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = hdr.came.edm_left;
-            edm_reply_to_controller();
-        } else if (meta.edm_op != EDM_OP_NONE) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
-            edm_reply_to_controller();
         }
 
         if (meta.edm_copies != 0) {
