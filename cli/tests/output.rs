@@ -14,12 +14,13 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Commands that aren't run here, and where they are or why they need not be.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "up",      // tests/up.rs
     "exec",    // becomes the command that it runs
     "down",    // tests/kept.rs
     "switch",  // goes on without its reader: see `a_daemon_goes_on`
     "host",    // the same
+    "gateway", // the same
     "memory",  // tests/memory.rs
     "roce",    // tests/roce.rs
     "cowbird", // tests/cowbird.rs
