@@ -91,10 +91,10 @@ fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
         ("clock", "dst", "calendar", [None, Some(14)]),
         ("clock", "chain", "calendar", [None, Some(14)]),
         ("counter", "pair", "calendar", [None, Some(14)]),
-        ("clock", "pair", "matched", [None, Some(13)]),
-        ("clock", "dst", "matched", [None, Some(13)]),
-        ("clock", "chain", "matched", [None, Some(13)]),
-        ("counter", "pair", "matched", [None, Some(14)]),
+        ("clock", "pair", "matched", [None, Some(12)]),
+        ("clock", "dst", "matched", [None, Some(12)]),
+        ("clock", "chain", "matched", [None, Some(12)]),
+        ("counter", "pair", "matched", [None, Some(13)]),
     ] {
         // Rings of more hosts take a stage's memory.
         let racks = if edm == "matched" { &[6][..] } else { &[6, 64] };
