@@ -6,19 +6,20 @@ mod common;
 #[path = "../../ctrl/tests/common/mod.rs"]
 mod rig;
 
+use common::switch::{self, Running};
 use common::{p4rack, repo, stderr, stdout};
 use p4rack_codegen::Rack;
 use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
-use rig::{Running, start_both};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Output, Stdio};
+use rig::start_both;
+use std::io::Write;
+use std::process::Output;
 use tempfile::NamedTempFile;
 
 /// A switch with a gateway in front of it.
 struct Gateway {
-    switch: Option<Running>,
+    switch: Option<rig::Running>,
     file: NamedTempFile,
-    process: Child,
+    _process: Running,
     addr: String,
 }
 
@@ -32,21 +33,17 @@ impl Gateway {
         gateway
             .args(["gateway", "--grpc-server-addr", "127.0.0.1:0", "--bfrt-addr", &target.addr])
             .args(more);
-        let mut process = gateway.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let addr = line.trim().strip_prefix("ready: P4Runtime at ").unwrap().to_owned();
-        Gateway { switch: Some(switch), file, process, addr }
+        let mut process = Running::start(&mut gateway);
+        let addr = process.until("ready").strip_prefix("ready: P4Runtime at ").unwrap().to_owned();
+        Gateway { switch: Some(switch), file, _process: process, addr }
     }
 
     fn run(&self, words: &[&str]) -> Output {
-        p4rack().args(words).args(["--grpc-addr", &self.addr]).output().unwrap()
+        switch::run(&self.addr, words)
     }
 
     fn fine(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
-        stdout(&output)
+        switch::fine(&self.addr, words)
     }
 
     fn refused(&self, words: &[&str]) -> String {
@@ -64,13 +61,6 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rack_is_deployed_over_p4runtime() {
     let gateway = Gateway::start(&[]).await;
@@ -84,35 +74,17 @@ async fn a_rack_is_deployed_over_p4runtime() {
     assert!(gateway.fine(&["counter", "read", "drops", "--index", "0"]).contains("drops"));
 
     // Each update for itself, as P4Runtime tells it.
-    let twice = [
-        "table",
-        "insert",
-        "l2_forward",
-        "dstAddr=02:00:00:00:00:01",
-        "--action",
-        "forward",
-        "port=3",
-        "link=3",
-        "destination=2",
-        "rate=1",
-    ];
-    let refused = gateway.refused(&twice);
+    let key = |mac: u32| format!("dstAddr=02:00:00:00:00:{mac:02x}");
+    let insert = |mac: u32| {
+        let (insert, values) =
+            (["table", "insert", "l2_forward"], ["port=3", "link=3", "destination=2", "rate=1"]);
+        gateway.run(&[&insert[..], &[&key(mac), "--action", "forward"], &values].concat())
+    };
+    let refused = stderr(&insert(1));
     assert!(refused.contains("ALREADY_EXISTS") && refused.contains("l2_forward"), "{refused}");
-    let other = [
-        "table",
-        "insert",
-        "l2_forward",
-        "dstAddr=02:00:00:00:00:99",
-        "--action",
-        "forward",
-        "port=3",
-        "link=3",
-        "destination=2",
-        "rate=1",
-    ];
-    gateway.fine(&other);
+    assert!(insert(0x99).status.success());
     assert!(gateway.fine(&["table", "read", "l2_forward"]).contains("02:00:00:00:00:99"));
-    gateway.fine(&["table", "delete", "l2_forward", "dstAddr=02:00:00:00:00:99"]);
+    gateway.fine(&["table", "delete", "l2_forward", &key(0x99)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

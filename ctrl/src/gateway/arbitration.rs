@@ -2,6 +2,8 @@
 
 use p4rack_p4rt::google::rpc::{Code, Status as RpcStatus};
 use p4rack_p4rt::p4::v1::{MasterArbitrationUpdate, StreamMessageResponse, Uint128, stream_message_response};
+use std::sync::Arc;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tonic::Status;
 
@@ -15,6 +17,8 @@ struct Stream {
     /// 0 of one that never wants to be primary.
     election_id: u128,
     sender: mpsc::Sender<Message>,
+    /// Told if the stream has to end.
+    dismissed: Arc<Notify>,
 }
 
 /// The streams, and who is primary.
@@ -38,12 +42,13 @@ impl Arbitration {
         &mut self,
         claim: &MasterArbitrationUpdate,
         sender: mpsc::Sender<Message>,
+        dismissed: Arc<Notify>,
     ) -> Result<u64, Status> {
         let election_id = self.checked(claim, None)?;
         let number = self.next;
         self.next += 1;
         let before = self.primary();
-        self.streams.push(Stream { number, election_id, sender });
+        self.streams.push(Stream { number, election_id, sender, dismissed });
         self.settle(number, before);
         Ok(number)
     }
@@ -156,6 +161,7 @@ impl Arbitration {
             let update = Some(stream_message_response::Update::Arbitration(update));
             let sent = stream.sender.try_send(Ok(StreamMessageResponse { update }));
             if matches!(sent, Err(TrySendError::Full(_))) {
+                stream.dismissed.notify_one();
                 deaf.push(stream.number);
             }
         }
@@ -192,9 +198,9 @@ mod tests {
         let mut arbitration = Arbitration::new(1);
         let (one, mut first) = mpsc::channel(8);
         let (two, mut second) = mpsc::channel(8);
-        let one = arbitration.enter(&claim(5), one).unwrap();
+        let one = arbitration.enter(&claim(5), one, Arc::default()).unwrap();
         assert_eq!(told(&mut first), [Code::Ok]);
-        let two = arbitration.enter(&claim(7), two).unwrap();
+        let two = arbitration.enter(&claim(7), two, Arc::default()).unwrap();
         assert_eq!((told(&mut first), told(&mut second)), (vec![Code::AlreadyExists], vec![Code::Ok]));
         assert!(arbitration.is_primary(two) && arbitration.check_primary(claim(7).election_id).is_ok());
         assert!(arbitration.check_primary(claim(5).election_id).is_err());
@@ -211,28 +217,34 @@ mod tests {
         let mut arbitration = Arbitration::new(1);
         let (one, mut first) = mpsc::channel(8);
         let (two, _second) = mpsc::channel(8);
-        arbitration.enter(&claim(5), one).unwrap();
+        arbitration.enter(&claim(5), one, Arc::default()).unwrap();
         assert_eq!(
-            arbitration.enter(&claim(5), two.clone()).unwrap_err().code(),
+            arbitration.enter(&claim(5), two.clone(), Arc::default()).unwrap_err().code(),
             tonic::Code::InvalidArgument
         );
         let stranger = MasterArbitrationUpdate { device_id: 2, ..claim(9) };
-        assert_eq!(arbitration.enter(&stranger, two.clone()).unwrap_err().code(), tonic::Code::NotFound);
+        assert_eq!(
+            arbitration.enter(&stranger, two.clone(), Arc::default()).unwrap_err().code(),
+            tonic::Code::NotFound
+        );
         assert!(arbitration.check_primary(claim(5).election_id).is_ok());
         // Whoever has no election id only watches, also beside another one like it.
-        let watcher = arbitration.enter(&claim(0), two.clone()).unwrap();
-        arbitration.enter(&claim(0), two.clone()).unwrap();
+        let watcher = arbitration.enter(&claim(0), two.clone(), Arc::default()).unwrap();
+        arbitration.enter(&claim(0), two.clone(), Arc::default()).unwrap();
         assert!(!arbitration.is_primary(watcher));
         assert_eq!(told(&mut first), [Code::Ok]);
     }
 
-    #[test]
-    fn who_does_not_read_loses_its_stream() {
+    #[tokio::test]
+    async fn who_does_not_read_loses_its_stream() {
         let mut arbitration = Arbitration::new(1);
         let (one, _unread) = mpsc::channel(1);
-        let one = arbitration.enter(&claim(5), one).unwrap();
+        let dismissed = Arc::new(Notify::new());
+        let one = arbitration.enter(&claim(5), one, dismissed.clone()).unwrap();
         let (two, _read) = mpsc::channel(8);
-        arbitration.enter(&claim(6), two).unwrap();
+        arbitration.enter(&claim(6), two, Arc::default()).unwrap();
         assert!(!arbitration.streams.iter().any(|stream| stream.number == one));
+        let told = tokio::time::timeout(std::time::Duration::ZERO, dismissed.notified()).await;
+        assert!(told.is_ok(), "and is ended");
     }
 }

@@ -1,7 +1,7 @@
 //! The switch behind the gateway, over BFRuntime.
 
-use super::Compiler;
 use super::packets::Layouts;
+use super::{Compiler, lock};
 use crate::bfrt::Link;
 use crate::connect::ConnectOptions;
 use crate::deploy::Desired;
@@ -12,7 +12,12 @@ use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, MeterConfig, MeterEn
 use p4rack_p4rt::schema::Schema;
 use prost::Message;
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use tonic::{Code, Status};
+
+/// Headers of the controller's packets, while the program that a controller installed runs. Not even a long call on the
+/// switch keeps packets waiting.
+pub(super) type Known = Arc<Mutex<Option<Layouts>>>;
 
 /// A connection to the switch, made when it is needed, and the program that a controller installed there.
 #[derive(Debug)]
@@ -22,7 +27,7 @@ pub(super) struct Behind {
     link: Option<(Link, Schema)>,
     /// The program as the controller gave it, and as the switch got it.
     installed: Option<(ForwardingPipelineConfig, Desired)>,
-    layouts: Layouts,
+    layouts: Known,
     /// What was written to cells of meters, by id and index. The switch holds kilobits, and P4Runtime wants to read what
     /// it wrote.
     meters: HashMap<(u32, i64), MeterConfig>,
@@ -35,14 +40,14 @@ impl Behind {
             compiler,
             link: None,
             installed: None,
-            layouts: Layouts::default(),
+            layouts: Known::default(),
             meters: HashMap::new(),
         }
     }
 
     /// Headers of the controller's packets.
-    pub(super) fn layouts(&self) -> &Layouts {
-        &self.layouts
+    pub(super) fn layouts(&self) -> Known {
+        self.layouts.clone()
     }
 
     /// The program: as the controller gave it, or what the switch tells of the one that it runs.
@@ -77,17 +82,22 @@ impl Behind {
         };
         let done = async {
             link.install(&desired).await?;
-            link.start().await?;
-            let changes = link.port_changes(&ports).await?;
-            link.change_ports(&changes).await
+            link.start().await
         };
         // A link that failed half-way is dropped: what it prepared ends with it, and the switch goes on as it was.
         done.await.map_err(status)?;
-        self.link = Some((link, desired.schema.clone()));
+        let (link, _) = self.link.insert((link, desired.schema.clone()));
         self.installed = Some((config, desired));
-        self.layouts = layouts;
+        *lock(&self.layouts) = Some(layouts);
         self.meters.clear();
-        Ok(())
+        let added = async {
+            let changes = link.port_changes(&ports).await?;
+            link.change_ports(&changes).await
+        };
+        added.await.map_err(|error| {
+            let status = status(error);
+            Status::new(status.code(), format!("the program runs, but not its ports: {}", status.message()))
+        })
     }
 
     /// Reads what the entities name.
@@ -159,10 +169,11 @@ impl Behind {
                 Some(names) => names,
                 None => {
                     self.installed = None;
+                    self.meters.clear();
+                    *lock(&self.layouts) = None;
                     link.schema().await.map_err(status)?
                 }
             };
-            self.layouts = Layouts::of(&names).map_err(Status::failed_precondition)?;
             self.link = Some((link, names));
         }
         match &mut self.link {

@@ -17,11 +17,11 @@ mod service;
 use crate::connect::ConnectOptions;
 use crate::deploy::BfrtProgram;
 use arbitration::Arbitration;
-use behind::Behind;
+use behind::{Behind, Known};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::p4_runtime_server::P4RuntimeServer;
 use p4rack_p4rt::p4::v1::{StreamMessageResponse, stream_message_response};
-use service::Service;
+use service::{Packets, Service};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -80,14 +80,16 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), tonic::transport::Error> {
     let arbitration = Arc::new(Mutex::new(Arbitration::new(config.device_id)));
-    let behind = Arc::new(tokio::sync::Mutex::new(Behind::new(config.switch, config.compiler)));
+    let behind = Behind::new(config.switch, config.compiler);
+    let layouts = behind.layouts();
+    let behind = Arc::new(tokio::sync::Mutex::new(behind));
     let (send, received) = match config.cpu_port {
-        Some(CpuPort { send, received }) => (Some(send), Some(received)),
+        Some(CpuPort { send, received }) => (Some(Arc::new(send)), Some(received)),
         None => (None, None),
     };
-    let incoming = tokio::spawn(packets_in(received, arbitration.clone(), behind.clone()));
+    let incoming = tokio::spawn(packets_in(received, arbitration.clone(), layouts.clone()));
     let (stop, stopping) = watch::channel(false);
-    let service = Service::new(config.device_id, arbitration, behind, send.map(Arc::new), stopping);
+    let service = Service::new(config.device_id, arbitration, behind, Packets { layouts, send }, stopping);
     let server = P4RuntimeServer::new(service)
         .max_decoding_message_size(RECEIVE_LIMIT)
         .max_encoding_message_size(RECEIVE_LIMIT);
@@ -110,13 +112,13 @@ pub async fn serve(
 async fn packets_in(
     received: Option<mpsc::Receiver<Vec<u8>>>,
     arbitration: Arc<Mutex<Arbitration>>,
-    behind: Arc<tokio::sync::Mutex<Behind>>,
+    layouts: Known,
 ) {
     let Some(mut received) = received else { return };
     while let Some(frame) = received.recv().await {
-        let packet = behind.lock().await.layouts().packet(&frame);
+        let packet = lock(&layouts).as_ref().and_then(|layouts| layouts.packet(&frame));
         let Some(packet) = packet else {
-            tracing::debug!(bytes = frame.len(), "too short for the program's packet-in");
+            tracing::debug!(bytes = frame.len(), "no packet-in of a program that is known");
             continue;
         };
         let update = Some(stream_message_response::Update::Packet(packet));

@@ -1,8 +1,12 @@
 //! Packets of the controller as frames of the CPU port: in front of them is the program's header.
 
 use p4rack_p4rt::bytes;
+use p4rack_p4rt::p4::config::v1::controller_packet_metadata::Metadata;
 use p4rack_p4rt::p4::v1::{PacketIn, PacketMetadata, PacketOut};
 use p4rack_p4rt::schema::Schema;
+
+/// Bits of a controller header at most.
+const BITS_MAX: u32 = 4096;
 
 /// Fields of a controller header, first to last: id, name, width in bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,18 +14,23 @@ pub(super) struct Layout(Vec<(u32, String, u32)>);
 
 impl Layout {
     /// The header of this name, `packet_in` or `packet_out`, without fields if there is none. Errors: it does not fill
-    /// whole bytes.
+    /// whole bytes, or is longer than any.
     fn of(names: &Schema, name: &str) -> Result<Layout, String> {
-        let fields = names.header_fields(name);
-        let layout = Layout(
-            fields
-                .iter()
-                .map(|field| (field.id, field.name.clone(), u32::try_from(field.bitwidth).unwrap_or(0)))
-                .collect(),
-        );
-        match layout.bits() % 8 {
-            0 => Ok(layout),
-            _ => Err(format!("the header {name} has {} bits, which are no whole bytes", layout.bits())),
+        let field = |field: &Metadata| {
+            let width = u32::try_from(field.bitwidth).ok().filter(|width| (1..=BITS_MAX).contains(width));
+            let wrong = || format!("`{}` of the header {name} has {} bits", field.name, field.bitwidth);
+            Ok((field.id, field.name.clone(), width.ok_or_else(wrong)?))
+        };
+        let layout = Layout(names.header_fields(name).iter().map(field).collect::<Result<_, String>>()?);
+        // Fields are many at most, and each of them is short.
+        match layout.0.iter().map(|(_, _, width)| u64::from(*width)).sum::<u64>() {
+            bits if bits > BITS_MAX.into() => {
+                Err(format!("the header {name} has {bits} bits, of {BITS_MAX}"))
+            }
+            bits if bits % 8 != 0 => {
+                Err(format!("the header {name} has {bits} bits, which are no whole bytes"))
+            }
+            _ => Ok(layout),
         }
     }
 
@@ -98,6 +107,7 @@ impl Layouts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use p4rack_p4rt::p4::config::v1::{ControllerPacketMetadata, P4Info, Preamble};
     use proptest::prelude::*;
 
     fn layout(widths: &[u32]) -> Layout {
@@ -131,6 +141,24 @@ mod tests {
         assert!(layout.header(&given(&[1, 2])).unwrap_err().contains("id 2"));
         assert!(layout.header(&[given(&[1]), given(&[1])].concat()).unwrap_err().contains("once"));
         assert!(layout.header(&given(&[0x1_0000])).unwrap_err().contains("f1"), "too wide");
+    }
+
+    #[test]
+    fn headers_of_any_p4info_are_bounded() {
+        let of = |widths: &[i32]| {
+            let one =
+                |(bitwidth, id): (&i32, u32)| Metadata { id, bitwidth: *bitwidth, ..Default::default() };
+            let header = ControllerPacketMetadata {
+                preamble: Some(Preamble { name: "packet_out".into(), ..Default::default() }),
+                metadata: widths.iter().zip(1..).map(one).collect(),
+            };
+            let info = P4Info { controller_packet_metadata: vec![header], ..Default::default() };
+            Layouts::of(&Schema::new(info).unwrap())
+        };
+        assert!(of(&[9, 7]).is_ok() && of(&[]).is_ok());
+        for widths in [&[9][..], &[-8], &[0, 8], &[i32::MAX, 1], &[4096, 8], &[i32::MAX; 4]] {
+            assert!(of(widths).is_err(), "{widths:?}");
+        }
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! P4Runtime's calls.
 
 use super::arbitration::{Arbitration, Message};
-use super::behind::Behind;
+use super::behind::{Behind, Known};
 use super::{SendFrame, lock};
 use p4rack_p4rt::API_VERSION;
 use p4rack_p4rt::google::rpc::Code;
@@ -19,7 +19,7 @@ use p4rack_p4rt::p4::v1::{
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
@@ -36,12 +36,34 @@ const PORTION: usize = 1000;
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
+/// The way of packet-outs.
+#[derive(Clone)]
+pub(super) struct Packets {
+    pub(super) layouts: Known,
+    /// `None` without a CPU port.
+    pub(super) send: Option<Arc<SendFrame>>,
+}
+
+impl Packets {
+    fn send(&self, packet: &PacketOut) -> Result<(), (Code, String)> {
+        let Some(send) = &self.send else {
+            let help = "start the gateway with --cpu-interface, since BFRuntime carries no packets";
+            return Err((Code::Unimplemented, help.into()));
+        };
+        let frame = lock(&self.layouts).as_ref().map(|layouts| layouts.frame(packet));
+        let unknown = "the gateway does not know the program's headers: install the program through it";
+        let frame = frame.ok_or_else(|| (Code::FailedPrecondition, unknown.to_owned()))?;
+        send(frame.map_err(|error| (Code::InvalidArgument, error))?)
+            .map_err(|error| (Code::Unavailable, error))
+    }
+}
+
 /// The handlers of P4Runtime's calls.
 pub(super) struct Service {
     device_id: u64,
     arbitration: Arc<Mutex<Arbitration>>,
     behind: Arc<tokio::sync::Mutex<Behind>>,
-    send: Option<Arc<SendFrame>>,
+    packets: Packets,
     stopping: watch::Receiver<bool>,
     streams: Arc<Semaphore>,
 }
@@ -51,11 +73,11 @@ impl Service {
         device_id: u64,
         arbitration: Arc<Mutex<Arbitration>>,
         behind: Arc<tokio::sync::Mutex<Behind>>,
-        send: Option<Arc<SendFrame>>,
+        packets: Packets,
         stopping: watch::Receiver<bool>,
     ) -> Service {
         let streams = Arc::new(Semaphore::new(STREAMS));
-        Service { device_id, arbitration, behind, send, stopping, streams }
+        Service { device_id, arbitration, behind, packets, stopping, streams }
     }
 
     fn check_device(&self, device_id: u64) -> Result<(), Status> {
@@ -160,10 +182,11 @@ impl P4Runtime for Service {
         let mut conversation = Conversation {
             number: None,
             sender,
+            dismissed: Arc::new(Notify::new()),
             arbitration: self.arbitration.clone(),
-            behind: self.behind.clone(),
-            send: self.send.clone(),
+            packets: self.packets.clone(),
         };
+        let dismissed = conversation.dismissed.clone();
         tokio::spawn(async move {
             let _permit = permit;
             let introduced = Instant::now() + INTRODUCTION;
@@ -176,11 +199,12 @@ impl P4Runtime for Service {
                         break;
                     }
                     _ = stopping.wait_for(|stop| *stop) => break,
+                    () = dismissed.notified() => break,
                     () = conversation.sender.closed() => break,
                     message = incoming.next() => message,
                 };
                 let Some(Ok(message)) = message else { break };
-                if let Err(status) = conversation.take(message).await {
+                if let Err(status) = conversation.take(message) {
                     let _ = conversation.sender.send(Err(status)).await;
                     break;
                 }
@@ -213,25 +237,29 @@ struct Conversation {
     /// Of its stream, once it took part in the arbitration.
     number: Option<u64>,
     sender: mpsc::Sender<Message>,
+    /// Ends it.
+    dismissed: Arc<Notify>,
     arbitration: Arc<Mutex<Arbitration>>,
-    behind: Arc<tokio::sync::Mutex<Behind>>,
-    send: Option<Arc<SendFrame>>,
+    packets: Packets,
 }
 
 impl Conversation {
     /// Takes a message. Errors end the stream.
-    async fn take(&mut self, message: StreamMessageRequest) -> Result<(), Status> {
+    fn take(&mut self, message: StreamMessageRequest) -> Result<(), Status> {
         use stream_message_request::Update;
         let (code, what, details) = match message.update {
             Some(Update::Arbitration(claim)) => {
                 let mut arbitration = lock(&self.arbitration);
                 match self.number {
                     Some(number) => arbitration.claim(number, &claim)?,
-                    None => self.number = Some(arbitration.enter(&claim, self.sender.clone())?),
+                    None => {
+                        self.number =
+                            Some(arbitration.enter(&claim, self.sender.clone(), self.dismissed.clone())?)
+                    }
                 }
                 return Ok(());
             }
-            Some(Update::Packet(packet)) => match self.packet_out(&packet).await {
+            Some(Update::Packet(packet)) => match self.packet_out(&packet) {
                 Ok(()) => return Ok(()),
                 Err((code, what)) => {
                     (code, what, Details::PacketOut(PacketOutError { packet_out: Some(packet) }))
@@ -256,17 +284,33 @@ impl Conversation {
         Ok(())
     }
 
-    async fn packet_out(&self, packet: &PacketOut) -> Result<(), (Code, String)> {
+    fn packet_out(&self, packet: &PacketOut) -> Result<(), (Code, String)> {
         let is_primary = self.number.is_some_and(|number| lock(&self.arbitration).is_primary(number));
-        if !is_primary {
-            return Err((Code::PermissionDenied, "only the primary sends packets".into()));
+        match is_primary {
+            true => self.packets.send(packet),
+            false => Err((Code::PermissionDenied, "only the primary sends packets".into())),
         }
-        let Some(send) = &self.send else {
-            let help = "start the gateway with --cpu-interface, since BFRuntime carries no packets";
-            return Err((Code::Unimplemented, help.into()));
-        };
-        let frame = self.behind.lock().await.layouts().frame(packet);
-        let frame = frame.map_err(|error| (Code::InvalidArgument, error))?;
-        send(frame).map_err(|error| (Code::Unavailable, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::packets::Layouts;
+    use super::*;
+
+    #[test]
+    fn packets_wait_for_a_program_that_is_known() {
+        let (sent, frames) = std::sync::mpsc::channel();
+        let send: SendFrame = Box::new(move |frame| sent.send(frame).map_err(|error| error.to_string()));
+        let packets = Packets { layouts: Known::default(), send: Some(Arc::new(send)) };
+        let packet = PacketOut { payload: vec![1, 2, 3], ..Default::default() };
+        assert_eq!(packets.send(&packet).map_err(|(code, _)| code), Err(Code::FailedPrecondition));
+        assert!(frames.try_recv().is_err());
+        // Its header has no fields.
+        *lock(&packets.layouts) = Some(Layouts::default());
+        assert_eq!(packets.send(&packet), Ok(()));
+        assert_eq!(frames.try_recv(), Ok(vec![1, 2, 3]));
+        let without = Packets { send: None, ..packets };
+        assert_eq!(without.send(&packet).map_err(|(code, _)| code), Err(Code::Unimplemented));
     }
 }
