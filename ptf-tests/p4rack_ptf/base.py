@@ -16,6 +16,8 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 STRANGER = "02:de:ad:00:00:01"
 NO_TAG = 0x9000  # an EtherType that no switch here knows: loopback of the configuration test protocol
 QUIET_S = 0.1
+#: How often a machine may be too slow for what a port's reservations last.
+ATTEMPTS = 10
 
 
 class RackTest(BaseTest):
@@ -274,8 +276,32 @@ class RackTest(BaseTest):
         """What to write to an out register for unsolicited frames to be dropped: in clock mode far
         enough that it still is when the frame comes."""
         if self.pl2["mode"] == "clock":
-            return self.pl2["horizon_units"] // 2
+            return self.pl2["horizon_units"] // 8 * 7
         return self.pl2["drop_threshold_slots"] + 1
+
+    def while_beyond_threshold(self, host, attempt):
+        """Writes that much and makes the attempt, again where that time was over before it ended: Tofino's may be 60 ms.
+
+        An attempt returns False, and undoes what it did, if it saw what happens without those reservations.
+        """
+        reserved = self.beyond_threshold(host) - self.pl2["drop_threshold_slots"] * self.slot_units(host)
+        clock = self.pl2["mode"] == "clock"
+        for _ in range(ATTEMPTS):
+            began_ns = time.monotonic_ns()
+            self.manage("PL2_MGMT_WRITE", "out", self.port(host), self.beyond_threshold(host))
+            if attempt():
+                return
+            took_ns = time.monotonic_ns() - began_ns
+            assert clock and self.units(took_ns) > reserved, f"as if nothing were reserved, after {took_ns} ns"
+        raise AssertionError(f"{ATTEMPTS} times this machine needed longer than {reserved} units")
+
+    def reserves_beyond_threshold(self, source, destination):
+        """An attempt to get slots for a burst that may go unsolicited if it need not wait."""
+        grant = self.reserve(source, destination, unsolicited=1)[0][self.layers.Control]
+        if grant.recv_wait > self.pl2["t_slots"] * self.slot_units(destination):
+            return True
+        self.forget(source, destination, 0)
+        return False
 
     def units(self, ns):
         """Nanoseconds in the switch's time units."""

@@ -152,12 +152,20 @@ class EveryReasonIsCountedAsItself(CowbirdDrops, EdmTest):
 
     def unsolicited_over_threshold(self):
         self.reserve(0, 1, unsolicited=1)
-        self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
-        self.send(0, self.data(0, 1, unsolicited=True))
+
+        def refused():
+            self.send(0, self.data(0, 1, unsolicited=True))
+            if self.receive(1, timeout_s=0.2) is None:
+                return True
+            self.forget(0, 1, 0)
+            self.reserve(0, 1, unsolicited=1)
+            return False
+
+        self.while_beyond_threshold(1, refused)
 
     def unsolicited_has_slots(self):
-        self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
-        self.reserve(0, 1, unsolicited=1)
+        self.forget(0, 1, 0)
+        self.while_beyond_threshold(1, lambda: self.reserves_beyond_threshold(0, 1))
         self.send(0, self.data(0, 1, unsolicited=True))
 
     def management_from_host(self):

@@ -69,8 +69,7 @@ class ReservationsAloneReachTheThreshold(ThresholdTest):
 @group("pl2")
 class WhatWaitsLongerHasItsSlots(ThresholdTest):
     def runTest(self):
-        self.manage("PL2_MGMT_WRITE", "out", self.port(1), self.beyond_threshold(1))
-        self.reserve(0, 1, unsolicited=1)
+        self.while_beyond_threshold(1, lambda: self.reserves_beyond_threshold(0, 1))
         self.send(0, self.data(0, 1, unsolicited=True))
         self.expect_nothing()
         self.expect_drops(unsolicited_has_slots=1)
