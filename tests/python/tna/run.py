@@ -59,6 +59,7 @@ KNOWN = {
     "bri_handle": "snapshot.cfg",
     "tna_mirror.TestBasicEgrMir": "values of headers that are not valid",
     f"{INSTALLING}/hitless_negative.HitlessTnaExactMatchEntrySingleScopeNegative": "luck: a random port with another one behind it",
+    f"{INSTALLING}/hitless_negative.HitlessDynHashingNegative": "a hash `hash_1`, which the program that it installs does not have",
     f"{INSTALLING}/hitless_negative.HitlessTnaTernaryMatchNegative": "luck: random masks that match no other packet",
 }
 # Of a class, at least so many per cent have to pass if all of its tests were run.
