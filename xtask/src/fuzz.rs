@@ -1,8 +1,8 @@
 //! Fuzz targets with libFuzzer on the stable compiler. Coverage comes from LLVM's own pass, so neither a
 //! nightly toolchain nor another cargo command is needed.
 
-use crate::report::Report;
-use crate::{cargo, root};
+use crate::report::{Report, Started};
+use crate::{cargo, root, settle};
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -13,20 +13,20 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 /// With `--target`, build scripts and macros are not instrumented.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds all targets, runs each for `secs` seconds, as many at once as there are processors.
-pub fn run(report: &mut Report, secs: u32) {
-    let args = [
-        "build",
-        "--release",
-        "--target",
-        TARGET,
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--target-dir",
-        "fuzz/target",
-    ];
+/// Starts to build all targets, with the time that others leave of the processors.
+pub fn build() -> Started {
+    let cargo = cargo(&["build", "--release", "--target", TARGET]);
+    let mut build = Command::new("nice");
+    build.args(["-n", "19"]).arg(cargo.get_program()).args(cargo.get_args()).current_dir(root());
+    build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "fuzz/target"]);
+    settle(&mut build);
     let flags = COVERAGE.split_whitespace().collect::<Vec<_>>().join(" ");
-    if !report.step("fuzz targets build", cargo(&args).env("RUSTFLAGS", flags).env_remove(crate::LINTER)) {
+    Started::new("fuzz targets build", build.env("RUSTFLAGS", flags).env_remove(crate::LINTER))
+}
+
+/// Runs each target for `secs` seconds, as many at once as there are processors.
+pub fn run(report: &mut Report, build: Started, secs: u32) {
+    if !report.finish(build) {
         return;
     }
     let folder = root().join("fuzz/fuzz_targets");

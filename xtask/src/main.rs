@@ -8,6 +8,7 @@ mod picture;
 mod report;
 mod setup;
 mod skips;
+mod suites;
 mod tidy;
 
 use report::Report;
@@ -101,9 +102,9 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         },
-        ["fuzz"] => fuzz::run(&mut report, 10),
+        ["fuzz"] => fuzz::run(&mut report, fuzz::build(), 10),
         ["fuzz", secs] if secs.parse::<u32>().is_ok() => {
-            fuzz::run(&mut report, secs.parse().unwrap_or(10));
+            fuzz::run(&mut report, fuzz::build(), secs.parse().unwrap_or(10));
         }
         ["dependencies"] => deny::check(&mut report),
         ["python"] => {
@@ -145,10 +146,11 @@ fn test(report: &mut Report, whole: bool) {
             report.step("lints", &mut cargo(&clippy))
         }
     };
-    report.tests("tests", &mut cargo(&["test", "--workspace", "--profile", "verify", "--no-fail-fast"]));
-    if whole {
+    let fuzz_targets = whole.then(fuzz::build);
+    suites::run(report);
+    if let Some(build) = fuzz_targets {
         deny::check(report);
-        fuzz::run(report, 10);
+        fuzz::run(report, build, 10);
         // The tests of `p4rack` have built the binary.
         setup::python(report);
     }

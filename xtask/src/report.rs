@@ -1,8 +1,8 @@
 //! Runs steps, counts what passed, failed and was skipped, and prints a summary.
 
 use crate::skips;
-use std::io::{BufRead, BufReader, PipeReader};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// Number of the slowest test binaries that are listed at the end.
@@ -59,34 +59,72 @@ impl Report {
         self.skips.push((name.to_owned(), why.to_owned()));
     }
 
+    /// A step that passes when the command exits with 0; what it wrote to its standard output.
+    pub fn output(&mut self, name: &str, command: &mut Command) -> Option<String> {
+        println!("── {name}");
+        let start = Instant::now();
+        let output = command.stderr(Stdio::inherit()).output();
+        let result = match output {
+            Ok(output) if output.status.success() => Ok(output.stdout),
+            Ok(output) => Err(format!("{command:?} ended with {}", output.status)),
+            Err(error) => Err(format!("{command:?} did not start: {error}")),
+        };
+        println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
+        let written = result.as_ref().ok().map(|written| String::from_utf8_lossy(written).into_owned());
+        self.check(name, result.map(drop));
+        written
+    }
+
     /// Runs a test runner, shows its output and adds up its summaries from both streams.
     pub fn tests(&mut self, name: &str, command: &mut Command) {
         let started = Started::new(name, command);
         self.finish(started);
     }
 
-    /// Waits for a test runner that was started, and does what [`Report::tests`] does.
-    pub fn finish(&mut self, started: Started) {
+    /// Waits for a test runner that was started, and does what [`Report::tests`] does. Whether nothing failed.
+    pub fn finish(&mut self, started: Started) -> bool {
         let Started { name, start, child } = started;
         println!("── {name}");
         let (mut child, output) = match child {
             Ok(piped) => piped,
-            Err(why) => return self.check(&name, Err(why)),
+            Err(why) => {
+                self.check(&name, Err(why));
+                return false;
+            }
         };
+        let failed_before = self.failed;
+        self.read(&name, BufReader::new(output), || child.wait());
+        println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
+        self.failed == failed_before
+    }
+
+    /// Shows and adds up what a test program wrote that has ended.
+    pub fn ended(&mut self, ended: Ended) {
+        let Ended { name, output, status } = ended;
+        println!("     {name}");
+        self.read(&name, &output[..], || status);
+    }
+
+    /// Shows a test runner's output and adds up its summaries.
+    fn read(
+        &mut self,
+        name: &str,
+        output: impl BufRead,
+        status: impl FnOnce() -> std::io::Result<ExitStatus>,
+    ) {
         let (failed_before, skips_before) = (self.failed, self.skips.len());
-        let mut lines = Lines::new(&name);
-        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+        let mut lines = Lines::new(name);
+        for line in output.split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             lines.read(&line, self);
         }
-        match child.wait() {
+        match status() {
             Ok(status) if status.success() || self.failed > failed_before => {}
             Ok(status) if status.code() == Some(NOTHING_TESTED) && self.skips.len() > skips_before => {}
-            Ok(status) => self.check(&name, Err(format!("ended with {status}"))),
-            Err(error) => self.check(&name, Err(error.to_string())),
+            Ok(status) => self.check(name, Err(format!("ended with {status}"))),
+            Err(error) => self.check(name, Err(error.to_string())),
         }
-        println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
     }
 
     /// Prints the summary and returns the exit code.
@@ -142,6 +180,23 @@ impl Started {
         let child = piped.map_err(|error| format!("{command:?} did not start: {error}"));
         Started { name: name.to_owned(), start, child }
     }
+
+    /// Reads all that it writes, until it has ended.
+    pub fn wait(self) -> Ended {
+        let (mut output, name) = (Vec::new(), self.name);
+        let status = match self.child {
+            Ok((mut child, mut pipe)) => pipe.read_to_end(&mut output).and_then(|_| child.wait()),
+            Err(why) => Err(std::io::Error::other(why)),
+        };
+        Ended { name, output, status }
+    }
+}
+
+/// A test program that has ended, and what it wrote.
+pub struct Ended {
+    name: String,
+    output: Vec<u8>,
+    status: std::io::Result<ExitStatus>,
 }
 
 /// Reads the output of cargo test, pytest and the PTF suite.
@@ -155,11 +210,13 @@ struct Lines {
 
 impl Lines {
     fn new(step: &str) -> Lines {
-        Lines { running: step.to_owned(), step: step.to_owned(), named: 0 }
+        let mut lines = Lines { running: step.to_owned(), step: step.to_owned(), named: 0 };
+        lines.take_name(step);
+        lines
     }
 
-    fn read(&mut self, line: &str, report: &mut Report) {
-        // `     Running tests/x.rs (target/…)`, `   Doc-tests x`
+    /// `     Running tests/x.rs (target/…)`, `   Doc-tests x`
+    fn take_name(&mut self, line: &str) {
         let start = line.trim_start();
         if let Some(file) = start.strip_prefix("Running ").or(start.strip_prefix("Doc-tests ")) {
             // Of `unittests src/lib.rs (…/p4rack_wire-0123)`, the binary's name identifies the crate.
@@ -168,6 +225,10 @@ impl Lines {
             self.running =
                 if what.starts_with("unittests") { format!("{whose} {what}") } else { what.to_owned() };
         }
+    }
+
+    fn read(&mut self, line: &str, report: &mut Report) {
+        self.take_name(line);
         if line.contains(".md:") && line.contains(": not run: ") {
             report.not_run.push(line.to_owned());
         }

@@ -74,7 +74,9 @@ pub fn python(report: &mut Report) {
                 suite.arg(root().join("ptf-tests/run.py")).args(["--platform", platform, "--arch", arch]);
                 Started::new(&format!("PTF on {platform}, {arch}"), suite.arg("--binary").arg(&binary))
             });
-            started.into_iter().for_each(|suite| report.finish(suite));
+            for suite in started {
+                report.finish(suite);
+            }
         }
     }
     // The shell requires bindings of an older version of the standard.
