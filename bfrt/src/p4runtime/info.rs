@@ -1,20 +1,20 @@
 //! Makes a P4Info from a schema, for controllers that have none: the same names, with the schema's ids.
 
 use super::VALUE_SET;
-use crate::schema::{Field, Key, MatchType, Schema, Table};
+use crate::schema::{Field, Key, Learn, MatchType, Schema, Table};
 use crate::value::Kind;
 use p4rack_p4rt::p4::config::v1::{
-    Action, ActionProfile, ActionRef, Counter, CounterSpec, DirectCounter, DirectMeter, MatchField, Meter,
-    MeterSpec, P4BitTypeSpec, P4BitstringLikeTypeSpec, P4BoolType, P4DataTypeSpec, P4Info, Preamble,
-    Register, ValueSet, action, action_ref::Scope, counter_spec, match_field, meter_spec,
-    p4_bitstring_like_type_spec, p4_data_type_spec,
+    Action, ActionProfile, ActionRef, Counter, CounterSpec, Digest, DirectCounter, DirectMeter, MatchField,
+    Meter, MeterSpec, P4BitTypeSpec, P4BitstringLikeTypeSpec, P4BoolType, P4DataTypeSpec, P4Info,
+    P4TupleTypeSpec, Preamble, Register, ValueSet, action, action_ref::Scope, counter_spec, match_field,
+    meter_spec, p4_bitstring_like_type_spec, p4_data_type_spec,
 };
 use std::collections::HashSet;
 
-/// P4Runtime's name of a table: without the pipeline's name if there is only one pipeline.
-fn name<'a>(table: &'a Table, pipeline: Option<&str>) -> &'a str {
-    let own = pipeline.and_then(|pipeline| table.name.strip_prefix(pipeline)?.strip_prefix('.'));
-    own.unwrap_or(&table.name)
+/// P4Runtime's name of an object: without the pipeline's name if there is only one pipeline.
+fn name<'a>(whole: &'a str, pipeline: Option<&str>) -> &'a str {
+    let own = pipeline.and_then(|pipeline| whole.strip_prefix(pipeline)?.strip_prefix('.'));
+    own.unwrap_or(whole)
 }
 
 fn preamble(id: u32, name: &str) -> Option<Preamble> {
@@ -42,7 +42,7 @@ pub fn info(schema: &Schema) -> P4Info {
     };
     let mut seen = HashSet::new();
     for table in program() {
-        let named = preamble(table.id, name(table, pipeline));
+        let named = preamble(table.id, name(&table.name, pipeline));
         let size = i64::try_from(table.size).unwrap_or(i64::MAX);
         match table.table_type.as_str() {
             kind if kind.starts_with("MatchAction_") => add_table(&mut info, table, named, size),
@@ -73,7 +73,7 @@ pub fn info(schema: &Schema) -> P4Info {
                 let size = i32::try_from(size).unwrap_or(i32::MAX);
                 info.registers.push(Register {
                     preamble: named,
-                    type_spec: cell(table),
+                    type_spec: Some(number(&table.fields)),
                     size,
                     ..Default::default()
                 });
@@ -100,7 +100,17 @@ pub fn info(schema: &Schema) -> P4Info {
             }
         }
     }
+    info.digests = schema.learns().iter().map(|learn| digest(learn, pipeline)).collect();
     info
+}
+
+fn digest(learn: &Learn, pipeline: Option<&str>) -> Digest {
+    let members = learn.fields.iter().map(|field| number(std::slice::from_ref(field))).collect();
+    let fields = p4_data_type_spec::TypeSpec::Tuple(P4TupleTypeSpec { members });
+    Digest {
+        preamble: preamble(learn.id, name(&learn.name, pipeline)),
+        type_spec: Some(P4DataTypeSpec { type_spec: Some(fields) }),
+    }
 }
 
 /// The fields of a table's key, or of a value set's members.
@@ -180,9 +190,9 @@ fn meter(table: &Table) -> Option<MeterSpec> {
     Some(MeterSpec { unit: unit as i32, ..Default::default() })
 }
 
-/// Type of a register's cell: one number, in which several fields are concatenated.
-fn cell(table: &Table) -> Option<P4DataTypeSpec> {
-    let type_spec = match &table.fields[..] {
+/// Type of a register's cell or of a digest's field: one number, in which several fields are concatenated.
+fn number(fields: &[Field]) -> P4DataTypeSpec {
+    let type_spec = match fields {
         [Field { kind: Kind::Bool, .. }] => p4_data_type_spec::TypeSpec::Bool(P4BoolType {}),
         fields => {
             let bitwidth = fields.iter().map(|field| bits(&field.kind)).fold(0, i32::saturating_add);
@@ -193,5 +203,5 @@ fn cell(table: &Table) -> Option<P4DataTypeSpec> {
             })
         }
     };
-    Some(P4DataTypeSpec { type_spec: Some(type_spec) })
+    P4DataTypeSpec { type_spec: Some(type_spec) }
 }

@@ -8,17 +8,20 @@
 //!  profiles    members, groups
 //!  cells       counters, meters, registers
 //!  sets        value sets, whose members are entries in BFRuntime
+//!  digests     lists of learned fields
 //! ```
 //!
 //! Objects are matched by name. In BFRuntime the smaller `$MATCH_PRIORITY` wins, in P4Runtime the larger priority, so each
 //! is [`PRIORITIES`] minus the other.
 
 mod cells;
+mod digests;
 mod info;
 mod profiles;
 mod sets;
 mod tables;
 
+pub use digests::digest_list;
 pub use info::info;
 pub use sets::ValueSet;
 pub use tables::direct::Scratch;

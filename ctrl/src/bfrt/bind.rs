@@ -9,6 +9,7 @@ use p4rack_bfrt::p4runtime::Translation;
 use p4rack_p4rt::bfrt_proto::bf_runtime_client::BfRuntimeClient;
 use p4rack_p4rt::bfrt_proto::forwarding_pipeline_config::Profile;
 use p4rack_p4rt::bfrt_proto::set_forwarding_pipeline_config_request::Action;
+use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
     self as bfrt, ForwardingPipelineConfig, GetForwardingPipelineConfigRequest,
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Subscribe,
@@ -45,14 +46,19 @@ impl Link {
 
     /// Connects and subscribes.
     pub async fn connect(target: ConnectOptions) -> Result<Link, CtrlError> {
+        Link::subscribed(target, Notifications::default()).await
+    }
+
+    /// Connects, and subscribes to hear of these.
+    pub(super) async fn subscribed(target: ConnectOptions, news: Notifications) -> Result<Link, CtrlError> {
         let link = Link::to_read(target).await?;
-        let stream = link.subscribe(link.client_id).await?;
+        let stream = link.subscribe(link.client_id, news).await?;
         Ok(Link { stream: Some(stream), ..link })
     }
 
-    async fn subscribe(&self, client_id: u32) -> Result<Stream, CtrlError> {
+    async fn subscribe(&self, client_id: u32, news: Notifications) -> Result<Stream, CtrlError> {
         let (outgoing, requests) = mpsc::channel(1);
-        let subscribe = Subscribe { device_id: DEVICE, ..Default::default() };
+        let subscribe = Subscribe { device_id: DEVICE, notifications: Some(news), ..Default::default() };
         let update = Some(stream_message_request::Update::Subscribe(subscribe));
         let first = StreamMessageRequest { client_id, update };
         outgoing.try_send(first).map_err(|error| CtrlError::Ended(error.to_string()))?;
@@ -69,7 +75,7 @@ impl Link {
         if status.code != Code::Ok as i32 {
             return Err(refused("subscribing")(Status::new(tonic::Code::from(status.code), status.message)));
         }
-        Ok(Stream { _outgoing: outgoing, incoming })
+        Ok(Stream { outgoing, incoming })
     }
 
     /// The program that the switch runs, if any, and the device's tables.
@@ -150,7 +156,7 @@ impl Link {
         }
         if self.news.is_none() {
             // If nobody may listen, the names are read each time.
-            self.news = self.subscribe(!self.client_id).await.ok();
+            self.news = self.subscribe(!self.client_id, Notifications::default()).await.ok();
         }
         self.bind(None).await.map(Some)
     }
@@ -220,7 +226,7 @@ impl Link {
     }
 
     /// What the switch says next. Errors: it ended the session.
-    async fn message(&mut self) -> Result<StreamMessageResponse, CtrlError> {
+    pub(super) async fn message(&mut self) -> Result<StreamMessageResponse, CtrlError> {
         let Some(stream) = &mut self.stream else { return std::future::pending().await };
         let message = stream.incoming.message().await.map_err(refused("waiting for the switch"))?;
         message.ok_or_else(|| CtrlError::Ended("it closed the stream".into()))

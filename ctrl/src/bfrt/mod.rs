@@ -11,6 +11,7 @@
 //!  write     updates of P4Runtime's entities
 //!  groups    a multicast group is one entry and a node for each replication id
 //!  sessions  a clone session is a mirror session
+//!  digests   what a program learns
 //!  queues    what ports do with their queues
 //!  ports     the device's ports, which are added before they work; their statistics
 //!  generator packet generators of the pipes
@@ -19,6 +20,7 @@
 
 mod bind;
 mod device;
+mod digests;
 mod generator;
 mod groups;
 mod ports;
@@ -64,8 +66,8 @@ struct Bound {
 /// The stream of a client that may bind to a program.
 #[derive(Debug)]
 struct Stream {
-    /// Keeps it open.
-    _outgoing: mpsc::Sender<StreamMessageRequest>,
+    /// Keeps it open, and takes acknowledgements.
+    outgoing: mpsc::Sender<StreamMessageRequest>,
     incoming: Streaming<StreamMessageResponse>,
 }
 

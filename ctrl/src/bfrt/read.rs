@@ -11,8 +11,8 @@ use p4rack_p4rt::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4rack_p4rt::p4::v1::{self, entity::Entity as Kind};
 use tonic::Status;
 
-fn digests_unoffered() -> CtrlError {
-    refused("reading entries")(Status::unimplemented("digests are not read over BFRuntime"))
+fn digests_unconfigured() -> CtrlError {
+    refused("reading entries")(Status::unimplemented("digests have no configuration over BFRuntime"))
 }
 
 impl Link {
@@ -46,7 +46,7 @@ impl Link {
                     None => {}
                 },
                 Some(Kind::ValueSetEntry(set)) => found.extend(self.value_sets(set.value_set_id).await?),
-                Some(Kind::DigestEntry(_)) => return Err(digests_unoffered()),
+                Some(Kind::DigestEntry(_)) => return Err(digests_unconfigured()),
                 _ => found.extend(self.read_entries(&entity).await?),
             }
         }

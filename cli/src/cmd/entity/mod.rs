@@ -44,7 +44,7 @@ impl Options {
         match target.protocol {
             Protocol::P4Runtime => Ok(target),
             Protocol::BfRuntime => Err(CtrlError::Input(
-                "digests and packets are read over P4Runtime alone: give --grpc-addr instead of --bfrt-addr"
+                "BFRuntime carries no packets: give --grpc-addr instead of --bfrt-addr, or that of `p4rack gateway`"
                     .into(),
             )),
         }

@@ -8,7 +8,7 @@ use p4rack_ctrl::items::{DigestItem, Item, show_data};
 use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::session::Event;
 use p4rack_ctrl::values::{Format, parse};
-use p4rack_ctrl::{CtrlError, Session};
+use p4rack_ctrl::{CtrlError, Protocol, Session, bfrt};
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::v1::{DigestList, PacketIn, PacketMetadata, PacketOut, update};
 use p4rack_p4rt::schema::{Schema, name_of};
@@ -48,7 +48,8 @@ enum DigestCommand {
         #[command(flatten)]
         options: Options,
     },
-    /// Subscribe to a digest; print and acknowledge its messages until Ctrl-C
+    /// Subscribe to a digest; print and acknowledge its messages until Ctrl-C.
+    /// Over BFRuntime, the switch decides how long they wait for others
     Watch {
         #[command(flatten)]
         digest: Digest,
@@ -65,25 +66,30 @@ struct Digest {
     /// Name of the digest
     #[arg(add = ArgValueCompleter::new(complete::digests))]
     name: String,
-    /// Maximum time that a message waits for others
-    #[arg(long, value_name = "MS", default_value_t = 10)]
-    max_timeout_ms: i64,
-    /// Maximum messages per list; 0 for no limit
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    max_list_size: i32,
-    /// How long duplicates are suppressed without an acknowledgement
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
-    ack_timeout_ms: i64,
+    /// Maximum time that a message waits for others [default: 10]
+    #[arg(long, value_name = "MS")]
+    max_timeout_ms: Option<i64>,
+    /// Maximum messages per list; 0 for no limit [default: 100]
+    #[arg(long, value_name = "N")]
+    max_list_size: Option<i32>,
+    /// How long duplicates are suppressed without an acknowledgement [default: 1000]
+    #[arg(long, value_name = "MS")]
+    ack_timeout_ms: Option<i64>,
 }
 
 impl Digest {
     fn item(&self) -> Item {
         Item::Digest(DigestItem {
             digest: self.name.clone(),
-            max_timeout_ns: self.max_timeout_ms.saturating_mul(1_000_000),
-            max_list_size: self.max_list_size,
-            ack_timeout_ns: self.ack_timeout_ms.saturating_mul(1_000_000),
+            max_timeout_ns: self.max_timeout_ms.unwrap_or(10).saturating_mul(1_000_000),
+            max_list_size: self.max_list_size.unwrap_or(100),
+            ack_timeout_ns: self.ack_timeout_ms.unwrap_or(1000).saturating_mul(1_000_000),
         })
+    }
+
+    /// Whether anything is said of its lists.
+    fn is_configured(&self) -> bool {
+        self.max_timeout_ms.or(self.ack_timeout_ms).is_some() || self.max_list_size.is_some()
     }
 }
 
@@ -97,14 +103,11 @@ pub fn digest(args: DigestArgs) -> ExitCode {
                     let names = digests.map(|digest| name_of(digest.preamble.as_ref()).to_owned());
                     Ok::<Vec<String>, CtrlError>(names.collect())
                 };
-                let found = async {
-                    options.p4runtime()?;
-                    all(&options.client().await?.1).await
-                };
+                let found = async { all(&options.client().await?.1).await };
                 report(found.await, &options)
             }
             DigestCommand::Read(options) => {
-                if let Err(error) = options.p4runtime() {
+                if let Err(error) = configurable(&options) {
                     return connect::fail(&error, options.json);
                 }
                 let all = async |schema: &Schema| {
@@ -115,14 +118,26 @@ pub fn digest(args: DigestArgs) -> ExitCode {
                 show(options.read(all).await, &options, rows)
             }
             DigestCommand::Write { digest, options } => {
-                report(options.write(Verb::Write, &[digest.item()]).await, &options)
+                let written = async {
+                    configurable(&options)?;
+                    options.write(Verb::Write, &[digest.item()]).await
+                };
+                report(written.await, &options)
             }
             DigestCommand::Delete { name, options } => {
                 let item = Item::Digest(DigestItem { digest: name, ..Default::default() });
-                report(options.write(Verb::Delete, &[item]).await, &options)
+                let written = async {
+                    configurable(&options)?;
+                    options.write(Verb::Delete, &[item]).await
+                };
+                report(written.await, &options)
             }
             DigestCommand::Watch { digest, count, options } => {
-                report(watch_digest(&digest, count, &options).await.map(|()| Vec::new()), &options)
+                let watched = match options.target.for_switch(None).protocol {
+                    Protocol::P4Runtime => watch_digest(&digest, count, &options).await,
+                    Protocol::BfRuntime => learn(&digest, count, &options).await,
+                };
+                report(watched.map(|()| Vec::new()), &options)
             }
         }
     })
@@ -137,6 +152,38 @@ fn rows(items: &[Item]) -> Rows {
         rows.push([vec![digest.digest.clone()], numbers.into()].concat());
     }
     rows
+}
+
+/// Digests have a configuration over P4Runtime alone.
+fn configurable(options: &Options) -> Result<(), CtrlError> {
+    match options.target.for_switch(None).protocol {
+        Protocol::P4Runtime => Ok(()),
+        Protocol::BfRuntime => Err(CtrlError::Input(
+            "over BFRuntime digests are not configured: `p4rack digest watch` alone receives them".into(),
+        )),
+    }
+}
+
+/// Prints the digests of the program that BFRuntime's client is bound to.
+async fn learn(digest: &Digest, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
+    if digest.is_configured() {
+        configurable(options)?;
+    }
+    let mut link = bfrt::Link::to_learn(options.target.for_switch(None)).await?;
+    let schema = link.schema().await?;
+    let wanted = schema.digest(&digest.name)?.preamble.as_ref().map(|preamble| preamble.id);
+    let mut left = count;
+    while left != Some(0) {
+        let list = tokio::select! {
+            list = link.digests() => list?,
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        };
+        if Some(list.digest_id) == wanted {
+            print_list(&schema, &list, options.json);
+            left = left.map(|left| left - 1);
+        }
+    }
+    Ok(())
 }
 
 async fn watch_digest(digest: &Digest, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
