@@ -5,9 +5,12 @@ mod common;
 use common::{can_make_namespaces, one_at_a_time, p4rack, repo, stderr};
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::process::Output;
+use tempfile::TempDir;
 
 /// The example with a window of two seconds.
-fn short(folder: &tempfile::TempDir) -> std::path::PathBuf {
+fn short(folder: &TempDir) -> std::path::PathBuf {
     let text = fs::read_to_string(repo("examples/pl2-incast.toml")).expect("the example is there");
     let lines = text.lines().map(|line| match line.trim_start().starts_with("duration_s") {
         true => "duration_s = 2".to_owned(),
@@ -20,6 +23,31 @@ fn short(folder: &tempfile::TempDir) -> std::path::PathBuf {
     path
 }
 
+/// `p4rack up` with these arguments, and its results.
+fn up(folder: &TempDir, rack: &Path, args: &[&str]) -> (Output, Value) {
+    let json = folder.path().join("results.json");
+    let mut command = p4rack();
+    command.arg("up").arg(rack).args(args).arg(format!("--json={}", json.display()));
+    let output = command.output().expect("p4rack starts");
+    let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    (output, serde_json::from_str(&text).expect("JSON"))
+}
+
+fn names(results: &Value) -> Vec<&str> {
+    results["schemes"].as_array().into_iter().flatten().filter_map(|scheme| scheme["name"].as_str()).collect()
+}
+
+fn number(scheme: &Value, key: &str) -> u64 {
+    scheme[key].as_u64().unwrap_or_else(|| panic!("{key} in {scheme}"))
+}
+
+/// Whether goodput is what a port carries. What waited in a socket when the window began counts in it, so on a busy machine
+/// it may be a little more.
+fn fills_the_port(scheme: &Value) -> bool {
+    let ceiling = number(scheme, "goodput_ceiling_bps");
+    (50_000_000..=ceiling + ceiling / 50).contains(&number(scheme, "goodput_bps"))
+}
+
 #[test]
 fn up_runs_to_its_end_and_its_exit_code_is_its_verdict() {
     if !can_make_namespaces() {
@@ -27,33 +55,47 @@ fn up_runs_to_its_end_and_its_exit_code_is_its_verdict() {
     }
     let _alone = one_at_a_time();
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let json = folder.path().join("results.json");
-    let output = p4rack()
-        .arg("up")
-        .arg(short(&folder))
-        .arg(format!("--json={}", json.display()))
-        .output()
-        .expect("p4rack starts");
-    let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
-    let results: Value = serde_json::from_str(&text).expect("JSON");
+    let (output, results) = up(&folder, &short(&folder), &[]);
     let failures = results["failures"].as_array().expect("a list");
     assert_eq!(output.status.code(), Some(i32::from(!failures.is_empty())), "{failures:?}");
     assert_eq!(results["duration_s"], 2.0);
     assert!(results["promises"].as_array().is_some_and(|promises| promises.len() > 10));
+    assert_eq!(names(&results), ["l2", "pl2-counter", "pl2-clock"]);
     let schemes = results["schemes"].as_array().expect("a list");
-    let names: Vec<_> = schemes.iter().filter_map(|scheme| scheme["name"].as_str()).collect();
-    assert_eq!(names, ["l2", "pl2-counter", "pl2-clock"]);
-    let number =
-        |scheme: &Value, key: &str| scheme[key].as_u64().unwrap_or_else(|| panic!("{key} in {scheme}"));
     for scheme in schemes {
         assert!(number(scheme, "offered_bps") > 120_000_000, "more than the port carries: {scheme}");
-        let (goodput, ceiling) = (number(scheme, "goodput_bps"), number(scheme, "goodput_ceiling_bps"));
-        assert!((50_000_000..=ceiling).contains(&goodput), "goodput {goodput}, ceiling {ceiling}");
+        assert!(fills_the_port(scheme), "{scheme}");
     }
     assert!(number(&schemes[0], "fabric_drops") > 0, "plain switching drops: {}", schemes[0]);
     for scheme in &schemes[1..] {
         assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
         assert_eq!(scheme["host_kill"]["fabric_drops"], 0, "{scheme}");
+        assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
+    }
+}
+
+/// The same hosts, whose switch runs the programs for Tofino.
+#[test]
+fn the_programs_for_tofino_keep_the_promises_of_the_others() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let example = repo("examples/pl2-incast.toml");
+    let (output, results) = up(&folder, &example, &["--arch", "tna", "--duration", "1"]);
+    let failures = results["failures"].as_array().expect("a list");
+    assert_eq!(output.status.code(), Some(i32::from(!failures.is_empty())), "{failures:?}");
+    assert_eq!(results["setting"]["arch"], "tna");
+    assert!(
+        results["command"].as_str().is_some_and(|again| again.contains(" --arch tna ")),
+        "{}",
+        results["command"]
+    );
+    assert_eq!(names(&results), ["l2", "pl2-counter", "pl2-clock"]);
+    for scheme in &results["schemes"].as_array().expect("a list")[1..] {
+        assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
+        assert!(fills_the_port(scheme), "{scheme}");
         assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
     }
 }
@@ -66,26 +108,18 @@ fn an_outcast_runs_in_both_worlds() {
     }
     let _alone = one_at_a_time();
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let (json, html) = (folder.path().join("results.json"), folder.path().join("report.html"));
-    let output = p4rack()
-        .args(["up", "--simulate", "--duration", "1", "--scheme", "l2", "--scheme", "pl2-clock"])
-        .arg(repo("examples/pl2-outcast.toml"))
-        .arg(format!("--json={}", json.display()))
-        .arg(format!("--html={}", html.display()))
-        .output()
-        .expect("p4rack starts");
-    let text = fs::read_to_string(&json).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
-    let results: Value = serde_json::from_str(&text).expect("JSON");
+    let html = folder.path().join("report.html");
+    let html_arg = format!("--html={}", html.display());
+    let args = ["--simulate", "--duration", "1", "--scheme", "l2", "--scheme", "pl2-clock", &html_arg];
+    let (_, results) = up(&folder, &repo("examples/pl2-outcast.toml"), &args);
     assert_eq!(results["setting"]["kind"], "outcast");
     for world in ["schemes", "simulated"] {
-        let schemes = results[world].as_array().unwrap_or_else(|| panic!("{world} in {text}"));
+        let schemes = results[world].as_array().unwrap_or_else(|| panic!("{world} in {results}"));
         assert_eq!(schemes.iter().map(|s| &s["name"]).collect::<Vec<_>>(), ["l2", "pl2-clock"], "{world}");
         for scheme in schemes {
             let by_host = scheme["goodput_by_host_bps"].as_object().map_or(0, |hosts| hosts.len());
             assert!(world == "simulated" || by_host == 4, "four receivers: {scheme}");
-            let goodput = scheme["goodput_bps"].as_u64().expect("a number");
-            let ceiling = scheme["goodput_ceiling_bps"].as_u64().expect("a number");
-            assert!((50_000_000..=ceiling).contains(&goodput), "{world}: {goodput}, ceiling {ceiling}");
+            assert!(fills_the_port(scheme), "{world}: {scheme}");
             assert_eq!(scheme["fabric_drops"], 0, "an outcast waits in its sender: {world} {scheme}");
         }
     }

@@ -2,9 +2,9 @@
 
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
-use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Log, WorkloadKind};
 use p4rack_codegen::scheme::pl2;
+use p4rack_codegen::{Arch, Scheme};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -70,6 +70,9 @@ pub struct Setting {
     pub mtu_frame_bytes: u64,
     /// Size of the switch's shared buffer.
     pub buffer_bytes: u64,
+    /// Architecture of the switch's program.
+    #[serde(default)]
+    pub arch: Arch,
     /// Maximum slots of a reservation.
     pub k: u32,
     /// The host whose link all traffic shares: the incast's receiver, the outcast's sender, the store's server.
@@ -367,6 +370,7 @@ pub(crate) mod tests {
                 port_rate_bps: 100_000_000,
                 mtu_frame_bytes: 1_530,
                 buffer_bytes: 262_144,
+                arch: Arch::V1model,
                 k: 4,
                 one: "h1".to_owned(),
                 many: ["h2", "h3", "h4", "h5"].map(str::to_owned).into(),

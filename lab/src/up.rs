@@ -192,6 +192,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         // Preamble and gap take time on the wire but no space in a queue.
         mtu_frame_bytes: longest.saturating_sub(overhead::PREAMBLE_GAP),
         buffer_bytes: rack.switch.buffer_bytes,
+        arch: rack.switch.arch,
         k: rack.protocol::<Pl2>().map_or(0, |pl2| u32::from(pl2.k)),
         one: one.to_owned(),
         many: many.to_vec(),
@@ -207,6 +208,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
 fn command(options: &Options, duration_s: f64, seed: u64) -> String {
     let mut words = vec!["p4rack up".to_owned(), options.path.display().to_string()];
     words.extend(options.schemes.iter().map(|scheme| format!("--scheme {scheme}")));
+    words.extend(options.arch.map(|arch| format!("--arch {arch}")));
     words.push(format!("--duration {duration_s} --seed {seed}"));
     words.join(" ")
 }

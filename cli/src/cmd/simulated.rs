@@ -1,9 +1,9 @@
 //! A rack's workload in virtual time: what `p4rack up --simulate` shows beside the real figures.
 
-use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Rack, Target, Workload, WorkloadKind};
 use p4rack_codegen::scheme::endpoint_config;
 use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
+use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::Config;
 use p4rack_lab::results::{Results, SchemeResult};
 use p4rack_lab::store;
@@ -35,6 +35,12 @@ pub fn simulate(path: &Path, results: &Results) -> Result<Vec<SchemeResult>, Str
         return Err(format!(
             "{file}: --simulate is for racks of the embedded switch, with a port for each host and none to other racks"
         ));
+    }
+    if results.setting.arch != Arch::V1model {
+        eprintln!(
+            "{file}: in virtual time the switch runs v1model's program, not {}'s",
+            results.setting.arch
+        );
     }
     let mut all = Vec::new();
     for real in &results.schemes {

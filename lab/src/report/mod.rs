@@ -343,9 +343,10 @@ fn promises(results: &Results) -> String {
 fn repeat(results: &Results) -> String {
     let machine = &results.machine;
     format!(
-        "<pre><code>{}</code></pre><p>Seed {}; TCP {}; Linux {}; {} CPUs{}; p4rack {}.</p>",
+        "<pre><code>{}</code></pre><p>Seed {}; P4 for {}; TCP {}; Linux {}; {} CPUs{}; p4rack {}.</p>",
         escape(&results.command),
         results.seed,
+        results.setting.arch,
         escape(&results.tcp),
         escape(&machine.kernel),
         machine.cpus,
