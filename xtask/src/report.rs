@@ -1,9 +1,11 @@
 //! Runs steps, counts what passed, failed and was skipped, and prints a summary.
 
 use crate::skips;
-use std::io::{BufRead, BufReader, PipeReader, Read};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::time::Instant;
+use std::io::{self, BufRead, BufReader};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Number of the slowest test binaries that are listed at the end.
 const SLOWEST: usize = 10;
@@ -23,6 +25,8 @@ pub struct Report {
     not_run: Vec<String>,
     /// Seconds, and the test binary that took them.
     slowest: Vec<(f64, String)>,
+    /// Whether the output that was read last had a summary.
+    has_counted: bool,
 }
 
 impl Report {
@@ -81,50 +85,39 @@ impl Report {
         self.finish(started);
     }
 
-    /// Waits for a test runner that was started, and does what [`Report::tests`] does. Whether nothing failed.
+    /// Shows a test runner's output while it comes, and adds up its summaries. Whether nothing failed.
     pub fn finish(&mut self, started: Started) -> bool {
-        let Started { name, start, child } = started;
+        let Started { name, lines, end } = started;
         println!("── {name}");
-        let (mut child, output) = match child {
-            Ok(piped) => piped,
-            Err(why) => {
-                self.check(&name, Err(why));
-                return false;
-            }
-        };
-        let failed_before = self.failed;
-        self.read(&name, BufReader::new(output), || child.wait());
-        println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
-        self.failed == failed_before
+        let is_fine = self.read(&name, lines, || end.join().unwrap_or_else(|_| End::lost()));
+        self.passed += u64::from(is_fine && !self.has_counted);
+        is_fine
     }
 
-    /// Shows and adds up what a test program wrote that has ended.
+    /// The same for a test program that has ended.
     pub fn ended(&mut self, ended: Ended) {
-        let Ended { name, output, status } = ended;
-        println!("     {name}");
-        self.read(&name, &output[..], || status);
+        println!("     {}", ended.name);
+        self.read(&ended.name, ended.lines, || ended.end);
     }
 
-    /// Shows a test runner's output and adds up its summaries.
-    fn read(
-        &mut self,
-        name: &str,
-        output: impl BufRead,
-        status: impl FnOnce() -> std::io::Result<ExitStatus>,
-    ) {
+    fn read(&mut self, name: &str, output: Receiver<Vec<u8>>, end: impl FnOnce() -> End) -> bool {
         let (failed_before, skips_before) = (self.failed, self.skips.len());
+        self.has_counted = false;
         let mut lines = Lines::new(name);
-        for line in output.split(b'\n').map_while(Result::ok) {
+        for line in output {
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             lines.read(&line, self);
         }
-        match status() {
+        let End { status, took } = end();
+        match status {
             Ok(status) if status.success() || self.failed > failed_before => {}
             Ok(status) if status.code() == Some(NOTHING_TESTED) && self.skips.len() > skips_before => {}
             Ok(status) => self.check(name, Err(format!("ended with {status}"))),
             Err(error) => self.check(name, Err(error.to_string())),
         }
+        println!("   {name}: {:.0} s", took.as_secs_f64());
+        self.failed == failed_before
     }
 
     /// Prints the summary and returns the exit code.
@@ -160,43 +153,66 @@ impl Report {
     }
 }
 
-/// A test runner under way. Its output waits in a pipe until [`Report::finish`] reads it.
+/// A test runner under way. A thread takes its output from the start, since one whose pipe is full would stand still.
 pub struct Started {
     name: String,
-    start: Instant,
-    child: Result<(Child, PipeReader), String>,
+    lines: Receiver<Vec<u8>>,
+    end: JoinHandle<End>,
+}
+
+/// How a command ended, and after how long.
+struct End {
+    status: io::Result<ExitStatus>,
+    took: Duration,
+}
+
+impl End {
+    fn lost() -> End {
+        End {
+            status: Err(io::Error::other("the thread that read its output panicked")),
+            took: Duration::ZERO,
+        }
+    }
 }
 
 impl Started {
     /// Starts it.
     pub fn new(name: &str, command: &mut Command) -> Started {
         let start = Instant::now();
-        let piped = std::io::pipe().and_then(|(output, input)| {
+        let piped = io::pipe().and_then(|(output, input)| {
             let child = command.stdout(input.try_clone()?).stderr(input).spawn();
             // Drop the command's own ends of the pipe, or it never ends.
             command.stdout(Stdio::null()).stderr(Stdio::null());
             Ok((child?, output))
         });
-        let child = piped.map_err(|error| format!("{command:?} did not start: {error}"));
-        Started { name: name.to_owned(), start, child }
+        let missing = format!("{command:?} did not start");
+        let (sender, lines) = mpsc::channel();
+        let end = thread::spawn(move || {
+            let ended = piped.map_err(|error| io::Error::other(format!("{missing}: {error}")));
+            let status = ended.and_then(|(mut child, output)| {
+                for line in BufReader::new(output).split(b'\n') {
+                    // Who does not want it any more gets none.
+                    let _ = sender.send(line?);
+                }
+                child.wait()
+            });
+            End { status, took: start.elapsed() }
+        });
+        Started { name: name.to_owned(), lines, end }
     }
 
-    /// Reads all that it writes, until it has ended.
+    /// Waits until it has ended.
     pub fn wait(self) -> Ended {
-        let (mut output, name) = (Vec::new(), self.name);
-        let status = match self.child {
-            Ok((mut child, mut pipe)) => pipe.read_to_end(&mut output).and_then(|_| child.wait()),
-            Err(why) => Err(std::io::Error::other(why)),
-        };
-        Ended { name, output, status }
+        let end = self.end.join().unwrap_or_else(|_| End::lost());
+        Ended { name: self.name, lines: self.lines, end }
     }
 }
 
 /// A test program that has ended, and what it wrote.
 pub struct Ended {
     name: String,
-    output: Vec<u8>,
-    status: std::io::Result<ExitStatus>,
+    lines: Receiver<Vec<u8>>,
+    end: End,
 }
 
 /// Reads the output of cargo test, pytest and the PTF suite.
@@ -251,6 +267,7 @@ impl Lines {
         if let Some((passed, failed, skipped)) = counts(line) {
             report.passed += passed;
             report.failed += failed;
+            report.has_counted = true;
             for _ in self.named..skipped {
                 report.skips.push((self.running.clone(), "no reason given".into()));
             }
@@ -301,6 +318,29 @@ mod tests {
         assert_eq!(counts(cargo), Some((3, 1, 2)));
         assert_eq!(counts("===== 4 passed, 1 skipped in 2.01s ====="), Some((4, 0, 1)));
         assert_eq!(counts("5 passed on to the next stage"), None);
+    }
+
+    #[test]
+    fn programs_count_by_their_summaries_and_their_ends() {
+        let run = |script: &str| {
+            let mut report = Report::default();
+            report.ended(Started::new("it", Command::new("sh").args(["-c", script])).wait());
+            (report.passed, report.failed, report.failures)
+        };
+        // More than a pipe holds, by both ways.
+        let long = "for n in $(seq 9000); do echo a line of its output; done";
+        let summary = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored' >&2";
+        assert_eq!(run(&format!("{long}; {summary}")), (3, 0, Vec::new()));
+        let (passed, failed, failures) = run(&format!("{summary}; exit 4"));
+        assert_eq!((passed, failed), (3, 1));
+        assert!(failures[0].contains("ended with exit status: 4"), "{failures:?}");
+        let killed = run("kill -9 $$").2;
+        assert!(killed[0].contains("signal: 9"), "{killed:?}");
+        let mut report = Report::default();
+        assert!(!report.finish(Started::new("it", &mut Command::new("/no/such/program"))));
+        assert!(report.failures[0].contains("did not start"), "{:?}", report.failures);
+        assert!(report.finish(Started::new("it", Command::new("sh").args(["-c", "echo built"]))));
+        assert_eq!((report.passed, report.failed), (1, 1));
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub fn run(report: &mut Report) {
             let ended = ended.clone();
             scope.spawn(move || {
                 for suite in suites {
+                    println!("     begins {}", suite.source.display());
                     // The receiver lives until both lanes have ended.
                     let _ = ended.send(Started::new(&suite.title(), &mut suite.command(niceness)).wait());
                 }
@@ -60,11 +61,14 @@ impl Suite {
     /// The test program of one of cargo's messages.
     fn of(message: &str) -> Option<Suite> {
         let text = |key: &str| message.split_once(&format!("\"{key}\":\""))?.1.split('"').next();
-        if text("reason") != Some("compiler-artifact") || !message.contains("\"test\":true},") {
+        // Targets that have tests are built without them, too, as a program that users start.
+        let profile = message.split_once("\"profile\":{")?.1.split('}').next()?;
+        if text("reason") != Some("compiler-artifact") || !profile.ends_with("\"test\":true") {
             return None;
         }
         let folder = Path::new(text("manifest_path")?).parent()?;
-        let source = Path::new(text("src_path")?).strip_prefix(folder).ok()?;
+        let source = Path::new(text("src_path")?);
+        let source = source.strip_prefix(folder).unwrap_or(source);
         Some(Suite {
             folder: folder.to_owned(),
             source: source.to_owned(),
@@ -97,8 +101,10 @@ mod tests {
     #[test]
     fn test_programs_are_named_by_cargos_messages() {
         let message = |reason: &str, test: bool| {
+            let target = r#""kind":["test"],"crate_types":["bin"],"name":"up","src_path":"/w/cli/tests/up.rs","edition":"2024","doc":false,"doctest":false,"test":true"#;
+            let profile = r#""opt_level":"3","debuginfo":0,"debug_assertions":true,"overflow_checks":true"#;
             format!(
-                r#"{{"reason":"{reason}","manifest_path":"/w/cli/Cargo.toml","target":{{"kind":["test"],"name":"up","src_path":"/w/cli/tests/up.rs"}},"profile":{{"opt_level":"3","test":{test}}},"features":[],"executable":"/w/target/verify/deps/up-1","fresh":true}}"#
+                r#"{{"reason":"{reason}","package_id":"path+file:///w/cli#p4rack@0.1.0","manifest_path":"/w/cli/Cargo.toml","target":{{{target}}},"profile":{{{profile},"test":{test}}},"features":[],"filenames":["/w/target/verify/deps/up-1"],"executable":"/w/target/verify/deps/up-1","fresh":true}}"#
             )
         };
         let suite = Suite {
