@@ -379,6 +379,11 @@ async fn what_bfruntime_does_not_have_is_said() {
         let refused = switch.refused(words);
         assert!(refused.contains("over BFRuntime digests are not configured"), "{refused}");
     }
+    let idle = switch.refused(&["table", "watch", "l2_forward", "--idle"]);
+    assert!(idle.contains("idle entries are told over P4Runtime alone"), "{idle}");
+    let to = ["table", "insert", "l2_forward", "hdr.ethernet.dstAddr=02:00:00:00:00:99"];
+    let aging = switch.refused(&[&to[..], &["--action", "NoAction", "--idle-timeout-ms", "500"]].concat());
+    assert!(aging.contains("no idle timeouts"), "{aging}");
     let packets = switch.refused(&["packet", "list"]);
     assert!(packets.contains("BFRuntime carries no packets"), "{packets}");
     let counter = ["counter", "write", "refused", "--index", "1", "--packets", "4"];
@@ -390,30 +395,4 @@ async fn what_bfruntime_does_not_have_is_said() {
     assert!(foreign.status.success(), "{}", stderr(&foreign));
     let refused = switch.refused(&group);
     assert!(refused.trim_end().ends_with("over P4Runtime; delete it there first"), "{refused}");
-}
-
-/// The program tells of each frame by whom and where it came. The controller's come by its port.
-#[test]
-fn digests_are_watched() {
-    let (addr, p4runtime) = (free_addr(), free_addr());
-    let program = repo("switchd/tests/bfruntime/rig.p4").display().to_string();
-    let _switch = switch_with(&program, &p4runtime, &["--bfrt-addr", &addr, "--cpu-port", "64"]);
-    let run = |words: &[&str]| p4rack().args(words).args(["--bfrt-addr", &addr]).output().unwrap();
-    assert!(stdout(&run(&["digest", "list"])).contains("D.learn"));
-    let unknown = stderr(&run(&["digest", "watch", "lern"]));
-    assert!(unknown.contains("learn"), "{unknown}");
-    let configured = stderr(&run(&["digest", "watch", "learn", "--max-list-size", "3"]));
-    assert!(configured.contains("over BFRuntime digests are not configured"), "{configured}");
-    let words = ["digest", "watch", "learn", "--count", "1", "--json", "--bfrt-addr", &addr];
-    let mut watcher = common::switch::Running::start(p4rack().args(words));
-    // It may not be bound yet when the first frame comes.
-    let ended = || {
-        let frame = ["packet", "send", "ff:ff:ff:ff:ff:ff 02:00:00:00:00:09 1234"];
-        let sent = common::switch::run(&p4runtime, &frame);
-        assert!(sent.status.success(), "{}", stderr(&sent));
-        watcher.0.try_wait().is_ok_and(|ended| ended.is_some())
-    };
-    assert!(common::wait_until(std::time::Duration::from_secs(30), ended), "a digest ends its watcher");
-    let said = watcher.until("learn");
-    assert!(said.contains(r#""digest":"D.learn""#) && said.contains("{2199023255561, 64}"), "{said}");
 }

@@ -74,9 +74,9 @@ fn up_runs_to_its_end_and_its_exit_code_is_its_verdict() {
     }
 }
 
-/// The same hosts, whose switch runs the programs for Tofino.
+/// The same hosts, whose switch runs the programs for Tofino. What a busy machine may break is told, not asserted.
 #[test]
-fn the_programs_for_tofino_keep_the_promises_of_the_others() {
+fn the_main_job_runs_on_the_programs_for_tofino() {
     if !can_make_namespaces() {
         return;
     }
@@ -95,6 +95,7 @@ fn the_programs_for_tofino_keep_the_promises_of_the_others() {
     assert_eq!(names(&results), ["l2", "pl2-counter", "pl2-clock"]);
     for scheme in &results["schemes"].as_array().expect("a list")[1..] {
         assert_eq!(number(scheme, "fabric_drops"), 0, "{scheme}");
+        assert_eq!(scheme["host_kill"]["fabric_drops"], 0, "{scheme}");
         assert!(fills_the_port(scheme), "{scheme}");
         assert!(scheme["rpc"].as_array().is_some_and(|rpc| rpc.iter().all(|v| number(v, "completed") > 0)));
     }
@@ -120,6 +121,8 @@ fn an_outcast_runs_in_both_worlds() {
             let by_host = scheme["goodput_by_host_bps"].as_object().map_or(0, |hosts| hosts.len());
             assert!(world == "simulated" || by_host == 4, "four receivers: {scheme}");
             assert!(fills_the_port(scheme), "{world}: {scheme}");
+            let (goodput, ceiling) = (number(scheme, "goodput_bps"), number(scheme, "goodput_ceiling_bps"));
+            assert!(world != "simulated" || goodput <= ceiling, "goodput {goodput}, ceiling {ceiling}");
             assert_eq!(scheme["fabric_drops"], 0, "an outcast waits in its sender: {world} {scheme}");
         }
     }

@@ -8,7 +8,7 @@ use p4rack_p4rt::bytes;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::{self, P4Data, P4StructLike, p4_data};
 
-/// A list as P4Runtime's, whose digests are structs with the schema's fields in their order.
+/// A list as P4Runtime's, whose digests are tuples of the schema's fields in their order.
 pub fn digest_list(schema: &Schema, list: &bfrt::DigestList) -> Translated<v1::DigestList> {
     let id = list.digest_id;
     let Some(learn) = schema.learns().iter().find(|learn| learn.id == id) else {
@@ -36,7 +36,7 @@ fn digest(learn: &Learn, data: &TableData) -> Translated<P4Data> {
         Ok(P4Data { data: Some(value) })
     };
     let members = learn.fields.iter().map(value).collect::<Translated<_>>()?;
-    Ok(P4Data { data: Some(p4_data::Data::Struct(P4StructLike { members })) })
+    Ok(P4Data { data: Some(p4_data::Data::Tuple(P4StructLike { members })) })
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         let one = |data| P4Data { data: Some(data) };
         let members = vec![one(p4_data::Data::Bitstring(vec![1, 2])), one(p4_data::Data::Bool(true))];
         assert_eq!((read.digest_id, read.list_id), (7, 3));
-        assert_eq!(read.data, [one(p4_data::Data::Struct(P4StructLike { members }))]);
+        assert_eq!(read.data, [one(p4_data::Data::Tuple(P4StructLike { members }))]);
         let wrong = field(1, data_field::Value::BoolVal(true));
         for fields in [vec![src()], vec![known()], vec![wrong, known()]] {
             assert!(digest_list(&schema, &list(7, fields)).is_err());

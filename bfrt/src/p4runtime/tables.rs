@@ -380,6 +380,9 @@ impl TablePlan {
         if let Some(plan) = &self.meter {
             data.fields.extend(plan.fields(entry.meter_config.as_ref()));
         }
+        if self.ttl.is_none() && entry.idle_timeout_ns != 0 {
+            return invalid(format!("{of}: its entries have no idle timeouts"));
+        }
         if let Some(ttl) = self.ttl.as_ref().filter(|_| !entry.is_default_action) {
             // Of an entry whose last hit is known, what is left.
             let passed = entry.time_since_last_hit.as_ref().map_or(0, |passed| passed.elapsed_ns);

@@ -14,7 +14,7 @@ use p4rack_wire::Nanos;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The rack of `path` under each scheme of `results`: the same program, the same machines, and what the workload's
+/// The rack of `path` under each scheme of `results`: v1model's program, the same machines, and what the workload's
 /// programs would offer if none of them were ever late. Nothing is killed.
 pub fn simulate(path: &Path, results: &Results) -> Result<Vec<SchemeResult>, String> {
     let file = path.display().to_string();

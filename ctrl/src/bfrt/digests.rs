@@ -17,11 +17,17 @@ impl Link {
         Link::subscribed(target, news).await
     }
 
-    /// The next list, with the ids of [`Link::schema`]'s names. It is acknowledged.
+    /// The next list, with the ids of [`Link::schema`]'s names. It is acknowledged. Errors: a program is installed, whose
+    /// names may be others.
     pub async fn digests(&mut self) -> Result<DigestList, CtrlError> {
         loop {
-            let message = self.message().await?;
-            let Some(stream_message_response::Update::Digest(list)) = message.update else { continue };
+            let list = match self.message().await?.update {
+                Some(stream_message_response::Update::Digest(list)) => list,
+                Some(stream_message_response::Update::SetForwardingPipelineConfigResponse(_)) => {
+                    return Err(CtrlError::Ended("a program was installed; start again".into()));
+                }
+                _ => continue,
+            };
             let read = digest_list(&self.bound()?.schema, &list).map_err(update_error)?;
             let ack = DigestListAck { digest_id: list.digest_id, list_id: list.list_id };
             let update = Some(stream_message_request::Update::DigestAck(ack));

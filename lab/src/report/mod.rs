@@ -6,6 +6,7 @@ mod svg;
 use crate::results::{Results, SchemeResult};
 use crate::workload::BUCKET_NS;
 use crate::{table, text, worlds};
+use p4rack_codegen::Arch;
 use p4rack_codegen::rack::WorkloadKind;
 use std::fmt::Write;
 pub use svg::escape;
@@ -242,9 +243,14 @@ fn worlds_section(results: &Results) -> String {
     }
     out.push_str("</ul>");
     worlds::WHY.iter().for_each(|why| put(&mut out, format_args!("<p>{why}</p>")));
-    let lead = "The simulated columns are the same program, machines and workload under one simulated clock. Figures within \
-                10 % count as equal.";
-    section("Real and simulated", lead, &out)
+    let program = match results.setting.arch {
+        Arch::V1model => "the same program,",
+        Arch::Tna | Arch::T2na => "v1model’s program, the same",
+    };
+    let lead = format!(
+        "The simulated columns are {program} machines and workload under one simulated clock. Figures within 10 % count as equal."
+    );
+    section("Real and simulated", &lead, &out)
 }
 
 fn latency_section(results: &Results) -> String {

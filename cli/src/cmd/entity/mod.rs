@@ -38,15 +38,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// How to connect with P4Runtime, for what it alone has. Errors: another protocol is asked for.
-    pub fn p4runtime(&self) -> Result<ConnectOptions, CtrlError> {
+    /// How to connect with P4Runtime, for what it alone has. Errors: another protocol is asked for, which gives `reason`.
+    pub fn p4runtime(&self, reason: &str) -> Result<ConnectOptions, CtrlError> {
         let target = self.target.for_switch(None);
         match target.protocol {
             Protocol::P4Runtime => Ok(target),
-            Protocol::BfRuntime => Err(CtrlError::Input(
-                "BFRuntime carries no packets: give --grpc-addr instead of --bfrt-addr, or that of `p4rack gateway`"
-                    .into(),
-            )),
+            Protocol::BfRuntime => Err(CtrlError::Input(reason.into())),
         }
     }
 }

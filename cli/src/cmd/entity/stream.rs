@@ -20,6 +20,14 @@ use tokio::time::Instant;
 /// How long to wait for the rejection of a packet.
 const REFUSAL: Duration = Duration::from_millis(100);
 
+/// What BFRuntime does not have.
+const PACKETS: &str =
+    "BFRuntime carries no packets: give --grpc-addr instead of --bfrt-addr, or that of `p4rack gateway`";
+const CONFIGURATION: &str =
+    "over BFRuntime digests are not configured: `p4rack digest watch` alone receives them";
+const LISTS: &str = "over BFRuntime digests are not configured: leave --max-timeout-ms, --max-list-size and \
+    --ack-timeout-ms out; the device's flow_learn_timeout_usec says how long they wait for others";
+
 /// Arguments of `p4rack digest`.
 #[derive(clap::Args, Debug)]
 pub struct DigestArgs {
@@ -107,7 +115,7 @@ pub fn digest(args: DigestArgs) -> ExitCode {
                 report(found.await, &options)
             }
             DigestCommand::Read(options) => {
-                if let Err(error) = configurable(&options) {
+                if let Err(error) = options.p4runtime(CONFIGURATION) {
                     return connect::fail(&error, options.json);
                 }
                 let all = async |schema: &Schema| {
@@ -119,7 +127,7 @@ pub fn digest(args: DigestArgs) -> ExitCode {
             }
             DigestCommand::Write { digest, options } => {
                 let written = async {
-                    configurable(&options)?;
+                    options.p4runtime(CONFIGURATION)?;
                     options.write(Verb::Write, &[digest.item()]).await
                 };
                 report(written.await, &options)
@@ -127,7 +135,7 @@ pub fn digest(args: DigestArgs) -> ExitCode {
             DigestCommand::Delete { name, options } => {
                 let item = Item::Digest(DigestItem { digest: name, ..Default::default() });
                 let written = async {
-                    configurable(&options)?;
+                    options.p4runtime(CONFIGURATION)?;
                     options.write(Verb::Delete, &[item]).await
                 };
                 report(written.await, &options)
@@ -154,20 +162,10 @@ fn rows(items: &[Item]) -> Rows {
     rows
 }
 
-/// Digests have a configuration over P4Runtime alone.
-fn configurable(options: &Options) -> Result<(), CtrlError> {
-    match options.target.for_switch(None).protocol {
-        Protocol::P4Runtime => Ok(()),
-        Protocol::BfRuntime => Err(CtrlError::Input(
-            "over BFRuntime digests are not configured: `p4rack digest watch` alone receives them".into(),
-        )),
-    }
-}
-
 /// Prints the digests of the program that BFRuntime's client is bound to.
 async fn learn(digest: &Digest, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
     if digest.is_configured() {
-        configurable(options)?;
+        options.p4runtime(LISTS)?;
     }
     let mut link = bfrt::Link::to_learn(options.target.for_switch(None)).await?;
     let schema = link.schema().await?;
@@ -187,7 +185,7 @@ async fn learn(digest: &Digest, count: Option<u64>, options: &Options) -> Result
 }
 
 async fn watch_digest(digest: &Digest, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
-    let mut session = Session::connect(options.p4runtime()?).await?;
+    let mut session = Session::connect(options.target.for_switch(None)).await?;
     let schema = session.schema().await?;
     let entity = digest.item().entity(&schema)?;
     let there = !session.read(vec![key_of(&entity)]).await?.is_empty();
@@ -273,7 +271,7 @@ pub fn packet(args: PacketArgs) -> ExitCode {
         match args.command {
             PacketCommand::List(options) => {
                 let found = async {
-                    options.p4runtime()?;
+                    options.p4runtime(PACKETS)?;
                     let (_, schema) = options.client().await?;
                     let mut fields = Vec::new();
                     for header in ["packet_in", "packet_out"] {
@@ -310,7 +308,7 @@ fn frame(hex: &str) -> Result<Vec<u8>, CtrlError> {
 async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Result<Vec<String>, CtrlError> {
     let payload = frame(hex)?;
     let mut given = pairs(fields)?;
-    let mut session = Session::connect(options.p4runtime()?).await?;
+    let mut session = Session::connect(options.p4runtime(PACKETS)?).await?;
     let schema = session.schema().await?;
     let mut metadata = Vec::new();
     for field in schema.header_fields("packet_out") {
@@ -336,7 +334,7 @@ async fn send(hex: &str, fields: &[String], count: u32, options: &Options) -> Re
 }
 
 async fn watch_packets(count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
-    let mut session = Session::connect(options.p4runtime()?).await?;
+    let mut session = Session::connect(options.p4runtime(PACKETS)?).await?;
     let schema = session.schema().await?;
     let mut left = count;
     while left != Some(0) {

@@ -173,9 +173,11 @@ async fn apply(file: &PathBuf, options: &Options) -> Result<Vec<String>, CtrlErr
     Ok(vec![format!("applied {} updates", request.updates.len())])
 }
 
+const IDLE: &str = "idle entries are told over P4Runtime alone: give --grpc-addr instead of --bfrt-addr";
+
 /// Prints entries that the switch reports as idle, until Ctrl-C.
 async fn watch_idle(table: &str, count: Option<u64>, options: &Options) -> Result<(), CtrlError> {
-    let mut session = Session::connect(options.p4runtime()?).await?;
+    let mut session = Session::connect(options.p4runtime(IDLE)?).await?;
     let schema = session.schema().await?;
     let table_id = id_of(schema.table(table)?.preamble.as_ref());
     let mut left = count.unwrap_or(u64::MAX);
