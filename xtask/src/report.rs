@@ -89,7 +89,10 @@ impl Report {
     pub fn finish(&mut self, started: Started) -> bool {
         let Started { name, lines, end } = started;
         println!("── {name}");
-        let is_fine = self.read(&name, lines, || end.join().unwrap_or_else(|_| End::lost()));
+        let failed_before = self.failed;
+        let took = self.read(&name, lines, || end.join().unwrap_or_else(|_| End::lost()));
+        println!("   {name}: {:.0} s", took.as_secs_f64());
+        let is_fine = self.failed == failed_before;
         self.passed += u64::from(is_fine && !self.has_counted);
         is_fine
     }
@@ -100,7 +103,8 @@ impl Report {
         self.read(&ended.name, ended.lines, || ended.end);
     }
 
-    fn read(&mut self, name: &str, output: Receiver<Vec<u8>>, end: impl FnOnce() -> End) -> bool {
+    /// Shows and adds up what it wrote. Returns how long it took.
+    fn read(&mut self, name: &str, output: Receiver<Vec<u8>>, end: impl FnOnce() -> End) -> Duration {
         let (failed_before, skips_before) = (self.failed, self.skips.len());
         self.has_counted = false;
         let mut lines = Lines::new(name);
@@ -116,8 +120,7 @@ impl Report {
             Ok(status) => self.check(name, Err(format!("ended with {status}"))),
             Err(error) => self.check(name, Err(error.to_string())),
         }
-        println!("   {name}: {:.0} s", took.as_secs_f64());
-        self.failed == failed_before
+        took
     }
 
     /// Prints the summary and returns the exit code.
