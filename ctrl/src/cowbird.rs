@@ -116,18 +116,16 @@ impl Engine {
     pub async fn serve(&mut self, instance: &Instance) -> Result<(), CtrlError> {
         let inserts = self.cowbird.serve(instance, &self.schema);
         let inserts = inserts.map_err(|error| CtrlError::Program(error.to_string()))?;
-        // Where rings are, so that registers can be set; the other entries give these life.
-        let (rings, others) = inserts.split_at(1);
-        self.session.write(&self.schema, rings).await?;
-        let begun = self.begin(instance, others).await;
+        self.session.write(&self.schema, &inserts.rings).await?;
+        let begun = self.begin(instance, &inserts.others).await;
         if begun.is_err() {
-            for insert in rings {
+            for insert in inserts.rings.iter().rev() {
                 // The first error is what counts.
                 let _ = self.session.write(&self.schema, &[delete(insert.clone())]).await;
             }
             return begun;
         }
-        self.served.insert(instance.number, inserts);
+        self.served.insert(instance.number, inserts.all());
         let turning = self.give_turns().await;
         if turning.is_err() {
             // The first error is what counts.

@@ -138,6 +138,12 @@ class CowbirdTest(RackTest):
         updates = [self.insert("instances", number, "cowbird_serve", rings)]
         if "sets" in self.cowbird["tables"]:
             updates.append(self.insert("sets", number, "cowbird_set", rings))
+        if "rings" in self.cowbird["tables"]:
+            reads = (self.response_at, served.RESPONSE_BYTES)
+            writes = (self.request_at, served.REQUEST_BYTES)
+            for kind, (at, size) in enumerate((reads, writes)):
+                ring = {"at": at, "bytes": size, "half": size // 2, "mask": size - 8}
+                updates.append(self.insert("rings", {**number, "kind": kind}, "cowbird_ring", ring))
         return updates
 
     def ways(self, served):

@@ -95,6 +95,14 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("own", LINE),
     ("kept", " && "),
     ("sent_fields", LINE),
+    // What follows that: types of headers, their instances in ingress, and how they leave. In egress: the instances, how they
+    // leave, and what its parser sets first.
+    ("sent_types", LINE),
+    ("sent_instances", LINE),
+    ("sent_emits", LINE),
+    ("egress_instances", LINE),
+    ("egress_emits", LINE),
+    ("egress_parsed", LINE),
     ("sum_header", ""),
     ("head_fields", LINE),
     ("head_values", ", "),
@@ -104,10 +112,12 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("came_before", LINE),
     // Fields that a chip's compiler is to keep apart.
     ("containers", LINE),
-    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it.
+    // What a frame takes along to its next pass: the fields, what stands in them, and how the parser takes it; and where a
+    // protocol has the pass in one of its fields.
     ("pass_fields", LINE),
     ("pass_values", ", "),
     ("pass_taken", LINE),
+    ("pass_named", LINE),
     // What only passes behind the second one leave for each other: the fields, and what stands in them before.
     ("later_fields", LINE),
     ("later_first", LINE),

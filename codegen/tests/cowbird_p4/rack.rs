@@ -220,7 +220,7 @@ impl Net {
         let delete = |one: Update| Update { r#type: update::Type::Delete.into(), ..one };
         for rig in self.rigs() {
             let inserts = cowbird(rig).serve(&instance, &rig.built.schema()).unwrap();
-            rig.write(inserts.into_iter().rev().map(delete).collect());
+            rig.write(inserts.all().into_iter().rev().map(delete).collect());
         }
         self.free_pairs(nth);
     }
@@ -270,12 +270,12 @@ impl Net {
             }],
             start,
         };
-        self.write_part(&instance, ..1);
+        self.write(&instance, |inserts| inserts.rings);
         for frame in engine.begin_frames(nth as u32, &start) {
             let reply = self.ask_switch(&frame);
             assert_eq!((reply.instance, reply.head), (nth as u32, start.reads + start.writes));
         }
-        self.write_part(&instance, 1..);
+        self.write(&instance, |inserts| inserts.others);
         self.threads[nth].instance = Some(instance);
     }
 
@@ -300,14 +300,10 @@ impl Net {
     }
 
     /// Writes some of the entries that have an instance served.
-    fn write_part<R: std::slice::SliceIndex<[Update], Output = [Update]> + Clone>(
-        &mut self,
-        instance: &Instance,
-        part: R,
-    ) {
+    fn write(&mut self, instance: &Instance, part: impl Fn(cowbird::Inserts) -> Vec<Update>) {
         for rig in self.rigs() {
-            let updates = cowbird(rig).serve(instance, &rig.built.schema()).unwrap();
-            rig.write(updates[part.clone()].to_vec());
+            let inserts = cowbird(rig).serve(instance, &rig.built.schema()).unwrap();
+            rig.write(part(inserts));
         }
     }
 

@@ -185,8 +185,8 @@ pub(super) fn serve(
     let regions = vec![Pool { key: POOL_KEY, address: POOL_START, bytes: pool_bytes }];
     let instance = Instance { number: thread as u32, compute, pool, key, address, layout, regions, start };
     let schema = switch.schema().map_err(|error| error.to_string())?;
-    let updates = engine.serve(&instance, &schema).map_err(|error| error.to_string())?;
-    switch.install(updates).map_err(|error| error.to_string())?;
+    let inserts = engine.serve(&instance, &schema).map_err(|error| error.to_string())?;
+    switch.install(inserts.all()).map_err(|error| error.to_string())?;
     for frame in engine.begin_frames(thread as u32, &start) {
         // The frame's own header is what `manage` adds.
         let reply = switch.manage(frame.get(2..).unwrap_or_default(), Nanos::ZERO);

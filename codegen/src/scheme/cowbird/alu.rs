@@ -16,6 +16,8 @@ const INSTANCES_MAX: u32 = 64;
 const NUMBER_LOW: u32 = 8;
 /// What precedes a frame that egress completes: its mark, phase, instance and form, a number, and the port that it came in by.
 const CARRIED_BYTES: usize = 4 + 4 + 2;
+/// What also precedes one that becomes a red block: what that tells.
+const TOLD_BYTES: usize = 6 * 4 + 1;
 
 /// Why there is no program.
 pub(super) fn refuses(cowbird: &Cowbird, rack: &Rack) -> Option<String> {
@@ -36,17 +38,19 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
     let mtu = cowbird.mtu.bytes();
     let mac = cowbird.mac.0.iter().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let (read, red) = (HEADERS + Reth::BYTES, HEADERS + Reth::BYTES + Red::BYTES);
+    let carried = Ethernet::BYTES + CARRIED_BYTES;
+    let red_carried = carried + TOLD_BYTES - Red::BYTES;
     let instance = format!("meta.cowbird_instance[{}:0]", instance_bits - 1);
-    let number = |name: &str| format!("meta.cowbird_{name}[{}:{NUMBER_LOW}]", NUMBER_LOW + slot_bits - 1);
+    let number = |name: &str| format!("{name}[{}:{NUMBER_LOW}]", NUMBER_LOW + slot_bits - 1);
     let side = |name: &str| format!("{instance} ++ meta.cowbird_{name}[0:0]");
     let own = json!({
         "instance_index": instance,
         "side_index": side("kind"),
         "acks_index": side("acks"),
         // Too long for a line with what it is for.
-        "slot_index": format!("\n            {} ++ {}", side("kind"), number("number")),
-        "response_index": format!("\n            {instance} ++ {}", number("reads")),
-        "request_index": format!("\n            {instance} ++ {}", number("writes")),
+        "slot_index": format!("\n            {} ++ {}", side("kind"), number("meta.cowbird_id")),
+        "response_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.reads")),
+        "request_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.writes")),
         "sent_index": format!("hdr.sent.instance[{}:0]", instance_bits - 1),
         "instance_bits": instance_bits,
         "instance_high": instance_bits - 1,
@@ -68,8 +72,10 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
         "read_total": read + Ipv4::BYTES,
         "red_length": red,
         "red_total": red + Ipv4::BYTES,
-        "carried": Ethernet::BYTES + CARRIED_BYTES,
-        "carried_with_fcs": Ethernet::BYTES + CARRIED_BYTES + overhead::FCS as usize,
+        "carried": carried,
+        "carried_with_fcs": carried + overhead::FCS as usize,
+        "red_carried": red_carried,
+        "red_carried_with_fcs": red_carried + overhead::FCS as usize,
         "mac_high": format!("0x{:08X}", mac >> 16),
         "mac_low": format!("0x{:04X}", mac & 0xffff),
     });

@@ -11,7 +11,7 @@ mod run;
 mod serve;
 
 pub use drops::NO_LOSS;
-pub use serve::{Connection, Instance, Pool, Start};
+pub use serve::{Connection, Inserts, Instance, Pool, Start};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
 use crate::arch::Arch;

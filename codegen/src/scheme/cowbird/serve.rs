@@ -80,12 +80,29 @@ pub struct Instance {
     pub start: Start,
 }
 
+/// Inserts that have a set served. Between the two its sides have to be set ([`Cowbird::begin_frames`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inserts {
+    /// Where its rings are.
+    pub rings: Vec<Update>,
+    /// What gives registers life.
+    pub others: Vec<Update>,
+}
+
+impl Inserts {
+    /// All of them, in their order.
+    pub fn all(self) -> Vec<Update> {
+        [self.rings, self.others].concat()
+    }
+}
+
 /// Tables that a controller fills for each set, with their full names.
 pub(super) fn tables(arch: Arch) -> Vec<(&'static str, String)> {
     let mut tables: Vec<_> =
         ["pairs", "instances", "regions"].into_iter().map(|name| (name, table(name))).collect();
     match arch.is_tofino() {
         true => tables.extend([
+            ("rings", table("rings")),
             ("ports", table("ports")),
             ("peers", in_egress("peers")),
             ("sets", in_egress("sets")),
@@ -106,27 +123,38 @@ fn in_egress(name: &str) -> String {
 }
 
 impl Cowbird {
-    /// Inserts that have a set served, in this order. Behind the first of them, which tells where its rings are, its sides have to
-    /// be set ([`Cowbird::begin_frames`]): the others give registers life. Then it needs turns ([`Cowbird::ticks`]).
-    pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Vec<Update>, EntityError> {
+    /// What has a set served, once it has turns ([`Cowbird::ticks`]).
+    pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Inserts, EntityError> {
         let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
         let completes = in_egress("peers");
         let completed_in_egress = schema.table(&completes).is_ok();
         let serve = Entry::of(&table("instances")).exact("instance", number).action(&table("serve"));
-        let serve = serve
-            .param("entries", layout.entries)
-            .param("request_at", layout.request_data_at())
-            .param("request_bytes", layout.request_bytes)
-            .param("response_at", layout.response_data_at())
-            .param("response_bytes", layout.response_bytes);
-        let mut entries = vec![match completed_in_egress {
-            true => serve,
-            false => serve
-                .param("key", instance.key)
-                .param("address", instance.address)
-                .param("reads", start.reads as u32 & psn::MAX)
-                .param("writes", start.writes as u32 & psn::MAX),
-        }];
+        let serve = serve.param("entries", layout.entries);
+        let response = (layout.response_data_at(), layout.response_bytes);
+        let request = (layout.request_data_at(), layout.request_bytes);
+        let rings = match completed_in_egress {
+            true => {
+                let ring = |(kind, (at, bytes)): (u32, (u64, u64))| {
+                    let ring = Entry::of(&table("rings")).exact("instance", number).exact("kind", kind);
+                    let ring = ring.action(&table("ring")).param("at", at).param("bytes", bytes);
+                    ring.param("half", bytes / 2).param("mask", bytes.saturating_sub(8))
+                };
+                let rings = (0..).zip([response, request]).map(ring);
+                std::iter::once(serve).chain(rings).collect()
+            }
+            false => vec![
+                serve
+                    .param("request_at", request.0)
+                    .param("request_bytes", request.1)
+                    .param("response_at", response.0)
+                    .param("response_bytes", response.1)
+                    .param("key", instance.key)
+                    .param("address", instance.address)
+                    .param("reads", start.reads as u32 & psn::MAX)
+                    .param("writes", start.writes as u32 & psn::MAX),
+            ],
+        };
+        let mut entries = Vec::new();
         if completed_in_egress {
             let set = Entry::of(&in_egress("sets")).exact("instance", number);
             let set = set.action(&in_egress("set")).param("key", instance.key);
@@ -169,7 +197,10 @@ impl Cowbird {
                 entries.push(hears.param("phase", *phase as u8).param("first", first));
             }
         }
-        entries.into_iter().map(|entry| entry.update(schema)).collect()
+        let updates = |entries: Vec<Entry>| {
+            entries.into_iter().map(|entry| entry.update(schema)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Inserts { rings: updates(rings)?, others: updates(entries)? })
     }
 
     /// Gives the instances from 0 up to `instances` turns, by frames that come in at a port ([`Cowbird::tick_frame`]).

@@ -80,13 +80,8 @@ const bit<8> COWBIRD_POOL_READ  = 6;
 const bit<8> COWBIRD_POOL_WRITE = 7;
 const bit<8> COWBIRD_TICK       = 8;
 
-// The red block, and the ring of entries behind it.
+// The red block, and types of entries.
 const bit<64> COWBIRD_RED_AT      = 64;
-const bit<64> COWBIRD_ENTRIES_AT  = 128;
-const bit<16> COWBIRD_RED_BYTES   = 48;
-const bit<16> COWBIRD_ENTRY_BYTES = 32;
-const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
-const bit<16> COWBIRD_TAIL_BYTES  = 8;
 const bit<16> COWBIRD_TYPE_READ   = 1;
 const bit<16> COWBIRD_TYPE_WRITE  = 2;
 
@@ -101,8 +96,6 @@ const bit<8> COWBIRD_CORRUPT_ID     = 7;
 
 const bit<32> COWBIRD_INSTANCES = 64;
 const bit<32> COWBIRD_SIDES     = 128; // reads and writes of each
-const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
-const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
 const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
 const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
 const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
@@ -139,7 +132,6 @@ const bit<8> FRAME_TAIL     = 20; // ONLY, as long as an answer to a probe
 const bit<8> FRAME_ENTRY    = 21;
 
 // What the engine does with a frame.
-const bit<8> DOES_NOTHING = 0;
 const bit<8> DOES_TICK    = 1;
 const bit<8> DOES_PROBE   = 2;
 const bit<8> DOES_ENTRY   = 3;
@@ -320,11 +312,83 @@ header sent_t {
     bit<8>  phase;    // what it is
     bit<8>  instance;
     bit<8>  form;     // which headers it has
-    bit<32> count;    // in the upper bits: packets of its queue pair before it
+}
+
+// A number as registers have it: in the upper bits of a word. Behind `sent_t` is the one that egress needs: packets of its
+// queue pair before the frame.
+header cowbird_number_t {
+    bit<32> word;
+}
+
+// What a red block or a reply tells.
+header cowbird_telling_t {
+    bit<32> head;   // entries that are done; of an entry: whether it is the first of these
+    bit<32> acked;  // and what the thread knows of them
+    bit<32> reads;  // requests that are done
+    bit<32> writes;
+    bit<32> response_end;
+    bit<32> request_end;
+    bit<8>  refusal;
+}
+
+// The same as egress sees it: numbers as they stand in what leaves.
+header cowbird_telling_parts_t {
+    bit<24> head;
+    bit<8>  head_0;
+    bit<24> acked;
+    bit<8>  acked_0;
+    bit<24> reads;
+    bit<8>  reads_0;
+    bit<24> writes;
+    bit<8>  writes_0;
+    bit<32> response_end;
+    bit<32> request_end;
+    bit<8>  refusal;
+}
+
+// Management and red block in the parts that egress puts together.
+header cowbird_answer_t {
+    bit<32> instance;
+    bit<8>  side;
+    bit<24> reserved;
+    bit<8>  done_top;
+    bit<32> done_high;
+    bit<24> done;
+    bit<32> end_high;
+    bit<32> end;
+    bit<8>  head_top;
+    bit<32> head_high;
+    bit<24> head;
+}
+
+header cowbird_block_t {
+    bit<8>  head_top;
+    bit<32> head_high;
+    bit<24> head;
+    bit<32> request_high;
+    bit<32> request;
+    bit<32> response_high;
+    bit<32> response;
+    bit<8>  writes_top;
+    bit<32> writes_high;
+    bit<24> writes;
+    bit<8>  reads_top;
+    bit<32> reads_high;
+    bit<24> reads;
+    bit<56> refusal_0;
+    bit<8>  refusal;
 }
 
 struct headers_t {
     sent_t sent;
+    cowbird_number_t     cowbird_count; // packets of the queue pair before; later, up to where entries may be asked for
+    cowbird_number_t     cowbird_fetched;
+    cowbird_number_t     cowbird_taken;
+    cowbird_number_t     cowbird_probes;
+    cowbird_number_t     cowbird_reds; // red blocks before
+    cowbird_number_t     cowbird_number;
+    cowbird_number_t     cowbird_packets;
+    cowbird_telling_t    cowbird_telling;
     packet_in_t          packet_in;
     packet_out_t         packet_out;
     ethernet_t           ethernet;
@@ -348,12 +412,8 @@ struct metadata_t {
     bit<8>  cowbird_instance;
     bit<8>  cowbird_served;
     bit<16> cowbird_last;     // the last instance that has turns
-    bit<32> cowbird_first;    // sequence number of the queue pair's first packet
-    bit<32> cowbird_psn;
-    bit<32> cowbird_count;    // packets of the queue pair before
     bit<16> cowbird_bytes;    // of payload, with padding
     bit<16> cowbird_framing;  // of IPv4
-    bit<16> cowbird_pad;
     bit<16> cowbird_carried;  // of payload, without padding
     bit<8>  cowbird_kind;     // 0: read, 1: write
     bit<8>  cowbird_odd;
@@ -363,75 +423,45 @@ struct metadata_t {
     bit<32> cowbird_busy;
     bit<8>  cowbird_more;
     bit<16> cowbird_misnamed;
-    bit<32> cowbird_request_mask;
-    bit<32> cowbird_response_mask;
-    bit<32> cowbird_mask;
-    bit<32> cowbird_ends_at;
-    bit<32> cowbird_unseen;
-    bit<32> cowbird_told_all;
+    bit<32> cowbird_base;     // sequence number of the queue pair's first packet
     bit<32> cowbird_msn;
-    bit<32> cowbird_news;     // requests that an acknowledgement reports
-    bit<32> cowbird_reads;    // requests that are done
-    bit<32> cowbird_writes;
-    bit<32> cowbird_head;     // entries that are done; of an entry: whether it is the first of these
-    bit<32> cowbird_reds;     // red blocks before
-    bit<32> cowbird_told;
-    bit<32> cowbird_acked;
+    bit<32> cowbird_news;     // requests that an acknowledgement reports; of who sets an instance: its head
+    bit<32> cowbird_told;     // the head that a red block tells, beyond what is done; then how far entries are taken beyond that
     bit<8>  cowbird_tells;
-    bit<32> cowbird_untold;
-    bit<32> cowbird_mine;     // the entry as the next one, of its kind
-    bit<32> cowbird_other;
-    bit<32> cowbird_taken;
-    bit<32> cowbird_ahead;    // how far entries are taken beyond the head
+    bit<32> cowbird_mine;     // the entry as the next one, of its kind; then the entry that is fetched again
+    bit<32> cowbird_id;       // number of the request
+    bit<32> cowbird_tail;
+    bit<32> cowbird_unseen;   // entries up to the tail
+    bit<32> cowbird_entries;
+    bit<32> cowbird_behind;
+    bit<32> cowbird_whose;    // the instance, beside that
     bit<64> cowbird_remote;
     bit<64> cowbird_local;
-    bit<64> cowbird_length;
-    bit<64> cowbird_sum;
-    bit<64> cowbird_room;
     bit<32> cowbird_pool_key;
     bit<64> cowbird_pool;
-    bit<64> cowbird_pool_bytes;
+    bit<64> cowbird_pool_bytes; // then those behind where the data begins
+    bit<32> cowbird_rest;       // and behind its end
     bit<8>  cowbird_known;    // its region is
-    bit<32> cowbird_entries;
-    bit<32> cowbird_request_at;
-    bit<32> cowbird_request_bytes;
-    bit<32> cowbird_response_at;
-    bit<32> cowbird_response_bytes;
     bit<32> cowbird_ring;
     bit<32> cowbird_ring_at;
     bit<32> cowbird_half;
-    bit<32> cowbird_offset;
-    bit<32> cowbird_padded;
+    bit<32> cowbird_mask;
+    bit<32> cowbird_offset;   // in its ring
     bit<32> cowbird_end;
     bit<32> cowbird_left;
     bit<32> cowbird_fits;
-    bit<32> cowbird_number;
-    bit<32> cowbird_id;
-    bit<32> cowbird_packets;
-    bit<32> cowbird_behind;
+    bit<32> cowbird_lap;
     bit<8>  cowbird_outcome;
     bit<8>  cowbird_passed;
     bit<8>  cowbird_right;
-    bit<8>  cowbird_refusal;
     bit<8>  cowbird_bad;
-    bit<32> cowbird_tail;
-    bit<32> cowbird_limit;
-    bit<32> cowbird_slack;
     bit<8>  cowbird_seen;
-    bit<32> cowbird_fetched;
-    bit<32> cowbird_start;
-    bit<32> cowbird_resume;
-    bit<32> cowbird_now;
     bit<8>  cowbird_late;
     bit<8>  cowbird_again;
     bit<16> cowbird_quiet;
-    bit<32> cowbird_probes;
-    bit<32> cowbird_response_end;
-    bit<32> cowbird_request_end;
     bit<8>  cowbird_is_last;
     bit<8>  cowbird_is_first;
     bit<8>  cowbird_fills;
-    bit<32> cowbird_lap;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -442,8 +472,7 @@ struct metadata_t {
 
 // Precedes a frame that makes another pass.
 header next_pass_t {
-    bit<8> pass;
-    bit<24> cowbird_behind; // packets of its side's requests that are done
+    bit<32> cowbird_behind; // packets of its side's requests that are done; in the lowest byte, the pass: its instance
     bit<32> cowbird_end;    // where their data ends; in the lowest bits, the side, and whether a red block has to be sent
 }
 
@@ -463,6 +492,10 @@ struct egress_headers_t {
     cowbird_red_t        cowbird_red;
     cowbird_entry_t      cowbird_entry;
     cowbird_tail_t       cowbird_tail;
+    cowbird_number_t        cowbird_count;
+    cowbird_telling_parts_t cowbird_telling;
+    cowbird_answer_t        cowbird_answer;
+    cowbird_block_t         cowbird_block;
 }
 
 struct egress_metadata_t {
@@ -473,14 +506,12 @@ struct egress_metadata_t {
     bit<32> cowbird_place;
     bit<32> cowbird_mask;
     bit<16> cowbird_room;
-    bit<32> cowbird_head;
-    bit<32> cowbird_reads;
-    bit<32> cowbird_writes;
-    bit<32> cowbird_response;
-    bit<32> cowbird_request;
-    bit<32> cowbird_high;
-    bit<32> cowbird_done_high;
-    bit<32> cowbird_end_high;
+    // The highest bits of the low parts of what is told.
+    bit<8>  cowbird_head;
+    bit<8>  cowbird_reads;
+    bit<8>  cowbird_writes;
+    bit<8>  cowbird_response;
+    bit<8>  cowbird_request;
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
@@ -492,26 +523,63 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known    = 0;
         meta.known_port = 0;
         meta.accepted = 0;
-        meta.cowbird_phase    = 0;
-        meta.cowbird_does     = 0;
-        meta.cowbird_next     = 0;
-        meta.cowbird_instance = 0;
-        meta.cowbird_served   = 0;
-        meta.cowbird_kind     = 0;
-        meta.cowbird_news     = 0;
-        meta.cowbird_tells    = 0;
-        meta.cowbird_refusal  = 0;
-        meta.cowbird_late     = 0;
-        meta.cowbird_again    = 0;
-        meta.cowbird_outcome  = 0;
-        meta.cowbird_passed   = 0;
-        meta.cowbird_right    = 0;
-        meta.cowbird_bad      = 0;
-        meta.cowbird_more     = 0;
-        meta.cowbird_seen     = 0;
-        meta.cowbird_fetched  = 0;
-        meta.cowbird_behind   = 0;
-        meta.cowbird_known    = 0;
+        meta.cowbird_frame      = 0;
+        meta.cowbird_phase      = 0;
+        meta.cowbird_does       = 0;
+        meta.cowbird_next       = 0;
+        meta.cowbird_instance   = 0;
+        meta.cowbird_served     = 0;
+        meta.cowbird_last       = 0;
+        meta.cowbird_bytes      = 0;
+        meta.cowbird_framing    = 0;
+        meta.cowbird_carried    = 0;
+        meta.cowbird_kind       = 0;
+        meta.cowbird_odd        = 0;
+        meta.cowbird_form       = 0;
+        meta.cowbird_acks       = 0;
+        meta.cowbird_flags      = 0;
+        meta.cowbird_busy       = 0;
+        meta.cowbird_more       = 0;
+        meta.cowbird_misnamed   = 0;
+        meta.cowbird_base       = 0;
+        meta.cowbird_msn        = 0;
+        meta.cowbird_news       = 0;
+        meta.cowbird_told       = 0;
+        meta.cowbird_tells      = 0;
+        meta.cowbird_mine       = 0;
+        meta.cowbird_id         = 0;
+        meta.cowbird_tail       = 0;
+        meta.cowbird_unseen     = 0;
+        meta.cowbird_entries    = 0;
+        meta.cowbird_behind     = 0;
+        meta.cowbird_whose      = 0;
+        meta.cowbird_remote     = 0;
+        meta.cowbird_local      = 0;
+        meta.cowbird_pool_key   = 0;
+        meta.cowbird_pool       = 0;
+        meta.cowbird_pool_bytes = 0;
+        meta.cowbird_rest       = 0;
+        meta.cowbird_known      = 0;
+        meta.cowbird_ring       = 0;
+        meta.cowbird_ring_at    = 0;
+        meta.cowbird_half       = 0;
+        meta.cowbird_mask       = 0;
+        meta.cowbird_offset     = 0;
+        meta.cowbird_end        = 0;
+        meta.cowbird_left       = 0;
+        meta.cowbird_fits       = 0;
+        meta.cowbird_lap        = 0;
+        meta.cowbird_outcome    = 0;
+        meta.cowbird_passed     = 0;
+        meta.cowbird_right      = 0;
+        meta.cowbird_bad        = 0;
+        meta.cowbird_seen       = 0;
+        meta.cowbird_late       = 0;
+        meta.cowbird_again      = 0;
+        meta.cowbird_quiet      = 0;
+        meta.cowbird_is_last    = 0;
+        meta.cowbird_is_first   = 0;
+        meta.cowbird_fills      = 0;
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -527,10 +595,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_next_pass {
         next_pass_t next_pass;
         packet.extract(next_pass);
-        meta.pass = next_pass.pass;
-        meta.cowbird_end     = next_pass.cowbird_end;
-        meta.cowbird_flags   = next_pass.cowbird_end[7:0];
-        meta.cowbird_packets = 8w0 ++ next_pass.cowbird_behind;
+        meta.pass = next_pass.cowbird_behind[7:0];
+        hdr.cowbird_packets.setValid();
+        hdr.cowbird_packets.word = next_pass.cowbird_behind;
+        meta.cowbird_end   = next_pass.cowbird_end;
+        meta.cowbird_flags = next_pass.cowbird_end[7:0];
         transition parse_port;
     }
 
@@ -597,6 +666,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // A frame is whole if its lengths agree and headers are there. How long it really is, egress sees.
     state parse_cowbird_bth {
+        hdr.cowbird_count.setValid();
+        hdr.cowbird_fetched.setValid();
+        hdr.cowbird_taken.setValid();
+        hdr.cowbird_probes.setValid();
+        hdr.cowbird_reds.setValid();
+        hdr.cowbird_number.setValid();
+        hdr.cowbird_packets.setValid();
+        hdr.cowbird_telling.setValid();
+        hdr.cowbird_telling.refusal = 0;
+        hdr.cowbird_fetched.word = 0;
+        hdr.cowbird_count.word = packet.lookahead<bit<96>>()[31:0];
         packet.extract(hdr.cowbird_bth);
         transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
             (ROCE_READ_FIRST, _)   : parse_cowbird_first;
@@ -604,7 +684,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
             (ROCE_READ_LAST, _)    : parse_cowbird_last;
             (ROCE_READ_ONLY, 36)   : parse_cowbird_probed;
             (ROCE_READ_ONLY, 60)   : parse_cowbird_fetched;
-            (ROCE_READ_ONLY, 68)   : parse_cowbird_guessed;
+            (ROCE_READ_ONLY, 68)   : parse_cowbird_fetched;
             (ROCE_READ_ONLY, _)    : parse_cowbird_only;
             (ROCE_ACKNOWLEDGE, 28) : parse_cowbird_acknowledgement;
             (ROCE_ACKNOWLEDGE, _)  : parse_cowbird_long;
@@ -617,6 +697,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_first {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         meta.cowbird_frame = FRAME_FIRST;
         transition accept;
@@ -628,20 +709,24 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_last {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         meta.cowbird_frame = FRAME_LAST;
         transition accept;
     }
 
     state parse_cowbird_only {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         meta.cowbird_frame = FRAME_ONLY;
         transition accept;
     }
 
     state parse_cowbird_probed {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         packet.extract(hdr.cowbird_tail);
+        meta.cowbird_tail = hdr.cowbird_tail.requestTail[31:0];
         transition select(hdr.cowbird_bth.pad) {
             0       : parse_cowbird_tail;
             default : parse_cowbird_padded;
@@ -653,24 +738,85 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
+    // An entry, and behind one that may not be there a word that says only that.
     state parse_cowbird_fetched {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
+        transition select(hdr.cowbird_bth.pad, packet.lookahead<bit<80>>()[15:0]) {
+            (0, COWBIRD_TYPE_READ)  : parse_cowbird_read_entry;
+            (0, COWBIRD_TYPE_WRITE) : parse_cowbird_write_entry;
+            (0, _)                  : parse_cowbird_odd_entry;
+            default                 : parse_cowbird_padded_entry;
+        }
+    }
+
+    state parse_cowbird_read_entry {
         packet.extract(hdr.cowbird_entry);
-        transition select(hdr.cowbird_bth.pad) {
-            0       : parse_cowbird_entry;
+        meta.cowbird_id     = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird_kind   = 0;
+        meta.cowbird_odd    = 0;
+        meta.cowbird_remote = hdr.cowbird_entry.reqAddr;
+        meta.cowbird_local  = hdr.cowbird_entry.respAddr;
+        meta.cowbird_offset = hdr.cowbird_entry.respAddr[31:0];
+        meta.cowbird_carried = hdr.cowbird_entry.length[15:0];
+        hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
+        meta.cowbird_rest    = hdr.cowbird_entry.length;
+        transition select(hdr.cowbird_udp.length) {
+            68      : parse_cowbird_entry_tail;
+            default : parse_cowbird_entry;
+        }
+    }
+
+    state parse_cowbird_write_entry {
+        packet.extract(hdr.cowbird_entry);
+        meta.cowbird_id     = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird_kind   = 1;
+        meta.cowbird_odd    = 0;
+        meta.cowbird_remote = hdr.cowbird_entry.respAddr;
+        meta.cowbird_local  = hdr.cowbird_entry.reqAddr;
+        meta.cowbird_offset = hdr.cowbird_entry.reqAddr[31:0];
+        meta.cowbird_carried = hdr.cowbird_entry.length[15:0];
+        hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
+        meta.cowbird_rest    = hdr.cowbird_entry.length;
+        transition select(hdr.cowbird_udp.length) {
+            68      : parse_cowbird_entry_tail;
+            default : parse_cowbird_entry;
+        }
+    }
+
+    state parse_cowbird_odd_entry {
+        packet.extract(hdr.cowbird_entry);
+        meta.cowbird_id     = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird_kind   = 1;
+        meta.cowbird_odd    = 1;
+        meta.cowbird_remote = hdr.cowbird_entry.respAddr;
+        meta.cowbird_local  = hdr.cowbird_entry.reqAddr;
+        meta.cowbird_offset = hdr.cowbird_entry.reqAddr[31:0];
+        meta.cowbird_carried = hdr.cowbird_entry.length[15:0];
+        hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
+        meta.cowbird_rest    = hdr.cowbird_entry.length;
+        transition select(hdr.cowbird_udp.length) {
+            68      : parse_cowbird_entry_tail;
+            default : parse_cowbird_entry;
+        }
+    }
+
+    state parse_cowbird_padded_entry {
+        packet.extract(hdr.cowbird_entry);
+        transition select(hdr.cowbird_udp.length) {
+            68      : parse_cowbird_padded_tail;
             default : parse_cowbird_padded;
         }
     }
 
-    // Of an entry that may not be there: the word behind it says only that.
-    state parse_cowbird_guessed {
-        packet.extract(hdr.cowbird_aeth);
-        packet.extract(hdr.cowbird_entry);
+    state parse_cowbird_entry_tail {
         packet.extract(hdr.cowbird_tail);
-        transition select(hdr.cowbird_bth.pad) {
-            0       : parse_cowbird_entry;
-            default : parse_cowbird_padded;
-        }
+        transition parse_cowbird_entry;
+    }
+
+    state parse_cowbird_padded_tail {
+        packet.extract(hdr.cowbird_tail);
+        transition parse_cowbird_padded;
     }
 
     state parse_cowbird_entry {
@@ -684,11 +830,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_long {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         transition accept;
     }
 
     state parse_cowbird_acknowledgement {
+        meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         transition select(hdr.cowbird_bth.pad, hdr.cowbird_aeth.syndrome) {
             (0, 0x00 &&& 0x60) : parse_cowbird_ack;
@@ -753,6 +901,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_set {
         packet.extract(hdr.cowbird_management);
+        meta.cowbird_id   = hdr.cowbird_management.done[31:0];
+        meta.cowbird_end  = hdr.cowbird_management.end[31:0];
+        meta.cowbird_mine = hdr.cowbird_management.head[31:0];
+        meta.cowbird_news = hdr.cowbird_management.head[31:0];
         meta.cowbird_instance = hdr.cowbird_management.instance[7:0];
         meta.cowbird_acks     = hdr.cowbird_management.side;
         transition select(hdr.cowbird_management.instance) {
@@ -773,9 +925,17 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
-            resubmit.emit<next_pass_t>({ meta.pass, meta.cowbird_behind[31:8], meta.cowbird_end });
+            resubmit.emit<next_pass_t>({ meta.cowbird_behind, meta.cowbird_end });
         }
         packet.emit(hdr.sent);
+        packet.emit(hdr.cowbird_count);
+        packet.emit(hdr.cowbird_fetched);
+        packet.emit(hdr.cowbird_taken);
+        packet.emit(hdr.cowbird_probes);
+        packet.emit(hdr.cowbird_reds);
+        packet.emit(hdr.cowbird_number);
+        packet.emit(hdr.cowbird_packets);
+        packet.emit(hdr.cowbird_telling);
         packet.emit(hdr.packet_in);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.vlan);
@@ -849,7 +1009,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action cowbird_pair(bit<8> instance, bit<8> phase, bit<24> first) {
         meta.cowbird_instance = instance;
         meta.cowbird_phase    = phase;
-        meta.cowbird_first    = first ++ 8w0;
+        meta.cowbird_base     = first ++ 8w0;
         meta.cowbird_acks     = phase & 1;
     }
 
@@ -936,91 +1096,70 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_manage() {
         meta.cowbird_kind     = hdr.cowbird_management.side & 1;
-        meta.cowbird_id       = hdr.cowbird_management.done[23:0] ++ 8w0;
-        meta.cowbird_start    = hdr.cowbird_management.head[23:0] ++ 8w0;
-        meta.cowbird_end      = hdr.cowbird_management.end[31:0];
-        meta.cowbird_packets  = 0;
+        hdr.cowbird_packets.word  = 0;
     }
 
     action cowbird_go_on() {
         meta.cowbird_kind    = meta.cowbird_flags & 1;
         meta.cowbird_flags   = meta.cowbird_flags & 2;
-        meta.cowbird_packets = meta.cowbird_packets << 8;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
     }
 
-    action cowbird_read_entry() {
-        meta.cowbird_kind     = 0;
-        meta.cowbird_remote   = hdr.cowbird_entry.reqAddr;
-        meta.cowbird_local    = hdr.cowbird_entry.respAddr;
-        meta.cowbird_misnamed = hdr.cowbird_entry.requestId[62:47];
-        meta.cowbird_length   = 32w0 ++ hdr.cowbird_entry.length;
-        meta.cowbird_id       = hdr.cowbird_entry.requestId[23:0] ++ 8w0;
-        meta.cowbird_odd      = 0;
+    // A hash also takes bits that stand across bytes.
+    Hash<bit<16>>(HashAlgorithm_t.IDENTITY) cowbird_region_named;
+
+    action cowbird_name() {
+        meta.cowbird_misnamed = cowbird_region_named.get(hdr.cowbird_entry.requestId[62:47]);
     }
 
-    action cowbird_write_entry() {
-        meta.cowbird_kind     = 1;
-        meta.cowbird_remote   = hdr.cowbird_entry.respAddr;
-        meta.cowbird_local    = hdr.cowbird_entry.reqAddr;
-        meta.cowbird_misnamed = hdr.cowbird_entry.requestId[62:47];
-        meta.cowbird_length   = 32w0 ++ hdr.cowbird_entry.length;
-        meta.cowbird_id       = hdr.cowbird_entry.requestId[23:0] ++ 8w0;
-        meta.cowbird_odd      = 0;
-    }
-
-    action cowbird_odd_entry() {
-        meta.cowbird_kind     = 1;
-        meta.cowbird_remote   = hdr.cowbird_entry.respAddr;
-        meta.cowbird_local    = hdr.cowbird_entry.reqAddr;
-        meta.cowbird_misnamed = hdr.cowbird_entry.requestId[62:47];
-        meta.cowbird_length   = 32w0 ++ hdr.cowbird_entry.length;
-        meta.cowbird_id       = hdr.cowbird_entry.requestId[23:0] ++ 8w0;
-        meta.cowbird_odd      = 1;
+    // Numbers go to the upper bits of their words.
+    action cowbird_lift() {
+        hdr.cowbird_count.word = hdr.cowbird_count.word << 8;
+        meta.cowbird_msn       = meta.cowbird_msn << 8;
+        meta.cowbird_tail      = meta.cowbird_tail << 8;
+        meta.cowbird_id        = meta.cowbird_id << 8;
+        meta.cowbird_mine      = meta.cowbird_mine << 8;
+        meta.cowbird_news      = meta.cowbird_news << 8;
     }
 
     table cowbird_parts {
         key = {
-            hdr.cowbird_management.isValid() : exact;
-            hdr.cowbird_entry.isValid()      : exact;
+            hdr.cowbird_management.isValid() : ternary;
             meta.pass                        : ternary;
-            hdr.cowbird_entry.rwType         : ternary;
+            hdr.cowbird_entry.isValid()      : ternary;
         }
         actions = {
             cowbird_manage;
             cowbird_go_on;
-            cowbird_read_entry;
-            cowbird_write_entry;
-            cowbird_odd_entry;
+            cowbird_name;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (true, false, _, _)                 : cowbird_manage();
-            (false, false, 0, _)                : NoAction();
-            (false, false, _, _)                : cowbird_go_on();
-            (false, true, _, COWBIRD_TYPE_READ) : cowbird_read_entry();
-            (false, true, _, COWBIRD_TYPE_WRITE): cowbird_write_entry();
-            (false, true, _, _)                 : cowbird_odd_entry();
+            (true, _, _)  : cowbird_manage();
+            (_, _, true)  : cowbird_name();
+            (_, 0, _)     : NoAction();
+            (_, _, _)     : cowbird_go_on();
         }
         size = 8;
     }
 
     action cowbird_measure_entry() {
-        meta.cowbird_sum      = meta.cowbird_remote + meta.cowbird_length;
         meta.cowbird_misnamed = meta.cowbird_misnamed ^ hdr.cowbird_entry.regionId;
-        meta.cowbird_padded  = hdr.cowbird_entry.length + 7;
-        meta.cowbird_packets = hdr.cowbird_entry.length + (ROCE_MTU_BYTES - 1);
-        meta.cowbird_carried = hdr.cowbird_entry.length[15:0] - 1;
+        meta.cowbird_end     = hdr.cowbird_entry.length + 7;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word + (ROCE_MTU_BYTES - 1);
+        meta.cowbird_carried = meta.cowbird_carried - 1;
     }
 
-    action cowbird_measure_data(bit<8> kind) {
-        meta.cowbird_carried = meta.cowbird_bytes - meta.cowbird_pad;
+    action cowbird_measure_data(bit<8> kind, bit<16> pad) {
+        meta.cowbird_carried = meta.cowbird_bytes + pad;
         meta.cowbird_kind    = kind;
     }
 
     table cowbird_measures {
         key = {
-            meta.cowbird_phase : exact;
+            meta.cowbird_phase  : ternary;
+            hdr.cowbird_bth.pad : ternary;
         }
         actions = {
             cowbird_measure_entry;
@@ -1029,11 +1168,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            COWBIRD_ENTRY     : cowbird_measure_entry();
-            COWBIRD_PAYLOAD   : cowbird_measure_data(1);
-            COWBIRD_POOL_READ : cowbird_measure_data(0);
+            (COWBIRD_ENTRY, _)     : cowbird_measure_entry();
+            (COWBIRD_PAYLOAD, 0) : cowbird_measure_data(1, 0x0000);
+            (COWBIRD_PAYLOAD, 1) : cowbird_measure_data(1, 0xFFFF);
+            (COWBIRD_PAYLOAD, 2) : cowbird_measure_data(1, 0xFFFE);
+            (COWBIRD_PAYLOAD, 3) : cowbird_measure_data(1, 0xFFFD);
+            (COWBIRD_POOL_READ, 0) : cowbird_measure_data(0, 0x0000);
+            (COWBIRD_POOL_READ, 1) : cowbird_measure_data(0, 0xFFFF);
+            (COWBIRD_POOL_READ, 2) : cowbird_measure_data(0, 0xFFFE);
+            (COWBIRD_POOL_READ, 3) : cowbird_measure_data(0, 0xFFFD);
         }
-        size = 4;
+        size = 16;
     }
 
     // Instances take turns.
@@ -1103,7 +1248,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Who sets an instance says its head where others find news: one register takes two values of the frame, not three.
     action cowbird_do_forget_acknowledged() {
-        meta.cowbird_news = hdr.cowbird_management.head[23:0] ++ 8w0;
         cowbird_forget_acknowledged.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
     }
 
@@ -1150,16 +1294,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Where a thread's rings are.
-    action cowbird_serve(bit<24> entries, bit<32> request_at, bit<32> request_bytes, bit<32> response_at,
-                         bit<32> response_bytes) {
+    action cowbird_serve(bit<24> entries) {
         meta.cowbird_entries        = entries ++ 8w0;
-        meta.cowbird_request_at     = request_at;
-        meta.cowbird_request_bytes  = request_bytes;
-        meta.cowbird_response_at    = response_at;
-        meta.cowbird_response_bytes = response_bytes;
-        meta.cowbird_request_mask   = request_bytes - 8;
-        meta.cowbird_response_mask  = response_bytes - 8;
         meta.cowbird_served         = 1;
+    }
+
+    action cowbird_ring(bit<32> at, bit<32> bytes, bit<32> half, bit<32> mask) {
+        meta.cowbird_ring_at = at;
+        meta.cowbird_ring    = bytes;
+        meta.cowbird_half    = half;
+        meta.cowbird_mask    = mask;
+    }
+
+    table cowbird_rings {
+        key = {
+            meta.cowbird_instance : exact @name("instance");
+            meta.cowbird_kind     : exact @name("kind");
+        }
+        actions = {
+            cowbird_ring;
+            @defaultonly NoAction;
+        }
+        const default_action = NoAction();
+        size = 128;
     }
 
     table cowbird_instances {
@@ -1197,11 +1354,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_count_reads() {
-        meta.cowbird_reads = cowbird_count_reads.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.reads = cowbird_count_reads.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_look_at_reads() {
-        meta.cowbird_reads = cowbird_look_at_reads.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.reads = cowbird_look_at_reads.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_put_reads() {
@@ -1254,11 +1411,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_count_writes() {
-        meta.cowbird_writes = cowbird_count_writes.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.writes = cowbird_count_writes.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_look_at_writes() {
-        meta.cowbird_writes = cowbird_look_at_writes.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.writes = cowbird_look_at_writes.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_put_writes() {
@@ -1300,7 +1457,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Whether an entry is the first that is not done.
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_is_head = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value == meta.cowbird_count) {
+            if (value == hdr.cowbird_count.word) {
                 result = 1;
             } else {
                 result = 0;
@@ -1316,15 +1473,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_count_entries() {
-        meta.cowbird_head = cowbird_count_entries.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.head = cowbird_count_entries.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_is_head() {
-        meta.cowbird_head = cowbird_is_head.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.head = cowbird_is_head.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_put_head() {
-        meta.cowbird_head = cowbird_put_head.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.head = cowbird_put_head.execute(meta.cowbird_instance[5:0]);
     }
 
     table cowbird_head_accesses {
@@ -1342,6 +1499,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             DOES_SET : cowbird_do_put_head();
             DOES_ENTRY : cowbird_do_is_head();
             DOES_DATA : NoAction();
+            DOES_BAD : NoAction();
             _ : cowbird_do_count_entries();
         }
         size = 8;
@@ -1352,7 +1510,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_count_reds = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value == meta.cowbird_count) {
+            if (value == hdr.cowbird_count.word) {
                 value  = value + COWBIRD_ONE;
                 result = 1;
             } else {
@@ -1375,11 +1533,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_count_reds() {
-        meta.cowbird_reds = cowbird_count_reds.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_reds.word = cowbird_count_reds.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_look_at_reds() {
-        meta.cowbird_reds = cowbird_look_at_reds.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_reds.word = cowbird_look_at_reds.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_forget_reds() {
@@ -1412,8 +1570,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // What is done is told when something new is known, unless a red block is under way.
     RegisterAction<cowbird_told_t, cowbird_instance_t, bit<8>>(cowbird_told) cowbird_tell = {
         void apply(inout cowbird_told_t value, out bit<8> result) {
-            if (value.busy == 0 && value.told != meta.cowbird_head) {
-                value.told = meta.cowbird_head;
+            if (value.busy == 0 && value.told != hdr.cowbird_telling.head) {
+                value.told = hdr.cowbird_telling.head;
                 value.busy = 1;
                 result = 1;
             } else {
@@ -1426,10 +1584,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_tell_next = {
         void apply(inout cowbird_told_t value, out bit<32> result) {
             result = value.told;
-            if (value.told == meta.cowbird_head) {
+            if (value.told == hdr.cowbird_telling.head) {
                 value.busy = 0;
             }
-            value.told = meta.cowbird_head;
+            value.told = hdr.cowbird_telling.head;
         }
     };
 
@@ -1441,7 +1599,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_put_told = {
         void apply(inout cowbird_told_t value, out bit<32> result) {
-            value.told = meta.cowbird_start;
+            value.told = meta.cowbird_news;
             value.busy = 0;
             result = value.told;
         }
@@ -1467,7 +1625,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_news[15:8] : ternary @name("news");
-            meta.cowbird_reds : ternary;
+            hdr.cowbird_reds.word : ternary;
         }
         actions = {
             cowbird_do_tell;
@@ -1492,7 +1650,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_answer = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value == meta.cowbird_count) {
+            if (value == hdr.cowbird_count.word) {
                 value  = value + COWBIRD_ONE;
                 result = 1;
             } else {
@@ -1515,11 +1673,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_answer() {
-        meta.cowbird_probes = cowbird_answer.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_probes.word = cowbird_answer.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_look_at_answered() {
-        meta.cowbird_probes = cowbird_look_at_answered.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_probes.word = cowbird_look_at_answered.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_forget_answered() {
@@ -1563,7 +1721,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_is_acked = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value == meta.cowbird_count) {
+            if (value == hdr.cowbird_count.word) {
                 result = 1;
             } else {
                 result = 0;
@@ -1572,21 +1730,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_put_acked() {
-        meta.cowbird_acked = cowbird_put_acked.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.acked = cowbird_put_acked.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_look_at_acked() {
-        meta.cowbird_acked = cowbird_look_at_acked.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.acked = cowbird_look_at_acked.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_is_acked() {
-        meta.cowbird_acked = cowbird_is_acked.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.acked = cowbird_is_acked.execute(meta.cowbird_instance[5:0]);
     }
 
     table cowbird_acked_accesses {
         key = {
             meta.cowbird_does : ternary;
-            meta.cowbird_reds : ternary;
+            hdr.cowbird_reds.word : ternary;
         }
         actions = {
             cowbird_do_put_acked;
@@ -1630,7 +1788,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The last entry may be done before the tail says that it is there.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_put_tail = {
         void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird_start - (int<32>) COWBIRD_ONE;
+            value  = (int<32>) meta.cowbird_news - (int<32>) COWBIRD_ONE;
             result = 0;
         }
     };
@@ -1650,7 +1808,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     table cowbird_tail_accesses {
         key = {
             meta.cowbird_does : ternary;
-            meta.cowbird_probes : ternary;
+            hdr.cowbird_probes.word : ternary;
             meta.cowbird_unseen[31:31] : ternary @name("unseen");
         }
         actions = {
@@ -1683,12 +1841,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             hdr.cowbird_entry.length       : ternary;
             meta.cowbird_half[31:31]       : ternary @name("half");
             meta.cowbird_remote[63:63]     : ternary @name("remote");
-            meta.cowbird_sum[63:63]        : ternary @name("sum");
-            meta.cowbird_room[63:63]       : ternary @name("room");
+            meta.cowbird_pool_bytes[63:31] : ternary @name("room");
+            meta.cowbird_rest[31:31]       : ternary @name("rest");
             meta.cowbird_misnamed          : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
             meta.cowbird_kind              : ternary;
-            meta.cowbird_id                : ternary;
+            hdr.cowbird_number.word                : ternary;
         }
         actions = {
             cowbird_accuse;
@@ -1701,8 +1859,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (_, _, 0x80000000 &&& 0x80000000, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
             (_, _, _, 1, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
             (_, _, _, _, 1, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _, _, _, 1, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _, _, _, _, 1, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _, _, _, 0x100000000 &&& 0x100000000, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _, _, _, 0, 1, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
             (_, _, _, _, _, _, _, 0, 0, 0, 0) : cowbird_accuse(0);
             (_, _, _, _, _, _, _, 0, 1, 1, 0) : cowbird_accuse(0);
         }
@@ -1715,7 +1873,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // When nothing is in its way, of whatever kind it is.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_first = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird_mine || value == meta.cowbird_other) {
+            if (value - hdr.cowbird_count.word < 2) {
                 value  = meta.cowbird_mine + COWBIRD_ONE;
                 result = 1;
             } else {
@@ -1729,7 +1887,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (value == meta.cowbird_mine) {
                 value  = value + COWBIRD_ONE;
                 result = 1;
-            } else if (value == meta.cowbird_other) {
+            } else if (value - hdr.cowbird_count.word < 2) {
                 result = 2;
             } else {
                 result = 0;
@@ -1759,7 +1917,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_do_look_at_taken() {
-        meta.cowbird_taken = cowbird_look_at_taken.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_taken.word = cowbird_look_at_taken.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_put_taken() {
@@ -1771,11 +1929,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_kind : ternary;
-            meta.cowbird_head : ternary;
-            meta.cowbird_acked : ternary;
+            hdr.cowbird_telling.head : ternary;
+            hdr.cowbird_telling.acked : ternary;
             hdr.cowbird_tail.isValid() : ternary;
             meta.cowbird_misnamed : ternary;
-            meta.cowbird_id : ternary;
+            hdr.cowbird_number.word : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
         }
         actions = {
@@ -1807,7 +1965,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Sequence numbers for all packets that a READ brings.
     RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(cowbird_packets) cowbird_ask = {
         void apply(inout cowbird_packets_t value, out bit<32> result) {
-            value.asked = value.asked + meta.cowbird_packets;
+            value.asked = value.asked + hdr.cowbird_packets.word;
             result = value.asked;
         }
     };
@@ -1815,7 +1973,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Lets the next packet of what was read pass, if somebody asked for it.
     RegisterAction<cowbird_packets_t, cowbird_side_t, bit<8>>(cowbird_packets) cowbird_pass = {
         void apply(inout cowbird_packets_t value, out bit<8> result) {
-            if (value.passed == meta.cowbird_count && value.asked != meta.cowbird_count) {
+            if (value.passed == hdr.cowbird_count.word && value.asked != hdr.cowbird_count.word) {
                 value.passed = value.passed + COWBIRD_ONE;
                 result = 1;
             } else {
@@ -1826,8 +1984,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<cowbird_packets_t, cowbird_side_t, bit<32>>(cowbird_packets) cowbird_put_packets = {
         void apply(inout cowbird_packets_t value, out bit<32> result) {
-            value.passed = meta.cowbird_packets;
-            value.asked  = meta.cowbird_packets;
+            value.passed = hdr.cowbird_packets.word;
+            value.asked  = hdr.cowbird_packets.word;
             result = 0;
         }
     };
@@ -2008,17 +2166,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_put_messages = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_first;
+            value  = meta.cowbird_id + COWBIRD_ONE;
             result = value;
         }
     };
 
     action cowbird_do_end_message() {
-        meta.cowbird_number = cowbird_end_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+        meta.cowbird_id = cowbird_end_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
     }
 
     action cowbird_do_look_at_message() {
-        meta.cowbird_number = cowbird_look_at_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+        meta.cowbird_id = cowbird_look_at_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
     }
 
     action cowbird_do_put_messages() {
@@ -2086,15 +2244,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_judge() {
-        meta.cowbird_refusal = cowbird_judge.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.refusal = cowbird_judge.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_judge_place() {
-        meta.cowbird_refusal = cowbird_judge_place.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.refusal = cowbird_judge_place.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_judge_tail() {
-        meta.cowbird_refusal = cowbird_judge_tail.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_telling.refusal = cowbird_judge_tail.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_forget_refusal() {
@@ -2135,15 +2293,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_put_stamp = {
         void apply(inout bit<32> value, out bit<8> result) {
-            value  = meta.cowbird_now;
+            value  = ig_intr_md.ingress_mac_tstamp[31:0];
+            result = 0;
+        }
+    };
+
+    // So long ago that it is late.
+    RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_put_late = {
+        void apply(inout bit<32> value, out bit<8> result) {
+            value  = ig_intr_md.ingress_mac_tstamp[31:0] - (COWBIRD_TIMEOUT + 1);
             result = 0;
         }
     };
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_look_at_time = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (meta.cowbird_now - value > COWBIRD_TIMEOUT) {
-                value  = meta.cowbird_now;
+            if (ig_intr_md.ingress_mac_tstamp[31:0] - value > COWBIRD_TIMEOUT) {
+                value  = ig_intr_md.ingress_mac_tstamp[31:0];
                 result = 1;
             } else {
                 result = 0;
@@ -2153,6 +2319,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_stamp() {
         cowbird_put_stamp.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_put_late() {
+        cowbird_put_late.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_look_at_time() {
@@ -2165,10 +2335,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_outcome : ternary;
             meta.cowbird_passed : ternary;
             meta.cowbird_news[15:8] : ternary @name("news");
-            meta.cowbird_reds : ternary;
+            hdr.cowbird_reds.word : ternary;
         }
         actions = {
             cowbird_do_put_stamp;
+            cowbird_do_put_late;
             cowbird_do_look_at_time;
             NoAction;
         }
@@ -2176,7 +2347,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const entries = {
             (DOES_TICK, _, _, _, _) : cowbird_do_look_at_time();
             (DOES_SET, _, _, _, _) : cowbird_do_put_stamp();
-            (DOES_GAP, _, _, _, _) : cowbird_do_put_stamp();
+            (DOES_GAP, _, _, _, _) : cowbird_do_put_late();
             (DOES_ENTRY, 1, _, _, _) : cowbird_do_put_stamp();
             (DOES_DATA, _, 1, _, _) : cowbird_do_put_stamp();
             (DOES_ACK, _, _, 0, _) : NoAction();
@@ -2191,10 +2362,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch = {
         void apply(inout int<32> value, out bit<32> result) {
-            if (value - (int<32>) meta.cowbird_limit < 0) {
+            if (value - (int<32>) hdr.cowbird_count.word < 0) {
                 value  = value + (int<32>) COWBIRD_ONE;
                 result = (bit<32>) value;
-            } else if (value == (int<32>) meta.cowbird_resume) {
+            } else if (value == (int<32>) meta.cowbird_mine) {
                 value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
                 result = (bit<32>) value;
             } else {
@@ -2206,10 +2377,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The thread knows of all that is done: writes need not wait either.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch_told = {
         void apply(inout int<32> value, out bit<32> result) {
-            if (value - (int<32>) meta.cowbird_limit < 0) {
+            if (value - (int<32>) hdr.cowbird_count.word < 0) {
                 value  = value + (int<32>) COWBIRD_ONE;
                 result = (bit<32>) value;
-            } else if ((bit<32>) value - meta.cowbird_resume < 2) {
+            } else if ((bit<32>) value - meta.cowbird_mine < 2) {
                 value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
                 result = (bit<32>) value;
             } else {
@@ -2220,7 +2391,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_put_fetched = {
         void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird_resume;
+            value  = (int<32>) meta.cowbird_mine;
             result = (bit<32>) value;
         }
     };
@@ -2228,10 +2399,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // An entry that was guessed is asked for no more.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_pass_by = {
         void apply(inout int<32> value, out bit<32> result) {
-            if ((bit<32>) value - meta.cowbird_limit < 2) {
+            if ((bit<32>) value - hdr.cowbird_count.word < 2) {
                 value  = value + (int<32>) COWBIRD_ONE;
                 result = (bit<32>) value;
-            } else if (value == (int<32>) meta.cowbird_resume) {
+            } else if (value == (int<32>) meta.cowbird_mine) {
                 value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
                 result = (bit<32>) value;
             } else {
@@ -2245,27 +2416,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_do_fetch() {
-        meta.cowbird_fetched = cowbird_fetch.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_fetched.word = cowbird_fetch.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_fetch_told() {
-        meta.cowbird_fetched = cowbird_fetch_told.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_fetched.word = cowbird_fetch_told.execute(meta.cowbird_instance[5:0]);
     }
 
     action cowbird_do_put_fetched() {
-        meta.cowbird_fetched = cowbird_put_fetched.execute(meta.cowbird_instance[5:0]);
+        hdr.cowbird_fetched.word = cowbird_put_fetched.execute(meta.cowbird_instance[5:0]);
     }
 
     table cowbird_fetched_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
             meta.cowbird_tells : ternary;
             meta.cowbird_late : ternary;
-            meta.cowbird_ahead[31:31] : ternary @name("ahead");
-            meta.cowbird_probes : ternary;
-            meta.cowbird_told_all : ternary;
+            meta.cowbird_told[31:31] : ternary @name("ahead");
+            hdr.cowbird_probes.word : ternary;
+            hdr.cowbird_telling.acked : ternary;
         }
         actions = {
             cowbird_do_fetch;
@@ -2328,7 +2499,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_seen : ternary;
             meta.cowbird_tells : ternary;
             meta.cowbird_again : ternary;
-            meta.cowbird_fetched : ternary;
+            hdr.cowbird_fetched.word : ternary;
             meta.cowbird_more : ternary;
         }
         actions = {
@@ -2351,10 +2522,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // One probe is under way, unless it got lost.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value - meta.cowbird_probes == COWBIRD_ONE) {
+            if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
                 result = 0;
             } else {
-                value  = meta.cowbird_probes + COWBIRD_ONE;
+                value  = hdr.cowbird_probes.word + COWBIRD_ONE;
                 result = COWBIRD_PROBE;
             }
         }
@@ -2363,10 +2534,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // While it is, a turn looks at the next entry itself.
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_or_guess = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value - meta.cowbird_probes == COWBIRD_ONE) {
+            if (value - hdr.cowbird_probes.word == COWBIRD_ONE) {
                 result = COWBIRD_ENTRY;
             } else {
-                value  = meta.cowbird_probes + COWBIRD_ONE;
+                value  = hdr.cowbird_probes.word + COWBIRD_ONE;
                 result = COWBIRD_PROBE;
             }
         }
@@ -2374,7 +2545,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_asked) cowbird_probe_again = {
         void apply(inout bit<32> value, out bit<8> result) {
-            value  = meta.cowbird_probes + COWBIRD_ONE;
+            value  = hdr.cowbird_probes.word + COWBIRD_ONE;
             result = COWBIRD_PROBE;
         }
     };
@@ -2416,9 +2587,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_phase : ternary;
             meta.cowbird_again : ternary;
             meta.cowbird_next : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
             meta.cowbird_quiet : ternary;
-            meta.cowbird_ahead[12:12] : ternary @name("full");
+            meta.cowbird_told[12:12] : ternary @name("full");
         }
         actions = {
             cowbird_do_probe;
@@ -2463,7 +2634,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_behind) cowbird_see_last = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value - meta.cowbird_count == COWBIRD_ONE) {
+            if (value - hdr.cowbird_count.word == COWBIRD_ONE) {
                 result = 1;
             } else {
                 result = 0;
@@ -2473,24 +2644,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_behind() {
         cowbird_put_behind.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_behind() {
         meta.cowbird_behind = cowbird_look_at_behind.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_see_last() {
         meta.cowbird_is_last = cowbird_see_last.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_behind_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
             cowbird_do_put_behind;
@@ -2513,14 +2684,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_put_first = {
         void apply(inout bit<32> value, out bit<8> result) {
-            value  = meta.cowbird_first;
+            value  = hdr.cowbird_packets.word;
             result = 0;
         }
     };
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_see_first = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird_count) {
+            if (value == hdr.cowbird_count.word) {
                 result = 1;
             } else {
                 result = 0;
@@ -2530,19 +2701,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_first() {
         cowbird_put_first.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_see_first() {
         meta.cowbird_is_first = cowbird_see_first.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_first_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
             cowbird_do_put_first;
@@ -2578,19 +2749,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_rest() {
         cowbird_put_rest.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_see_rest() {
         meta.cowbird_fills = cowbird_see_rest.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_rest_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
             cowbird_do_put_rest;
@@ -2621,20 +2792,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_put_length() {
-        cowbird_put_length.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+        hdr.cowbird_reth.dmaLength = cowbird_put_length.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_length() {
         hdr.cowbird_reth.dmaLength = cowbird_look_at_length.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_length_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
             cowbird_do_put_length;
@@ -2665,20 +2836,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     action cowbird_do_put_key() {
-        cowbird_put_key.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+        hdr.cowbird_reth.rKey = cowbird_put_key.execute(
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_key() {
         hdr.cowbird_reth.rKey = cowbird_look_at_key.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_key_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
             cowbird_do_put_key;
@@ -2702,6 +2873,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_local_high = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_local[63:32];
+            result = value;
+        }
+    };
+
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_look_at_high = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
@@ -2710,29 +2888,37 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_high() {
         cowbird_put_high.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+    }
+
+    action cowbird_do_put_local_high() {
+        cowbird_put_local_high.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_high() {
         hdr.cowbird_reth.virtualAddress[63:32] = cowbird_look_at_high.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_high_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird_kind : ternary;
         }
         actions = {
             cowbird_do_put_high;
+            cowbird_do_put_local_high;
             cowbird_do_look_at_high;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_high();
-            (DOES_DATA, _, _) : cowbird_do_look_at_high();
+            (DOES_ENTRY, 1, 0, 0) : cowbird_do_put_local_high();
+            (DOES_ENTRY, 1, 0, _) : cowbird_do_put_high();
+            (DOES_DATA, _, _, _) : cowbird_do_look_at_high();
         }
         size = 8;
     }
@@ -2746,6 +2932,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_local_low = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.cowbird_local[31:0];
+            result = value;
+        }
+    };
+
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_look_at_low = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
@@ -2754,33 +2947,42 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_low() {
         cowbird_put_low.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+    }
+
+    action cowbird_do_put_local_low() {
+        cowbird_put_local_low.execute(
+                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_low() {
         hdr.cowbird_reth.virtualAddress[31:0] = cowbird_look_at_low.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_number[12:8]);
+             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_low_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
+            meta.cowbird_kind : ternary;
         }
         actions = {
             cowbird_do_put_low;
+            cowbird_do_put_local_low;
             cowbird_do_look_at_low;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_low();
-            (DOES_DATA, _, _) : cowbird_do_look_at_low();
+            (DOES_ENTRY, 1, 0, 0) : cowbird_do_put_local_low();
+            (DOES_ENTRY, 1, 0, _) : cowbird_do_put_low();
+            (DOES_DATA, _, _, _) : cowbird_do_look_at_low();
         }
         size = 8;
     }
 
+    // Where the data of requests under way ends.
     Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_response_ends;
 
     RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_put_response_end = {
@@ -2798,34 +3000,43 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_response_end() {
         cowbird_put_response_end.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_reads[12:8]);
+                    meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
     action cowbird_do_look_at_response_end() {
-        meta.cowbird_response_end = cowbird_look_at_response_end.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_reads[12:8]);
+        hdr.cowbird_telling.response_end = cowbird_look_at_response_end.execute(
+             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+    }
+
+    action cowbird_do_take_response_end() {
+        meta.cowbird_end = cowbird_look_at_response_end.execute(
+             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
     table cowbird_response_ends_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
             meta.cowbird_kind : ternary;
+            meta.cowbird_again : ternary;
         }
         actions = {
             cowbird_do_put_response_end;
             cowbird_do_look_at_response_end;
+            cowbird_do_take_response_end;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, 0) : cowbird_do_put_response_end();
-            (DOES_ENTRY, 1, 0, 0) : cowbird_do_put_response_end();
-            (DOES_TICK, _, _, _) : cowbird_do_look_at_response_end();
-            (DOES_ACK, _, _, _) : cowbird_do_look_at_response_end();
-            (DOES_RED, _, _, _) : cowbird_do_look_at_response_end();
-            (DOES_AGAIN, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_SET, _, _, 0, _) : cowbird_do_put_response_end();
+            (DOES_ENTRY, 1, 0, 0, _) : cowbird_do_put_response_end();
+            (DOES_TICK, _, _, 0, 1) : cowbird_do_take_response_end();
+            (DOES_ACK, _, _, 0, 1) : cowbird_do_take_response_end();
+            (DOES_TICK, _, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_ACK, _, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_RED, _, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_AGAIN, _, _, _, _) : cowbird_do_look_at_response_end();
         }
         size = 8;
     }
@@ -2847,68 +3058,71 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_request_end() {
         cowbird_put_request_end.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_writes[12:8]);
+                    meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
     action cowbird_do_look_at_request_end() {
-        meta.cowbird_request_end = cowbird_look_at_request_end.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_writes[12:8]);
+        hdr.cowbird_telling.request_end = cowbird_look_at_request_end.execute(
+             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+    }
+
+    action cowbird_do_take_request_end() {
+        meta.cowbird_lap = cowbird_look_at_request_end.execute(
+             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
     table cowbird_request_ends_accesses {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_outcome : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
             meta.cowbird_kind : ternary;
+            meta.cowbird_again : ternary;
         }
         actions = {
             cowbird_do_put_request_end;
             cowbird_do_look_at_request_end;
+            cowbird_do_take_request_end;
             NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, 1) : cowbird_do_put_request_end();
-            (DOES_ENTRY, 1, 0, 1) : cowbird_do_put_request_end();
-            (DOES_TICK, _, _, _) : cowbird_do_look_at_request_end();
-            (DOES_ACK, _, _, _) : cowbird_do_look_at_request_end();
-            (DOES_RED, _, _, _) : cowbird_do_look_at_request_end();
-            (DOES_AGAIN, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_SET, _, _, 1, _) : cowbird_do_put_request_end();
+            (DOES_ENTRY, 1, 0, 1, _) : cowbird_do_put_request_end();
+            (DOES_TICK, _, _, 1, 1) : cowbird_do_take_request_end();
+            (DOES_ACK, _, _, 1, 1) : cowbird_do_take_request_end();
+            (DOES_TICK, _, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_ACK, _, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_RED, _, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_AGAIN, _, _, _, _) : cowbird_do_look_at_request_end();
         }
         size = 8;
     }
 
     action cowbird_read_3() {
-        meta.cowbird_padded  = meta.cowbird_padded & 0xFFFFFFF8;
-        meta.cowbird_packets = meta.cowbird_packets >> 2;
+        meta.cowbird_end     = meta.cowbird_end & 0xFFFFFFF8;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
         meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
-        meta.cowbird_room    = meta.cowbird_pool_bytes - meta.cowbird_sum;
+        meta.cowbird_pool_bytes = meta.cowbird_pool_bytes - meta.cowbird_remote;
         meta.cowbird_pool    = meta.cowbird_pool + meta.cowbird_remote;
-        meta.cowbird_number  = meta.cowbird_count + COWBIRD_ONE;
-        meta.cowbird_mine    = meta.cowbird_count;
+        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
+        meta.cowbird_mine    = hdr.cowbird_count.word;
     }
 
     action cowbird_write_3() {
-        meta.cowbird_padded  = meta.cowbird_padded & 0xFFFFFFF8;
-        meta.cowbird_packets = meta.cowbird_packets >> 2;
+        meta.cowbird_end     = meta.cowbird_end & 0xFFFFFFF8;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
         meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
-        meta.cowbird_room    = meta.cowbird_pool_bytes - meta.cowbird_sum;
+        meta.cowbird_pool_bytes = meta.cowbird_pool_bytes - meta.cowbird_remote;
         meta.cowbird_pool    = meta.cowbird_pool + meta.cowbird_remote;
-        meta.cowbird_number  = meta.cowbird_count + COWBIRD_ONE;
-        meta.cowbird_mine    = meta.cowbird_count | 1;
-    }
-
-    action cowbird_gap_3() {
-        meta.cowbird_now = meta.cowbird_now - (COWBIRD_TIMEOUT + 1);
+        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
+        meta.cowbird_mine    = hdr.cowbird_count.word | 1;
     }
 
     action cowbird_other_3() {
-        meta.cowbird_ends_at = meta.cowbird_end - 8;
         meta.cowbird_lap     = meta.cowbird_end & 0xFFFFFFF8;
-        meta.cowbird_number  = meta.cowbird_id;
-        meta.cowbird_first   = meta.cowbird_id + COWBIRD_ONE;
-        meta.cowbird_mine    = meta.cowbird_start;
+        meta.cowbird_end     = meta.cowbird_end - 8;
+        hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
     }
 
     table cowbird_third {
@@ -2919,79 +3133,54 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         actions = {
             cowbird_read_3;
             cowbird_write_3;
-            cowbird_gap_3;
             cowbird_other_3;
         }
         const default_action = cowbird_other_3();
         const entries = {
             (DOES_ENTRY, 0) : cowbird_read_3();
             (DOES_ENTRY, _) : cowbird_write_3();
-            (DOES_GAP, _)   : cowbird_gap_3();
         }
         size = 4;
     }
 
     action cowbird_read_4() {
-        meta.cowbird_packets = meta.cowbird_packets & 0xFFFFFF00;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
         meta.cowbird_carried = meta.cowbird_carried + 1;
-        meta.cowbird_other   = meta.cowbird_mine ^ 1;
-        meta.cowbird_number  = meta.cowbird_number - meta.cowbird_writes;
+        hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.writes;
         hdr.cowbird_reth.setValid();
         hdr.cowbird_reth.virtualAddress = meta.cowbird_pool;
-        meta.cowbird_pool    = meta.cowbird_local;
-        meta.cowbird_ring    = meta.cowbird_response_bytes;
-        meta.cowbird_ring_at = meta.cowbird_response_at;
-        meta.cowbird_half    = meta.cowbird_response_bytes >> 1;
+        meta.cowbird_rest    = meta.cowbird_pool_bytes[31:0] - meta.cowbird_rest;
     }
 
     action cowbird_write_4() {
-        meta.cowbird_packets = meta.cowbird_packets & 0xFFFFFF00;
+        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
         meta.cowbird_carried = meta.cowbird_carried + 1;
-        meta.cowbird_other   = meta.cowbird_mine ^ 1;
-        meta.cowbird_number  = meta.cowbird_number - meta.cowbird_reads;
+        hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.reads;
         hdr.cowbird_reth.setValid();
         hdr.cowbird_reth.virtualAddress = meta.cowbird_local;
-        meta.cowbird_ring    = meta.cowbird_request_bytes;
-        meta.cowbird_ring_at = meta.cowbird_request_at;
-        meta.cowbird_half    = meta.cowbird_request_bytes >> 1;
+        meta.cowbird_rest    = meta.cowbird_pool_bytes[31:0] - meta.cowbird_rest;
     }
 
     action cowbird_reads_again_4() {
-        meta.cowbird_mine   = meta.cowbird_head;
-        meta.cowbird_first  = meta.cowbird_reads + COWBIRD_ONE;
-        meta.cowbird_mask   = meta.cowbird_response_mask;
-        meta.cowbird_limit  = meta.cowbird_head + COWBIRD_MOST;
+        meta.cowbird_mine   = hdr.cowbird_telling.head;
+        meta.cowbird_id     = hdr.cowbird_telling.reads;
+        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
     action cowbird_writes_again_4() {
-        meta.cowbird_mine   = meta.cowbird_head | 1;
-        meta.cowbird_first  = meta.cowbird_writes + COWBIRD_ONE;
-        meta.cowbird_mask   = meta.cowbird_request_mask;
-        meta.cowbird_limit  = meta.cowbird_head + COWBIRD_MOST;
+        meta.cowbird_mine   = hdr.cowbird_telling.head | 1;
+        meta.cowbird_id     = hdr.cowbird_telling.writes;
+        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_set_reads_4() {
-        meta.cowbird_mask  = meta.cowbird_response_mask;
-        meta.cowbird_limit = meta.cowbird_head + COWBIRD_MOST;
-    }
-
-    action cowbird_set_writes_4() {
-        meta.cowbird_mask  = meta.cowbird_request_mask;
-        meta.cowbird_limit = meta.cowbird_head + COWBIRD_MOST;
-    }
-
-    action cowbird_look_reads_4() {
-        meta.cowbird_number = meta.cowbird_reads;
-    }
-
-    action cowbird_look_writes_4() {
-        meta.cowbird_number = meta.cowbird_writes;
+    action cowbird_set_4() {
+        hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
     action cowbird_other_4() {
-        meta.cowbird_unseen = meta.cowbird_tail - meta.cowbird_head;
-        meta.cowbird_limit  = meta.cowbird_head + COWBIRD_MOST;
-        meta.cowbird_resume = meta.cowbird_head + (COWBIRD_FAR + 2);
+        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_telling.head;
+        hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
+        meta.cowbird_mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
     }
 
     table cowbird_fourth {
@@ -3004,11 +3193,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_write_4;
             cowbird_reads_again_4;
             cowbird_writes_again_4;
-            cowbird_set_reads_4;
-            cowbird_set_writes_4;
-            cowbird_look_reads_4;
-            cowbird_look_writes_4;
+            cowbird_set_4;
             cowbird_other_4;
+            NoAction;
         }
         const default_action = cowbird_other_4();
         const entries = {
@@ -3016,25 +3203,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (DOES_ENTRY, 1) : cowbird_write_4();
             (DOES_AGAIN, 0) : cowbird_reads_again_4();
             (DOES_AGAIN, 1) : cowbird_writes_again_4();
-            (DOES_SET, 0)   : cowbird_set_reads_4();
-            (DOES_SET, 1)   : cowbird_set_writes_4();
-            (DOES_LOOK, 0)  : cowbird_look_reads_4();
-            (DOES_LOOK, 1)  : cowbird_look_writes_4();
+            (DOES_SET, 0)   : cowbird_set_4();
+            (DOES_SET, 1)   : cowbird_set_4();
+            (DOES_DATA, 0)  : NoAction();
+            (DOES_DATA, 1)  : NoAction();
+            (DOES_LOOK, 0)  : NoAction();
+            (DOES_LOOK, 1)  : NoAction();
         }
-        size = 8;
+        size = 16;
     }
 
     action cowbird_entry_5() {
         meta.cowbird_half   = meta.cowbird_half - hdr.cowbird_entry.length;
-        meta.cowbird_offset = meta.cowbird_local[31:0] - meta.cowbird_ring_at;
-        meta.cowbird_left   = meta.cowbird_ring - meta.cowbird_padded;
-        meta.cowbird_id     = meta.cowbird_number - meta.cowbird_id;
+        meta.cowbird_offset = meta.cowbird_offset - meta.cowbird_ring_at;
+        meta.cowbird_left   = meta.cowbird_ring - meta.cowbird_end;
+        hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird_id;
     }
 
     action cowbird_other_5() {
         meta.cowbird_unseen  = meta.cowbird_entries - meta.cowbird_unseen;
-        meta.cowbird_ends_at = meta.cowbird_ends_at & meta.cowbird_mask;
-        meta.cowbird_untold  = meta.cowbird_told - meta.cowbird_head;
+        meta.cowbird_end     = meta.cowbird_end & meta.cowbird_mask;
+        meta.cowbird_told    = meta.cowbird_told - hdr.cowbird_telling.head;
     }
 
     table cowbird_fifth {
@@ -3047,48 +3236,48 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
     action cowbird_first_6() {
-        meta.cowbird_end  = meta.cowbird_padded;
         meta.cowbird_fits = meta.cowbird_left;
     }
 
     // Of other data, where it begins.
     action cowbird_entry_6() {
-        meta.cowbird_end  = meta.cowbird_offset + meta.cowbird_padded;
+        meta.cowbird_end  = meta.cowbird_end + meta.cowbird_offset;
         meta.cowbird_fits = meta.cowbird_left - meta.cowbird_offset;
         meta.cowbird_left = meta.cowbird_offset;
     }
 
     action cowbird_other_6() {
-        meta.cowbird_end      = meta.cowbird_ends_at + 8;
-        meta.cowbird_told_all = meta.cowbird_acked - meta.cowbird_head;
+        meta.cowbird_end      = meta.cowbird_end + 8;
+        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
     action cowbird_tell_6() {
-        meta.cowbird_told_all = meta.cowbird_acked - meta.cowbird_head;
+        hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
         meta.cowbird_tells    = 1;
     }
 
     action cowbird_again_6() {
-        meta.cowbird_end      = meta.cowbird_ends_at + 8;
+        meta.cowbird_end      = meta.cowbird_end + 8;
         meta.cowbird_tells    = meta.cowbird_flags >> 1;
     }
 
     action cowbird_refuse_tail() {
         meta.cowbird_bad = COWBIRD_CORRUPT_TAIL;
-        meta.cowbird_told_all = meta.cowbird_acked - meta.cowbird_head;
+        hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
     table cowbird_sixth {
         key = {
             meta.cowbird_does   : ternary;
-            meta.cowbird_reds   : ternary;
-            meta.cowbird_untold : ternary;
+            hdr.cowbird_reds.word   : ternary;
+            meta.cowbird_told : ternary;
             meta.cowbird_unseen[31:31] : ternary @name("unseen");
         }
-        actions = { cowbird_other_6; cowbird_tell_6; cowbird_again_6; cowbird_refuse_tail; }
+        actions = { NoAction; cowbird_other_6; cowbird_tell_6; cowbird_again_6; cowbird_refuse_tail; }
         const default_action = cowbird_other_6();
         const entries = {
             (DOES_AGAIN, _, _, _) : cowbird_again_6();
+            (DOES_LOOK, _, _, _)  : NoAction();
             (DOES_PROBE, _, _, 1) : cowbird_refuse_tail();
             (DOES_RED, 1, 0, _)   : cowbird_other_6();
             (DOES_RED, 1, _, _)   : cowbird_tell_6();
@@ -3097,35 +3286,34 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_entry_7() {
-        meta.cowbird_resume = meta.cowbird_mine + (COWBIRD_FAR + 2);
-        meta.cowbird_limit  = meta.cowbird_count + 2;
+        meta.cowbird_mine   = meta.cowbird_mine + (COWBIRD_FAR + 2);
+        hdr.cowbird_count.word  = hdr.cowbird_count.word + 2;
     }
 
     action cowbird_begin_7() {
         meta.cowbird_lap    = meta.cowbird_lap - meta.cowbird_end;
-        meta.cowbird_resume = meta.cowbird_head + 2;
-        meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
-        meta.cowbird_unseen = meta.cowbird_tail - meta.cowbird_head;
+        meta.cowbird_mine   = hdr.cowbird_telling.head + 2;
+        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_telling.head;
     }
 
     action cowbird_reads_7() {
-        meta.cowbird_ahead  = meta.cowbird_taken - meta.cowbird_head;
+        meta.cowbird_told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
         meta.cowbird_kind   = 0;
-        meta.cowbird_number = meta.cowbird_reads;
-        meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
+        meta.cowbird_id     = hdr.cowbird_telling.reads;
+        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_count.word;
     }
 
     action cowbird_writes_7() {
-        meta.cowbird_ahead  = meta.cowbird_taken - meta.cowbird_head;
+        meta.cowbird_told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
         meta.cowbird_kind   = 1;
-        meta.cowbird_number = meta.cowbird_writes;
-        meta.cowbird_slack  = meta.cowbird_tail - meta.cowbird_limit;
+        meta.cowbird_id     = hdr.cowbird_telling.writes;
+        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_count.word;
     }
 
     table cowbird_seventh {
         key = {
             meta.cowbird_does     : ternary;
-            meta.cowbird_taken[0:0] : ternary @name("taken");
+            hdr.cowbird_taken.word[0:0] : ternary @name("taken");
         }
         actions = { cowbird_entry_7; cowbird_begin_7; cowbird_reads_7; cowbird_writes_7; NoAction; }
         const default_action = NoAction();
@@ -3143,46 +3331,41 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_entry_8() {
-        meta.cowbird_first = meta.cowbird_behind - meta.cowbird_packets;
+        hdr.cowbird_packets.word = meta.cowbird_behind - hdr.cowbird_packets.word;
     }
 
     action cowbird_more_8() {
-        meta.cowbird_resume = meta.cowbird_resume + COWBIRD_ONE;
+        meta.cowbird_mine = meta.cowbird_mine + COWBIRD_ONE;
         meta.cowbird_more   = 1;
     }
 
     action cowbird_limit_8() {
-        meta.cowbird_limit = meta.cowbird_tail;
+        hdr.cowbird_count.word = meta.cowbird_tail;
     }
 
     table cowbird_eighth {
         key = {
             meta.cowbird_does          : ternary;
             meta.cowbird_unseen[31:8]  : ternary @name("unseen");
-            meta.cowbird_slack[31:31]  : ternary @name("slack");
         }
         actions = { cowbird_entry_8; cowbird_more_8; cowbird_limit_8; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, _, _) : cowbird_entry_8();
-            (DOES_SET, _, _)   : NoAction();
-            (DOES_DATA, _, _)  : NoAction();
-            (DOES_AGAIN, 0, _) : NoAction();
-            (DOES_AGAIN, 0x800000 &&& 0x800000, _) : NoAction();
-            (DOES_AGAIN, _, _) : cowbird_more_8();
-            (_, _, 1)          : cowbird_limit_8();
+            (DOES_ENTRY, _) : cowbird_entry_8();
+            (DOES_SET, _)   : NoAction();
+            (DOES_DATA, _)  : NoAction();
+            (DOES_AGAIN, 0) : NoAction();
+            (DOES_AGAIN, 0x800000 &&& 0x800000) : NoAction();
+            (DOES_AGAIN, _) : cowbird_more_8();
+            (_, 0x800000 &&& 0x800000)          : cowbird_limit_8();
         }
         size = 8;
     }
 
     action cowbird_end_9() {
         meta.cowbird_lap    = meta.cowbird_lap + meta.cowbird_end;
-        meta.cowbird_reads  = meta.cowbird_number;
-        meta.cowbird_writes = meta.cowbird_number;
-    }
-
-    action cowbird_next_red() {
-        meta.cowbird_reds = meta.cowbird_count + COWBIRD_ONE;
+        hdr.cowbird_telling.reads  = meta.cowbird_id;
+        hdr.cowbird_telling.writes = meta.cowbird_id;
     }
 
     action cowbird_tell_again() {
@@ -3199,14 +3382,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_late : ternary;
             meta.cowbird_busy : ternary;
             meta.cowbird_news[15:8]   : ternary @name("news");
-            meta.cowbird_ahead[31:31] : ternary @name("ahead");
+            meta.cowbird_told[31:31] : ternary @name("ahead");
         }
-        actions = { cowbird_end_9; cowbird_next_red; cowbird_tell_again; cowbird_start_again; NoAction; }
+        actions = { cowbird_end_9; cowbird_tell_again; cowbird_start_again; NoAction; }
         const default_action = NoAction();
         const entries = {
             (DOES_ENTRY, _, _, _, _) : cowbird_end_9();
             (DOES_SET, _, _, _, _)   : cowbird_end_9();
-            (DOES_RED, _, _, _, _)   : cowbird_next_red();
             (DOES_TICK, 1, 1, _, _)  : cowbird_tell_again();
             (DOES_TICK, 1, _, _, _)  : cowbird_start_again();
             (DOES_ACK, _, _, 0, _)   : NoAction();
@@ -3219,8 +3401,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_next = next;
     }
 
+    // An action moves nothing from one size of container to another, but takes what a hash gives.
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) cowbird_own_number;
+
     action cowbird_come_again() {
-        meta.pass = meta.cowbird_instance | 0x80; ig_dprsr_md.resubmit_type = RESUBMIT;
+        meta.cowbird_behind = meta.cowbird_behind | 0x80;
+        meta.cowbird_whose  = cowbird_own_number.get(meta.cowbird_instance);
+        ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
     action cowbird_refuse_now(bit<8> reason) {
@@ -3232,12 +3419,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_does    : ternary;
             meta.cowbird_outcome : ternary;
             meta.cowbird_kind    : ternary;
-            meta.cowbird_refusal : ternary;
+            hdr.cowbird_telling.refusal : ternary;
             meta.cowbird_again   : ternary;
             meta.cowbird_tells   : ternary;
-            meta.cowbird_probes  : ternary;
+            hdr.cowbird_probes.word  : ternary;
             meta.cowbird_more    : ternary;
-            meta.cowbird_fetched : ternary;
+            hdr.cowbird_fetched.word : ternary;
             hdr.cowbird_tail.isValid() : ternary;
         }
         actions = { cowbird_become; cowbird_come_again; cowbird_refuse_now; }
@@ -3269,12 +3456,41 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 32;
     }
 
+    // What a frame that comes again takes along: where data ends, the side, and whether a red block has to be sent.
     action cowbird_reads_11() {
-        meta.cowbird_end = meta.cowbird_response_end;
+        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
+    }
+
+    action cowbird_tell_reads_11() {
+        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
+        meta.cowbird_end    = meta.cowbird_end | 2;
     }
 
     action cowbird_writes_11() {
-        meta.cowbird_end = meta.cowbird_request_end + 1;
+        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
+        meta.cowbird_end    = meta.cowbird_lap + 1;
+    }
+
+    action cowbird_tell_writes_11() {
+        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
+        meta.cowbird_end    = meta.cowbird_lap + 3;
+    }
+
+    table cowbird_eleventh {
+        key = {
+            meta.cowbird_again : exact;
+            meta.cowbird_kind  : exact;
+            meta.cowbird_tells : exact;
+        }
+        actions = { cowbird_reads_11; cowbird_tell_reads_11; cowbird_writes_11; cowbird_tell_writes_11; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (1, 0, 0) : cowbird_reads_11();
+            (1, 0, 1) : cowbird_tell_reads_11();
+            (1, 1, 0) : cowbird_writes_11();
+            (1, 1, 1) : cowbird_tell_writes_11();
+        }
+        size = 4;
     }
 
     // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
@@ -3352,23 +3568,40 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_send_red() {
         hdr.sent.setValid();
-        hdr.sent.form           = FORM_RED;
-        hdr.sent.count          = meta.cowbird_reds;
+        hdr.sent.form = FORM_RED;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
         hdr.cowbird_aeth.setInvalid();
         hdr.cowbird_reth.setValid();
-        hdr.cowbird_red.setValid();
-        hdr.cowbird_red.requestHead      = 40w0 ++ meta.cowbird_head[31:8];
-        hdr.cowbird_red.requestDataHead  = 32w0 ++ meta.cowbird_request_end;
-        hdr.cowbird_red.responseDataTail = 32w0 ++ meta.cowbird_response_end;
-        hdr.cowbird_red.writeProgress    = 40w0 ++ meta.cowbird_writes[31:8];
-        hdr.cowbird_red.readProgress     = 40w0 ++ meta.cowbird_reads[31:8];
-        hdr.cowbird_red.refusal          = 56w0 ++ meta.cowbird_refusal;
+    }
+
+    action cowbird_send_next_red() {
+        hdr.sent.setValid();
+        hdr.sent.form = FORM_RED;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_aeth.setInvalid();
+        hdr.cowbird_reth.setValid();
     }
 
     action cowbird_send_probe() {
         hdr.sent.setValid();
-        hdr.sent.form  = FORM_READ;
-        hdr.sent.count = meta.cowbird_probes;
+        hdr.sent.form = FORM_READ;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
         hdr.cowbird_aeth.setInvalid();
         hdr.cowbird_reth.setValid();
         ig_tm_md.qid = COWBIRD_CLASS_PROBE;
@@ -3376,8 +3609,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_send_entry() {
         hdr.sent.setValid();
-        hdr.sent.form  = FORM_READ;
-        hdr.sent.count = meta.cowbird_fetched - COWBIRD_ONE;
+        hdr.sent.form = FORM_READ;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
         hdr.cowbird_aeth.setInvalid();
         hdr.cowbird_tail.setInvalid();
         hdr.cowbird_reth.setValid();
@@ -3385,18 +3624,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_send_guess() {
         hdr.sent.setValid();
-        hdr.sent.form  = FORM_GUESS;
-        hdr.sent.count = meta.cowbird_taken;
+        hdr.sent.form = FORM_GUESS;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
         hdr.cowbird_reth.setValid();
         ig_tm_md.qid = COWBIRD_CLASS_PROBE;
     }
 
     action cowbird_send_read() {
         hdr.sent.setValid();
-        hdr.sent.form  = FORM_READ;
-        hdr.sent.count = meta.cowbird_first;
-        hdr.cowbird_reth.rKey      = meta.cowbird_pool_key;
-        hdr.cowbird_reth.dmaLength = hdr.cowbird_entry.length;
+        hdr.sent.form = FORM_READ;
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_telling.setInvalid();
         hdr.cowbird_aeth.setInvalid();
         hdr.cowbird_entry.setInvalid();
         hdr.cowbird_tail.setInvalid();
@@ -3404,39 +3653,53 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_send_data() {
         hdr.sent.setValid();
-        hdr.sent.form  = meta.cowbird_form;
-        hdr.sent.count = meta.cowbird_count;
+        hdr.sent.form = meta.cowbird_form;
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
         hdr.cowbird_aeth.setInvalid();
     }
 
-    action cowbird_reply(bit<8> form) {
+    action cowbird_reply() {
         hdr.sent.setValid();
-        hdr.sent.form = form;
+        hdr.sent.form = FORM_MANAGEMENT;
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
         hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
     }
 
-    action cowbird_reply_progress() {
-        hdr.sent.setValid();
-        hdr.sent.form = FORM_MANAGEMENT;
-        hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
-        hdr.cowbird_management.end  = 56w0 ++ meta.cowbird_refusal;
-        hdr.cowbird_management.head = 40w0 ++ meta.cowbird_acked[31:8];
-        hdr.cowbird_management.done = 40w0 ++ meta.cowbird_number[31:8];
+    action cowbird_send_nothing() {
+        hdr.cowbird_count.setInvalid();
+        hdr.cowbird_fetched.setInvalid();
+        hdr.cowbird_taken.setInvalid();
+        hdr.cowbird_probes.setInvalid();
+        hdr.cowbird_reds.setInvalid();
+        hdr.cowbird_number.setInvalid();
+        hdr.cowbird_packets.setInvalid();
+        hdr.cowbird_telling.setInvalid();
     }
 
     table cowbird_sendings {
         key = {
             meta.cowbird_next    : ternary;
             meta.cowbird_does    : ternary;
-            meta.cowbird_fetched : ternary;
+            hdr.cowbird_fetched.word : ternary;
         }
         actions = {
-            cowbird_send_red; cowbird_send_probe; cowbird_send_guess; cowbird_send_entry; cowbird_send_read; cowbird_send_data;
-            cowbird_reply; cowbird_reply_progress;
-            @defaultonly NoAction;
+            cowbird_send_red; cowbird_send_next_red; cowbird_send_probe; cowbird_send_guess; cowbird_send_entry;
+            cowbird_send_read; cowbird_send_data; cowbird_reply; cowbird_send_nothing;
         }
-        const default_action = NoAction();
+        const default_action = cowbird_send_nothing();
         const entries = {
+            (COWBIRD_RED, DOES_RED, _) : cowbird_send_next_red();
             (COWBIRD_RED, _, _) : cowbird_send_red();
             (COWBIRD_PROBE, _, _) : cowbird_send_probe();
             (COWBIRD_ENTRY, DOES_TICK, 0) : cowbird_send_guess();
@@ -3445,8 +3708,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (COWBIRD_PAYLOAD, _, _) : cowbird_send_read();
             (COWBIRD_RESPONSE, _, _) : cowbird_send_data();
             (COWBIRD_POOL_WRITE, _, _) : cowbird_send_data();
-            (COWBIRD_SET, _, _) : cowbird_reply(FORM_MANAGEMENT);
-            (COWBIRD_LOOK, _, _) : cowbird_reply_progress();
+            (COWBIRD_SET, _, _) : cowbird_reply();
+            (COWBIRD_LOOK, _, _) : cowbird_reply();
         }
         size = 16;
     }
@@ -3497,16 +3760,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         if (hdr.cowbird_bth.isValid()) {
-            meta.cowbird_now = ig_intr_md.ingress_mac_tstamp[31:0];
-            meta.cowbird_psn = hdr.cowbird_bth.psn ++ 8w0;
-            meta.cowbird_msn = hdr.cowbird_aeth.msn ++ 8w0;
-            meta.cowbird_pad = 14w0 ++ hdr.cowbird_bth.pad;
             meta.cowbird_framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
 
             // 1
-            if (hdr.cowbird_tail.isValid()) {
-                meta.cowbird_tail = hdr.cowbird_tail.requestTail[23:0] ++ 8w0;
-            }
+            cowbird_lift();
             if (hdr.cowbird_aeth.isValid()) {
                 meta.cowbird_bytes = hdr.cowbird_udp.length - 28;
             } else {
@@ -3518,7 +3775,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_parts.apply();
 
             // 2
-            meta.cowbird_count = meta.cowbird_psn - meta.cowbird_first;
+            hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird_base;
             cowbird_frames.apply();
             cowbird_measures.apply();
             if (meta.cowbird_phase == COWBIRD_TICK) {
@@ -3532,6 +3789,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
             // 3
             cowbird_instances.apply();
+            cowbird_rings.apply();
             cowbird_third.apply();
             cowbird_reads_accesses.apply();
             cowbird_writes_accesses.apply();
@@ -3539,17 +3797,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_reds_accesses.apply();
 
             // 4
-            cowbird_fourth.apply();
             cowbird_told_accesses.apply();
             cowbird_answered_accesses.apply();
+            cowbird_fourth.apply();
             if (meta.cowbird_does == DOES_TICK && meta.cowbird_served == 0) {
                 meta.cowbird_does = DOES_BAD;
                 meta.drop = DROP_COWBIRD_NO_INSTANCE;
             }
 
             // 5
-            cowbird_fifth.apply();
             cowbird_acked_accesses.apply();
+            cowbird_fifth.apply();
 
             // 6
             cowbird_taken_accesses.apply();
@@ -3600,18 +3858,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_slot_high_accesses.apply();
             cowbird_slot_low_accesses.apply();
             cowbird_asked_accesses.apply();
-            if (meta.cowbird_again == 1) {
-                if (meta.cowbird_kind == 0) {
-                    cowbird_reads_11();
-                } else {
-                    cowbird_writes_11();
-                }
-            }
+            cowbird_eleventh.apply();
 
             // 12
-            if (meta.cowbird_again == 1 && meta.cowbird_tells == 1) {
-                meta.cowbird_end = meta.cowbird_end | 2;
-            }
             cowbird_sendings.apply();
             hdr.sent.mark     = SENT;
             hdr.sent.instance = meta.cowbird_instance;
@@ -3680,6 +3929,18 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
                         out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
+        meta.cowbird_psn      = 0;
+        meta.cowbird_set      = 0;
+        meta.cowbird_ring     = 0;
+        meta.cowbird_key      = 0;
+        meta.cowbird_place    = 0;
+        meta.cowbird_mask     = 0;
+        meta.cowbird_room     = 0;
+        meta.cowbird_head     = 0;
+        meta.cowbird_reads    = 0;
+        meta.cowbird_writes   = 0;
+        meta.cowbird_response = 0;
+        meta.cowbird_request  = 0;
         transition select(packet.lookahead<bit<8>>()) {
             SENT    : parse_sent;
             default : parse_carried;
@@ -3693,11 +3954,17 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
 
     state parse_sent {
         packet.extract(hdr.sent);
-        packet.extract(hdr.packet_in);
-        transition parse_sent_frame;
+        packet.extract(hdr.cowbird_count);
+        transition select(hdr.sent.form, hdr.sent.phase) {
+            (FORM_RED, _)                   : parse_cowbird_red;
+            (FORM_MANAGEMENT, COWBIRD_LOOK) : parse_cowbird_looked;
+            (FORM_MANAGEMENT, _)            : parse_cowbird_set;
+            default                         : parse_sent_frame;
+        }
     }
 
     state parse_sent_frame {
+        packet.extract(hdr.packet_in);
         packet.extract(hdr.ethernet);
         packet.extract(hdr.cowbird_ipv4);
         packet.extract(hdr.cowbird_udp);
@@ -3705,8 +3972,6 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         transition select(hdr.sent.form) {
             FORM_READ       : parse_cowbird_read;
             FORM_GUESS      : parse_cowbird_read;
-            FORM_RED        : parse_cowbird_red;
-            FORM_MANAGEMENT : parse_cowbird_management;
             default         : accept;
         }
     }
@@ -3717,13 +3982,59 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
     }
 
     state parse_cowbird_red {
+        packet.extract(hdr.cowbird_telling);
+        hdr.cowbird_block.setValid();
+        hdr.cowbird_block.head_top = 0;
+        hdr.cowbird_block.head     = hdr.cowbird_telling.head;
+        hdr.cowbird_block.request  = hdr.cowbird_telling.request_end;
+        hdr.cowbird_block.response = hdr.cowbird_telling.response_end;
+        hdr.cowbird_block.writes_top = 0;
+        hdr.cowbird_block.writes   = hdr.cowbird_telling.writes;
+        hdr.cowbird_block.reads_top = 0;
+        hdr.cowbird_block.reads    = hdr.cowbird_telling.reads;
+        hdr.cowbird_block.refusal_0 = 0;
+        hdr.cowbird_block.refusal  = hdr.cowbird_telling.refusal;
+        meta.cowbird_head     = hdr.cowbird_telling.head[23:16];
+        meta.cowbird_reads    = hdr.cowbird_telling.reads[23:16];
+        meta.cowbird_writes   = hdr.cowbird_telling.writes[23:16];
+        meta.cowbird_response = hdr.cowbird_telling.response_end[31:24];
+        meta.cowbird_request  = hdr.cowbird_telling.request_end[31:24];
+        packet.extract(hdr.packet_in);
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.cowbird_ipv4);
+        packet.extract(hdr.cowbird_udp);
+        packet.extract(hdr.cowbird_bth);
         packet.extract(hdr.cowbird_reth);
-        packet.extract(hdr.cowbird_red);
         transition accept;
     }
 
-    state parse_cowbird_management {
-        packet.extract(hdr.cowbird_management);
+    state parse_cowbird_looked {
+        packet.extract(hdr.cowbird_telling);
+        meta.cowbird_head     = hdr.cowbird_telling.acked[23:16];
+        meta.cowbird_reads    = hdr.cowbird_telling.reads[23:16];
+        meta.cowbird_writes   = hdr.cowbird_telling.writes[23:16];
+        packet.extract(hdr.packet_in);
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.cowbird_ipv4);
+        packet.extract(hdr.cowbird_udp);
+        packet.extract(hdr.cowbird_bth);
+        packet.extract(hdr.cowbird_answer);
+        transition accept;
+    }
+
+    state parse_cowbird_set {
+        packet.extract(hdr.cowbird_telling);
+        packet.extract(hdr.packet_in);
+        packet.extract(hdr.ethernet);
+        packet.extract(hdr.cowbird_ipv4);
+        packet.extract(hdr.cowbird_udp);
+        packet.extract(hdr.cowbird_bth);
+        packet.extract(hdr.cowbird_answer);
+        meta.cowbird_head     = hdr.cowbird_answer.head[23:16];
+        meta.cowbird_reads    = hdr.cowbird_answer.done[23:16];
+        meta.cowbird_writes   = hdr.cowbird_answer.done[23:16];
+        meta.cowbird_response = hdr.cowbird_answer.end[31:24];
+        meta.cowbird_request  = hdr.cowbird_answer.end[31:24];
         transition accept;
     }
 }
@@ -3752,6 +4063,8 @@ control RackEgressDeparser(packet_out packet, inout egress_headers_t hdr, in egr
         packet.emit(hdr.cowbird_red);
         packet.emit(hdr.cowbird_entry);
         packet.emit(hdr.cowbird_tail);
+        packet.emit(hdr.cowbird_answer);
+        packet.emit(hdr.cowbird_block);
     }
 }
 
@@ -3804,7 +4117,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     // What a packet of each phase is.
-    action cowbird_form_read(bit<32> bytes) {
+    action cowbird_form_read(bit<32> bytes, bit<32> back) {
+        hdr.cowbird_count.word             = hdr.cowbird_count.word + back;
         hdr.cowbird_udp.length     = 40;
         hdr.cowbird_ipv4.totalLen  = 60;
         hdr.cowbird_bth.opcode     = ROCE_READ;
@@ -3842,9 +4156,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_form_read; cowbird_form_pool_read; cowbird_form_red; cowbird_form_data; }
         const default_action = cowbird_form_data();
         const entries = {
-            (COWBIRD_PROBE, _)          : cowbird_form_read(8);
-            (COWBIRD_ENTRY, FORM_GUESS) : cowbird_form_read(40);
-            (COWBIRD_ENTRY, _)          : cowbird_form_read(32);
+            (COWBIRD_PROBE, _)          : cowbird_form_read(8, 0);
+            (COWBIRD_ENTRY, FORM_GUESS) : cowbird_form_read(40, 0);
+            (COWBIRD_ENTRY, _)          : cowbird_form_read(32, 0xFFFFFF00);
             (COWBIRD_RED, _)            : cowbird_form_red();
             (COWBIRD_POOL_READ, _)      : cowbird_form_pool_read();
             (COWBIRD_PAYLOAD, _)        : cowbird_form_pool_read();
@@ -3854,12 +4168,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // What all packets have that the engine sends.
     action cowbird_address() {
-        meta.cowbird_place               = hdr.sent.count >> 3;
-        meta.cowbird_head     = 30w0 ++ hdr.cowbird_red.requestHead[23:22];
-        meta.cowbird_reads    = 30w0 ++ hdr.cowbird_red.readProgress[23:22];
-        meta.cowbird_writes   = 30w0 ++ hdr.cowbird_red.writeProgress[23:22];
-        meta.cowbird_response = 30w0 ++ hdr.cowbird_red.responseDataTail[31:30];
-        meta.cowbird_request  = 30w0 ++ hdr.cowbird_red.requestDataHead[31:30];
+        meta.cowbird_place               = hdr.cowbird_count.word >> 3;
         hdr.ethernet.srcAddr             = COWBIRD_MAC;
         hdr.cowbird_ipv4.dscp            = 0;
         hdr.cowbird_ipv4.ecn             = 0;
@@ -3893,34 +4202,49 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_reth.rKey = meta.cowbird_key;
     }
 
-    action cowbird_manage() {
-        meta.cowbird_head     = 30w0 ++ hdr.cowbird_management.head[23:22];
-        meta.cowbird_reads    = 30w0 ++ hdr.cowbird_management.done[23:22];
-        meta.cowbird_writes   = 30w0 ++ hdr.cowbird_management.done[23:22];
-        meta.cowbird_response = 30w0 ++ hdr.cowbird_management.end[31:30];
-        meta.cowbird_request  = 30w0 ++ hdr.cowbird_management.end[31:30];
-        meta.cowbird_high     = hdr.cowbird_management.head[55:24];
-        meta.cowbird_done_high = hdr.cowbird_management.done[55:24];
-        meta.cowbird_end_high = hdr.cowbird_management.end[63:32];
+    action cowbird_look_reads() {
+        hdr.cowbird_answer.done_top = 0;
+        hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;
+        hdr.cowbird_answer.end_high = 0;
+        hdr.cowbird_answer.end      = 24w0 ++ hdr.cowbird_telling.refusal;
+        hdr.cowbird_answer.head_top = 0;
+        hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
+    }
+
+    action cowbird_look_writes() {
+        hdr.cowbird_answer.done_top = 0;
+        hdr.cowbird_answer.done     = hdr.cowbird_telling.writes;
+        hdr.cowbird_answer.end_high = 0;
+        hdr.cowbird_answer.end      = 24w0 ++ hdr.cowbird_telling.refusal;
+        hdr.cowbird_answer.head_top = 0;
+        hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
+    }
+
+    action cowbird_tops() {
+        meta.cowbird_head     = meta.cowbird_head & 0xC0;
+        meta.cowbird_reads    = meta.cowbird_reads & 0xC0;
+        meta.cowbird_writes   = meta.cowbird_writes & 0xC0;
+        meta.cowbird_response = meta.cowbird_response & 0xC0;
+        meta.cowbird_request  = meta.cowbird_request & 0xC0;
     }
 
     // What is beyond the lowest 24 bits of numbers, and the lowest 32 of positions.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head_high;
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_follow_head = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - meta.cowbird_head == 3) {
+            if (value.top - (bit<32>) meta.cowbird_head == 0xC0) {
                 value.high = value.high + 1;
-            } else if (meta.cowbird_head - value.top == 3) {
+            } else if ((bit<32>) meta.cowbird_head - value.top == 0xC0) {
                 value.high = value.high - 1;
             }
-            value.top = meta.cowbird_head;
+            value.top = (bit<32>) meta.cowbird_head;
             result = value.high;
         }
     };
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_put_head = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = meta.cowbird_head;
-            value.high = meta.cowbird_high;
+            value.top  = (bit<32>) meta.cowbird_head;
+            value.high = hdr.cowbird_answer.head_high;
             result = 0;
         }
     };
@@ -3929,19 +4253,19 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - meta.cowbird_reads == 3) {
+            if (value.top - (bit<32>) meta.cowbird_reads == 0xC0) {
                 value.high = value.high + 1;
-            } else if (meta.cowbird_reads - value.top == 3) {
+            } else if ((bit<32>) meta.cowbird_reads - value.top == 0xC0) {
                 value.high = value.high - 1;
             }
-            value.top = meta.cowbird_reads;
+            value.top = (bit<32>) meta.cowbird_reads;
             result = value.high;
         }
     };
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = meta.cowbird_reads;
-            value.high = meta.cowbird_done_high;
+            value.top  = (bit<32>) meta.cowbird_reads;
+            value.high = hdr.cowbird_answer.done_high;
             result = 0;
         }
     };
@@ -3950,19 +4274,19 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - meta.cowbird_writes == 3) {
+            if (value.top - (bit<32>) meta.cowbird_writes == 0xC0) {
                 value.high = value.high + 1;
-            } else if (meta.cowbird_writes - value.top == 3) {
+            } else if ((bit<32>) meta.cowbird_writes - value.top == 0xC0) {
                 value.high = value.high - 1;
             }
-            value.top = meta.cowbird_writes;
+            value.top = (bit<32>) meta.cowbird_writes;
             result = value.high;
         }
     };
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = meta.cowbird_writes;
-            value.high = meta.cowbird_done_high;
+            value.top  = (bit<32>) meta.cowbird_writes;
+            value.high = hdr.cowbird_answer.done_high;
             result = 0;
         }
     };
@@ -3971,19 +4295,19 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - meta.cowbird_response == 3) {
+            if (value.top - (bit<32>) meta.cowbird_response == 0xC0) {
                 value.high = value.high + 1;
-            } else if (meta.cowbird_response - value.top == 3) {
+            } else if ((bit<32>) meta.cowbird_response - value.top == 0xC0) {
                 value.high = value.high - 1;
             }
-            value.top = meta.cowbird_response;
+            value.top = (bit<32>) meta.cowbird_response;
             result = value.high;
         }
     };
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = meta.cowbird_response;
-            value.high = meta.cowbird_end_high;
+            value.top  = (bit<32>) meta.cowbird_response;
+            value.high = hdr.cowbird_answer.end_high;
             result = 0;
         }
     };
@@ -3992,29 +4316,29 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - meta.cowbird_request == 3) {
+            if (value.top - (bit<32>) meta.cowbird_request == 0xC0) {
                 value.high = value.high + 1;
-            } else if (meta.cowbird_request - value.top == 3) {
+            } else if ((bit<32>) meta.cowbird_request - value.top == 0xC0) {
                 value.high = value.high - 1;
             }
-            value.top = meta.cowbird_request;
+            value.top = (bit<32>) meta.cowbird_request;
             result = value.high;
         }
     };
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = meta.cowbird_request;
-            value.high = meta.cowbird_end_high;
+            value.top  = (bit<32>) meta.cowbird_request;
+            value.high = hdr.cowbird_answer.end_high;
             result = 0;
         }
     };
 
     action cowbird_head_told() {
-        hdr.cowbird_red.requestHead[55:24] = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_block.head_high = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_head_looked() {
-        hdr.cowbird_management.head[55:24] = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_answer.head_high = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_head_put() {
@@ -4022,7 +4346,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     table cowbird_head_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
         actions = { cowbird_head_told; cowbird_head_looked; cowbird_head_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
@@ -4033,11 +4357,11 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
     action cowbird_reads_told() {
-        hdr.cowbird_red.readProgress[55:24] = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_block.reads_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_reads_looked() {
-        hdr.cowbird_management.done[55:24] = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_answer.done_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_reads_put() {
@@ -4045,7 +4369,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     table cowbird_reads_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
         actions = { cowbird_reads_told; cowbird_reads_looked; cowbird_reads_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
@@ -4056,11 +4380,11 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
     action cowbird_writes_told() {
-        hdr.cowbird_red.writeProgress[55:24] = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_block.writes_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_writes_looked() {
-        hdr.cowbird_management.done[55:24] = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_answer.done_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_writes_put() {
@@ -4068,7 +4392,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     table cowbird_writes_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
         actions = { cowbird_writes_told; cowbird_writes_looked; cowbird_writes_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
@@ -4079,7 +4403,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
     action cowbird_response_told() {
-        hdr.cowbird_red.responseDataTail[63:32] = cowbird_follow_response.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_block.response_high = cowbird_follow_response.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_response_put() {
@@ -4087,7 +4411,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     table cowbird_response_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
         actions = { cowbird_response_told; cowbird_response_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
@@ -4097,7 +4421,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
     action cowbird_request_told() {
-        hdr.cowbird_red.requestDataHead[63:32] = cowbird_follow_request.execute(hdr.sent.instance[5:0]);
+        hdr.cowbird_block.request_high = cowbird_follow_request.execute(hdr.sent.instance[5:0]);
     }
 
     action cowbird_request_put() {
@@ -4105,12 +4429,34 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     table cowbird_request_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_management.side : ternary; }
+        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
         actions = { cowbird_request_told; cowbird_request_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
             (COWBIRD_RED, _) : cowbird_request_told();
             (COWBIRD_SET, 1 &&& 1) : cowbird_request_put();
+        }
+        size = 8;
+    }
+
+    action cowbird_misfit() {
+        cowbird_bad_length.count(0);
+        eg_dprsr_md.drop_ctl = 1;
+    }
+
+    table cowbird_lengths {
+        key = {
+            hdr.sent.form     : ternary;
+            meta.cowbird_room : ternary;
+        }
+        actions = { cowbird_misfit; NoAction; }
+        const default_action = cowbird_misfit();
+        const entries = {
+            (FORM_RED, 1) : NoAction();
+            (FORM_RED, 5) : NoAction();
+            (FORM_RED, _) : cowbird_misfit();
+            (_, 24) : NoAction();
+            (_, 28) : NoAction();
         }
         size = 8;
     }
@@ -4122,14 +4468,19 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             eg_dprsr_md.drop_ctl = 1;
         }
         if (hdr.sent.isValid()) {
-            if (hdr.cowbird_management.isValid()) {
-                cowbird_manage();
-            } else {
+            cowbird_tops();
+            if (hdr.sent.phase == COWBIRD_LOOK) {
+                if (hdr.cowbird_answer.side[0:0] == 0) {
+                    cowbird_look_reads();
+                } else {
+                    cowbird_look_writes();
+                }
+            } else if (hdr.sent.phase != COWBIRD_SET) {
                 cowbird_peers.apply();
                 cowbird_sets.apply();
                 cowbird_forms.apply();
                 cowbird_address();
-                meta.cowbird_psn = meta.cowbird_psn + hdr.sent.count;
+                meta.cowbird_psn = meta.cowbird_psn + hdr.cowbird_count.word;
                 hdr.cowbird_bth.psn = meta.cowbird_psn[31:8];
                 if (hdr.sent.phase == COWBIRD_ENTRY) {
                     cowbird_find_entry();
@@ -4139,10 +4490,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 }
                 // What goes with the frame is counted, and on the device the FCS too.
                 meta.cowbird_room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
-                if (meta.cowbird_room != 24 && meta.cowbird_room != 28) {
-                    cowbird_bad_length.count(0);
-                    eg_dprsr_md.drop_ctl = 1;
-                }
+                cowbird_lengths.apply();
             }
             cowbird_head_highs.apply();
             cowbird_reads_highs.apply();

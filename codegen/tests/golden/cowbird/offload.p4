@@ -77,13 +77,8 @@ const bit<8> COWBIRD_POOL_READ  = 6;
 const bit<8> COWBIRD_POOL_WRITE = 7;
 const bit<8> COWBIRD_TICK       = 8;
 
-// The red block, and the ring of entries behind it.
+// The red block, and types of entries.
 const bit<64> COWBIRD_RED_AT      = 64;
-const bit<64> COWBIRD_ENTRIES_AT  = 128;
-const bit<16> COWBIRD_RED_BYTES   = 48;
-const bit<16> COWBIRD_ENTRY_BYTES = 32;
-const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
-const bit<16> COWBIRD_TAIL_BYTES  = 8;
 const bit<16> COWBIRD_TYPE_READ   = 1;
 const bit<16> COWBIRD_TYPE_WRITE  = 2;
 
@@ -98,8 +93,6 @@ const bit<8> COWBIRD_CORRUPT_ID     = 7;
 
 const bit<32> COWBIRD_INSTANCES = 64;
 const bit<32> COWBIRD_SIDES     = 128; // reads and writes of each
-const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
-const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
 const bit<32> COWBIRD_ENDS      = 2048; // slots of all instances
 const bit<32> COWBIRD_ALL_SLOTS = 4096; // of all sides
 const bit<32> COWBIRD_SENT      = 512; // a cell for each instance and phase
@@ -120,6 +113,15 @@ const bit<8> COWBIRD_REFUSED    = 3; // it makes no sense
 const bit<8> COWBIRD_HELD_READ  = 1; // until all before it is done
 const bit<8> COWBIRD_HELD_WRITE = 2; // until the thread knows that
 const bit<8> COWBIRD_NO_KIND    = 2; // neither reads nor writes are begun any more
+
+// The red block, the ring of entries behind it, and requests under way.
+const bit<64> COWBIRD_ENTRIES_AT  = 128;
+const bit<16> COWBIRD_RED_BYTES   = 48;
+const bit<16> COWBIRD_ENTRY_BYTES = 32;
+const bit<16> COWBIRD_GUESS_BYTES = 40; // an entry that may not be there: its answer is known by its length
+const bit<16> COWBIRD_TAIL_BYTES  = 8;
+const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
+const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
 
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
