@@ -1106,7 +1106,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
     }
 
-    // A hash also takes bits that stand across bytes.
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) cowbird_region_named;
 
     action cowbird_name() {
@@ -3402,7 +3401,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_next = next;
     }
 
-    // An action moves nothing from one size of container to another, but takes what a hash gives.
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) cowbird_own_number;
 
     action cowbird_come_again() {
