@@ -597,10 +597,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         next_pass_t next_pass;
         packet.extract(next_pass);
         meta.pass = next_pass.cowbird_behind[7:0];
-        hdr.cowbird_packets.setValid();
-        hdr.cowbird_packets.word = next_pass.cowbird_behind;
-        meta.cowbird_end   = next_pass.cowbird_end;
-        meta.cowbird_flags = next_pass.cowbird_end[7:0];
+        meta.cowbird_behind = next_pass.cowbird_behind;
+        meta.cowbird_lap    = next_pass.cowbird_end;
+        meta.cowbird_flags  = next_pass.cowbird_end[7:0];
         transition parse_port;
     }
 
@@ -1103,7 +1102,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     action cowbird_go_on() {
         meta.cowbird_kind    = meta.cowbird_flags & 1;
         meta.cowbird_flags   = meta.cowbird_flags & 2;
-        hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
+        hdr.cowbird_packets.word = meta.cowbird_behind & 0xFFFFFF00;
+        meta.cowbird_end = meta.cowbird_lap;
     }
 
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) cowbird_region_named;
