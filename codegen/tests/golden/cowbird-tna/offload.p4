@@ -665,6 +665,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // A frame is whole if its lengths agree and headers are there. How long it really is, egress sees.
     state parse_cowbird_bth {
+        // What a number may be until the frame leaves; ingress ends with one of them, or none.
         hdr.cowbird_count.setValid();
         hdr.cowbird_fetched.setValid();
         hdr.cowbird_taken.setValid();
@@ -675,6 +676,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.cowbird_telling.setValid();
         hdr.cowbird_telling.refusal = 0;
         hdr.cowbird_fetched.word = 0;
+        // The number is in the lower bits of its word, as are others that the parser gives; `cowbird_lift` moves them.
         hdr.cowbird_count.word = packet.lookahead<bit<96>>()[31:0];
         packet.extract(hdr.cowbird_bth);
         transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
@@ -902,6 +904,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.extract(hdr.cowbird_management);
         meta.cowbird_id   = hdr.cowbird_management.done[31:0];
         meta.cowbird_end  = hdr.cowbird_management.end[31:0];
+        // Where others find news: one register takes two values of the frame, not three.
         meta.cowbird_mine = hdr.cowbird_management.head[31:0];
         meta.cowbird_news = hdr.cowbird_management.head[31:0];
         meta.cowbird_instance = hdr.cowbird_management.instance[7:0];
@@ -1245,7 +1248,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_news = cowbird_acknowledge.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
     }
 
-    // Who sets an instance says its head where others find news: one register takes two values of the frame, not three.
     action cowbird_do_forget_acknowledged() {
         cowbird_forget_acknowledged.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
     }
@@ -1845,7 +1847,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_misnamed          : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
             meta.cowbird_kind              : ternary;
-            hdr.cowbird_number.word                : ternary;
+            hdr.cowbird_number.word        : ternary;
         }
         actions = {
             cowbird_accuse;
@@ -3268,7 +3270,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     table cowbird_sixth {
         key = {
             meta.cowbird_does   : ternary;
-            hdr.cowbird_reds.word   : ternary;
+            hdr.cowbird_reds.word : ternary;
             meta.cowbird_told : ternary;
             meta.cowbird_unseen[31:31] : ternary @name("unseen");
         }
@@ -4200,6 +4202,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_reth.rKey = meta.cowbird_key;
     }
 
+    // What a reply tells of a side.
     action cowbird_look_reads() {
         hdr.cowbird_answer.done_top = 0;
         hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;
