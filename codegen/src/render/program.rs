@@ -45,8 +45,10 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     // Metadata: before and behind what frames keep for another pass.
     ("metadata", LINE),
     ("mode_metadata", LINE),
-    // The parser: what it sets first, VLANs with a state of their own, further states.
+    // The parser: what it sets first, what it looks at before Ethernet's header is read (`transition select …`, all but the
+    // default), VLANs with a state of their own, further states.
     ("parsed", LINE),
+    ("foreseen", LINE),
     ("vlans", LINE),
     ("states", LINE),
     // Counters and meters.

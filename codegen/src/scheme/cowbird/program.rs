@@ -27,6 +27,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/alu/mode_constants",
     "cowbird/alu/metadata",
     "cowbird/alu/parsed",
+    "cowbird/alu/foreseen",
     "cowbird/alu/pass_fields",
     "cowbird/alu/pass_values",
     "cowbird/alu/pass_taken",

@@ -615,6 +615,14 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_ethernet {
+        // Before it is read: a parser keeps few bytes of what it has read.
+        transition select(packet.lookahead<bit<32>>()) {
+            COWBIRD_MAC_HIGH : parse_cowbird_low;
+            default : parse_header;
+        }
+    }
+
+    state parse_header {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.etherType) {
             ETHERTYPE_VLAN : parse_vlan;
@@ -633,16 +641,30 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     // What is not for the engine is the hosts' own.
     state parse_cowbird {
-        transition select(hdr.ethernet.dstAddr[47:16]) {
-            COWBIRD_MAC_HIGH : parse_cowbird_low;
-            default          : accept;
-        }
+        transition accept;
     }
 
     state parse_cowbird_low {
-        transition select(hdr.ethernet.dstAddr[15:0]) {
-            COWBIRD_MAC_LOW : parse_cowbird_ipv4;
-            default     : accept;
+        transition select(packet.lookahead<bit<48>>()[15:0]) {
+            COWBIRD_MAC_LOW : parse_cowbird_own;
+            default         : parse_header;
+        }
+    }
+
+    state parse_cowbird_own {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.etherType) {
+            ETHERTYPE_VLAN : parse_cowbird_tag;
+            ETHERTYPE_IPV4 : parse_cowbird_ipv4;
+            default        : accept;
+        }
+    }
+
+    state parse_cowbird_tag {
+        packet.extract(hdr.vlan);
+        transition select(hdr.vlan.etherType) {
+            ETHERTYPE_IPV4 : parse_cowbird_ipv4;
+            default        : accept;
         }
     }
 
@@ -679,20 +701,22 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         // The number is in the lower bits of its word, as are others that the parser gives; `cowbird_lift` moves them.
         hdr.cowbird_count.word = packet.lookahead<bit<96>>()[31:0];
         packet.extract(hdr.cowbird_bth);
-        transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
-            (ROCE_READ_FIRST, _)   : parse_cowbird_first;
-            (ROCE_READ_MIDDLE, _)  : parse_cowbird_middle;
-            (ROCE_READ_LAST, _)    : parse_cowbird_last;
-            (ROCE_READ_ONLY, 36)   : parse_cowbird_probed;
-            (ROCE_READ_ONLY, 60)   : parse_cowbird_fetched;
-            (ROCE_READ_ONLY, 68)   : parse_cowbird_fetched;
-            (ROCE_READ_ONLY, _)    : parse_cowbird_only;
-            (ROCE_ACKNOWLEDGE, 28) : parse_cowbird_acknowledgement;
-            (ROCE_ACKNOWLEDGE, _)  : parse_cowbird_long;
-            (COWBIRD_OP_READ, _)   : parse_cowbird_look;
-            (COWBIRD_OP_SET, _)    : parse_cowbird_set;
-            (COWBIRD_OP_TICK, 24)  : parse_cowbird_tick;
-            (_, 24)                : parse_cowbird_other;
+        transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length, hdr.cowbird_bth.pad) {
+            (ROCE_READ_FIRST, _, _)   : parse_cowbird_first;
+            (ROCE_READ_MIDDLE, _, _)  : parse_cowbird_middle;
+            (ROCE_READ_LAST, _, _)    : parse_cowbird_last;
+            (ROCE_READ_ONLY, 36, _)   : parse_cowbird_probed;
+            (ROCE_READ_ONLY, 60, 0)   : parse_cowbird_fetched;
+            (ROCE_READ_ONLY, 60, _)   : parse_cowbird_padded_entry;
+            (ROCE_READ_ONLY, 68, 0)   : parse_cowbird_fetched;
+            (ROCE_READ_ONLY, 68, _)   : parse_cowbird_padded_entry;
+            (ROCE_READ_ONLY, _, _)    : parse_cowbird_only;
+            (ROCE_ACKNOWLEDGE, 28, _) : parse_cowbird_acknowledgement;
+            (ROCE_ACKNOWLEDGE, _, _)  : parse_cowbird_long;
+            (COWBIRD_OP_READ, _, _)   : parse_cowbird_look;
+            (COWBIRD_OP_SET, _, _)    : parse_cowbird_set;
+            (COWBIRD_OP_TICK, 24, _)  : parse_cowbird_tick;
+            (_, 24, _)                : parse_cowbird_other;
             default                : accept;
         }
     }
@@ -743,11 +767,10 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     state parse_cowbird_fetched {
         meta.cowbird_msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
-        transition select(hdr.cowbird_bth.pad, packet.lookahead<bit<80>>()[15:0]) {
-            (0, COWBIRD_TYPE_READ)  : parse_cowbird_read_entry;
-            (0, COWBIRD_TYPE_WRITE) : parse_cowbird_write_entry;
-            (0, _)                  : parse_cowbird_odd_entry;
-            default                 : parse_cowbird_padded_entry;
+        transition select(packet.lookahead<bit<80>>()[15:0]) {
+            COWBIRD_TYPE_READ  : parse_cowbird_read_entry;
+            COWBIRD_TYPE_WRITE : parse_cowbird_write_entry;
+            default            : parse_cowbird_odd_entry;
         }
     }
 
@@ -803,6 +826,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_padded_entry {
+        packet.extract(hdr.cowbird_aeth);
         packet.extract(hdr.cowbird_entry);
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_padded_tail;
