@@ -411,14 +411,14 @@ struct metadata_t {
     bit<8>  cowbird_next;     // what it becomes; 0: nothing
     bit<8>  cowbird_instance;
     bit<8>  cowbird_served;
-    bit<16> cowbird_last;     // the last instance that has turns
+    bit<16> cowbird_last;     // the first instance that has no turns
     bit<16> cowbird_bytes;    // of payload, with padding
     bit<16> cowbird_framing;  // of IPv4
     bit<16> cowbird_carried;  // of payload, without padding
     bit<8>  cowbird_kind;     // 0: read, 1: write
     bit<8>  cowbird_odd;
     bit<8>  cowbird_form;     // which headers data has
-    bit<8>  cowbird_acks;     // side of an acknowledgement
+    bit<8>  cowbird_acks;     // side of an acknowledgement, in the lowest bit
     bit<8>  cowbird_flags;
     bit<32> cowbird_busy;
     bit<8>  cowbird_more;
@@ -524,6 +524,8 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.known    = 0;
         meta.known_port = 0;
         meta.accepted = 0;
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = 0;
         meta.cowbird_frame      = 0;
         meta.cowbird_phase      = 0;
         meta.cowbird_does       = 0;
@@ -1037,12 +1039,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_instance = instance;
         meta.cowbird_phase    = phase;
         meta.cowbird_base     = first ++ 8w0;
-        meta.cowbird_acks     = phase & 1;
+        meta.cowbird_acks     = phase;
     }
 
     action cowbird_tick(bit<16> instances) {
         meta.cowbird_phase = COWBIRD_TICK;
-        meta.cowbird_last  = instances - 1;
+        meta.cowbird_last  = instances;
     }
 
     table cowbird_pairs {
@@ -1214,7 +1216,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<16>, bit<1>, bit<8>>(cowbird_turn) cowbird_take_turn = {
         void apply(inout bit<16> value, out bit<8> result) {
             result = (bit<8>) value;
-            if (value >= meta.cowbird_last) {
+            if (value + 1 >= meta.cowbird_last) {
                 value = 0;
             } else {
                 value = value + 1;
@@ -3780,8 +3782,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         // Goes with the frame to egress, and from there to the controller alone.
-        hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>) ig_intr_md.ingress_port;
+        // The upper bits are the parser's: an action that writes them too would take two stages.
+        hdr.packet_in.ingress_port[8:0] = ig_intr_md.ingress_port;
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         if (hdr.cowbird_bth.isValid()) {
