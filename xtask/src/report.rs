@@ -25,8 +25,6 @@ pub struct Report {
     not_run: Vec<String>,
     /// Seconds, and the test binary that took them.
     slowest: Vec<(f64, String)>,
-    /// Whether the output that was read last had a summary.
-    has_counted: bool,
 }
 
 impl Report {
@@ -92,9 +90,7 @@ impl Report {
         let failed_before = self.failed;
         let took = self.read(&name, lines, || end.join().unwrap_or_else(|_| End::lost()));
         println!("   {name}: {:.0} s", took.as_secs_f64());
-        let is_fine = self.failed == failed_before;
-        self.passed += u64::from(is_fine && !self.has_counted);
-        is_fine
+        self.failed == failed_before
     }
 
     /// The same for a test program that has ended.
@@ -106,7 +102,6 @@ impl Report {
     /// Shows and adds up what it wrote. Returns how long it took.
     fn read(&mut self, name: &str, output: Receiver<Vec<u8>>, end: impl FnOnce() -> End) -> Duration {
         let (failed_before, skips_before) = (self.failed, self.skips.len());
-        self.has_counted = false;
         let mut lines = Lines::new(name);
         for line in output {
             let line = String::from_utf8_lossy(&line);
@@ -115,7 +110,11 @@ impl Report {
         }
         let End { status, took } = end();
         match status {
-            Ok(status) if status.success() || self.failed > failed_before => {}
+            // What has no summary passes as a whole, unless it says that it was skipped.
+            Ok(status) if status.success() => {
+                self.passed += u64::from(!lines.has_counted && self.skips.len() == skips_before);
+            }
+            Ok(_) if self.failed > failed_before => {}
             Ok(status) if status.code() == Some(NOTHING_TESTED) && self.skips.len() > skips_before => {}
             Ok(status) => self.check(name, Err(format!("ended with {status}"))),
             Err(error) => self.check(name, Err(error.to_string())),
@@ -225,11 +224,14 @@ struct Lines {
     step: String,
     /// Skips that the runner has named since the last summary.
     named: u64,
+    /// Whether there was a summary.
+    has_counted: bool,
 }
 
 impl Lines {
     fn new(step: &str) -> Lines {
-        let mut lines = Lines { running: step.to_owned(), step: step.to_owned(), named: 0 };
+        let (running, step_named) = (step.to_owned(), step.to_owned());
+        let mut lines = Lines { running, step: step_named, named: 0, has_counted: false };
         lines.take_name(step);
         lines
     }
@@ -270,7 +272,7 @@ impl Lines {
         if let Some((passed, failed, skipped)) = counts(line) {
             report.passed += passed;
             report.failed += failed;
-            report.has_counted = true;
+            self.has_counted = true;
             for _ in self.named..skipped {
                 report.skips.push((self.running.clone(), "no reason given".into()));
             }
@@ -339,6 +341,11 @@ mod tests {
         assert!(failures[0].contains("ended with exit status: 4"), "{failures:?}");
         let killed = run("kill -9 $$").2;
         assert!(killed[0].contains("signal: 9"), "{killed:?}");
+        assert_eq!(run("exit 0"), (1, 0, Vec::new()));
+        for code in [0, NOTHING_TESTED] {
+            let skipped = format!("echo 'skipped: needs a target, get it by building it'; exit {code}");
+            assert_eq!(run(&skipped), (0, 0, Vec::new()), "what was skipped has not passed");
+        }
         let mut report = Report::default();
         assert!(!report.finish(Started::new("it", &mut Command::new("/no/such/program"))));
         assert!(report.failures[0].contains("did not start"), "{:?}", report.failures);

@@ -15,7 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 
 /// Crates whose tests run racks, servers or sockets.
-const IN_TIME: &[&str] = &["cli", "ctrl", "hosts", "lab", "netdev", "switchd", "xtask"];
+const IN_TIME: &[&str] = &["cli", "ctrl", "hosts", "lab", "netdev", "switchd"];
 
 /// A test program that cargo has built.
 #[derive(Debug, PartialEq, Eq)]
