@@ -4,7 +4,7 @@
 //! `support_timeout`. When the alarm goes off, that time tells whether the entry is idle or when to check
 //! again. The timeout of an idle entry restarts once it is reported.
 
-use crate::objects::IdleEntry;
+use crate::objects::{IdleEntry, Pipes};
 use crate::shape::TableShape;
 use crate::table::TableState;
 use p4rack_p4::ir::TableId;
@@ -26,8 +26,8 @@ pub(crate) type Place = (u32, usize, u32);
 pub(crate) struct Aging {
     /// Alarms by time.
     alarms: BTreeSet<(Nanos, Place)>,
-    /// Time of the alarm of an entry.
-    set: BTreeMap<Place, Nanos>,
+    /// Time of the alarm of an entry, and the pipes that have it.
+    set: BTreeMap<Place, (Nanos, Pipes)>,
     /// Time of the first alarm, which is checked after every frame.
     next: Option<Nanos>,
     idle: VecDeque<IdleEntry>,
@@ -37,18 +37,18 @@ pub(crate) struct Aging {
 
 impl Aging {
     /// Starts an entry's timeout; 0 ends it.
-    pub fn start(&mut self, place: Place, timeout_ns: u64, now: Nanos) {
-        let at = (timeout_ns != 0).then(|| after(now, timeout_ns));
+    pub fn start(&mut self, place: Place, pipes: Pipes, timeout_ns: u64, now: Nanos) {
+        let at = (timeout_ns != 0).then(|| (after(now, timeout_ns), pipes));
         self.set(place, at);
     }
 
     /// Checks the entries whose alarms are due. `table` gives a pipe's table, `last_hit` the time of an entry's last
-    /// hit in any pipe that has it.
+    /// hit in any of the pipes that have it.
     pub fn check<'a>(
         &mut self,
         shapes: &[TableShape],
         table: impl Fn(u32, usize) -> Option<&'a TableState>,
-        last_hit: impl Fn(Place) -> u64,
+        last_hit: impl Fn(Place, Pipes) -> u64,
         now: Nanos,
     ) {
         for _ in 0..ALARMS_A_TURN {
@@ -56,6 +56,7 @@ impl Aging {
                 return;
             };
             let (number, pipe, row) = place;
+            let pipes = self.set.get(&place).map_or(Pipes::ALL, |(_, pipes)| *pipes);
             let entries = shapes.get(number as usize).zip(table(number, pipe));
             let found =
                 entries.and_then(|(shape, entries)| Some((entries.idle_timeout_ns(row)?, shape, entries)));
@@ -63,17 +64,18 @@ impl Aging {
                 self.set(place, None);
                 continue;
             };
-            let due = after(Nanos(last_hit(place)), timeout_ns);
+            let last_hit = Nanos(last_hit(place, pipes));
+            let due = after(last_hit, timeout_ns);
             if due > now {
-                self.set(place, Some(due));
+                self.set(place, Some((due, pipes)));
                 continue;
             }
             if self.idle.len() >= IDLE_LIMIT {
                 self.lost += 1;
             } else if let Some(entry) = entries.entry(shape, row) {
-                self.idle.push_back(IdleEntry { table: TableId(number), pipe, entry });
+                self.idle.push_back(IdleEntry { table: TableId(number), pipe, pipes, last_hit, entry });
             }
-            self.set(place, Some(after(now.max(at), timeout_ns)));
+            self.set(place, Some((after(now.max(at), timeout_ns), pipes)));
         }
     }
 
@@ -83,15 +85,15 @@ impl Aging {
     }
 
     /// Sets or removes the alarm of an entry.
-    fn set(&mut self, place: Place, at: Option<Nanos>) {
+    fn set(&mut self, place: Place, at: Option<(Nanos, Pipes)>) {
         let before = match at {
             Some(at) => self.set.insert(place, at),
             None => self.set.remove(&place),
         };
-        if let Some(before) = before {
+        if let Some((before, _)) = before {
             self.alarms.remove(&(before, place));
         }
-        if let Some(at) = at {
+        if let Some((at, _)) = at {
             self.alarms.insert((at, place));
         }
         self.next = self.alarms.first().map(|(at, _)| *at);

@@ -51,7 +51,7 @@ pub use config::{Config, PortConfig};
 pub use error::{CompileError, ControlError};
 pub use objects::{
     ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, IdleEntry, Indirect,
-    MeterConfig, Pick, ReplicationSpread, Share, SizeOf, TableEntry,
+    MeterConfig, Pick, Pipes, ReplicationSpread, Share, SizeOf, TableEntry,
 };
 pub use rehash::{HashConfig, HashPart};
 pub use replicas::{Replica, Replicas};
@@ -59,7 +59,7 @@ pub use smooth::SmootherConfig;
 pub use stats::{DepthSample, DepthTime, DropReason, PortStats, QueueStats, Stats};
 pub use switch::{
     GeneratorConfig, GeneratorStats, Keep, MAX_GENERATORS, Origin, PACKET_BUFFER_BYTES, PacketApp,
-    PacketCounts, PacketPort, PacketTrigger, Pipes, PortQueues, REPLICATION_SET, ReplicationConfig,
+    PacketCounts, PacketPort, PacketTrigger, PortQueues, REPLICATION_SET, ReplicationConfig,
     ReplicationGroup, ReplicationKind, ReplicationLag, ReplicationMember, ReplicationNode, ReplicationPlaces,
     ReplicationPort, ReplicationState, Switch, TraceEvent, TraceFilter, TraceState, Traced,
 };

@@ -25,13 +25,41 @@ pub struct TableEntry {
     pub idle_timeout_ns: u64,
 }
 
+/// A set of pipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipes(u8);
+
+impl Pipes {
+    /// All pipes of a switch.
+    pub const ALL: Pipes = Pipes(u8::MAX);
+
+    /// These pipes; a switch has at most four, 0 to 3.
+    pub fn of(pipes: impl IntoIterator<Item = usize>) -> Pipes {
+        Pipes(pipes.into_iter().filter(|pipe| *pipe < 8).fold(0, |bits, pipe| bits | 1 << pipe))
+    }
+
+    /// Whether a pipe is among them.
+    pub fn has(self, pipe: usize) -> bool {
+        pipe < 8 && self.0 >> pipe & 1 != 0
+    }
+
+    /// Its members below `count`, the number of a switch's pipes.
+    pub(crate) fn below(self, count: usize) -> impl Iterator<Item = usize> {
+        (0..count.min(8)).filter(move |pipe| self.0 >> pipe & 1 != 0)
+    }
+}
+
 /// An entry that no packet has hit for the time of its timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleEntry {
     /// Its table.
     pub table: TableId,
-    /// The pipe that has it; the first one if all pipes of the table are alike.
+    /// The pipe that has it; the first one if several do.
     pub pipe: usize,
+    /// All pipes that it was written to.
+    pub pipes: Pipes,
+    /// When it was last hit in any of them, or its timeout began.
+    pub last_hit: Nanos,
     /// The entry.
     pub entry: TableEntry,
 }

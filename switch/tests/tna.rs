@@ -140,19 +140,33 @@ fn entries_are_alike_in_all_pipes_unless_one_is_meant() {
 fn an_entry_is_idle_if_no_pipe_uses_it() {
     let text = include_str!("../../tests/tna/counter.p4")
         .replace("counters = hits;", "counters = hits; idle_timeout = true;");
-    let (mut switch, program) = four_pipes(&text);
-    let table = TableId(program.tables.iter().position(|t| t.named.name == "I.t").expect("a table") as u32);
-    let mut entry = TableEntry::new(vec![common::exact(1)], ActionCall { action: 0, args: vec![] });
-    entry.idle_timeout_ns = 10_000_000;
-    switch.insert(table, entry).expect("has room");
-    let mut out = Vec::new();
-    switch.forward_frame(129, &[1, 0, 0, 0], Nanos(8_000_000), &mut out);
-    switch.poll_transmit(Nanos(12_000_000), &mut out);
-    assert_eq!(switch.poll_idle(), None, "pipe 1 has used it");
-    assert_eq!(switch.last_hit(table, &[common::exact(1)], 0), Ok(Nanos(8_000_000)));
-    switch.poll_transmit(Nanos(18_000_000), &mut out);
-    assert!(switch.poll_idle().is_some_and(|idle| (idle.table, idle.pipe) == (table, 0)));
-    assert_eq!(switch.poll_idle(), None, "once");
+    let entry = |key: u64, idle_timeout_ns| TableEntry {
+        idle_timeout_ns,
+        ..TableEntry::new(vec![common::exact(key)], ActionCall { action: 0, args: vec![] })
+    };
+    let (all, two) = (Pipes::ALL, Pipes::of([0, 1]));
+    for (pipes, other_first) in [(all, false), (two, false), (two, true)] {
+        let (mut switch, program) = four_pipes(&text);
+        let place = program.tables.iter().position(|t| t.named.name == "I.t").expect("a table");
+        let table = TableId(place as u32);
+        if other_first {
+            // The entry has another row in pipe 1.
+            let other = |switch: &mut Switch| switch.insert(table, entry(2, 0));
+            switch.within(Pipes::of([1]), other).expect("a pipe").expect("has room");
+        }
+        let insert = |switch: &mut Switch| switch.insert(table, entry(1, 10_000_000));
+        switch.within(pipes, insert).expect("pipes").expect("has room");
+        let mut out = Vec::new();
+        switch.forward_frame(129, &[1, 0, 0, 0], Nanos(8_000_000), &mut out);
+        switch.poll_transmit(Nanos(12_000_000), &mut out);
+        assert_eq!(switch.poll_idle(), None, "pipe 1 has used it");
+        assert_eq!(switch.last_hit(table, &[common::exact(1)], 0), Ok(Nanos(8_000_000)));
+        switch.poll_transmit(Nanos(18_000_000), &mut out);
+        let idle = switch.poll_idle().expect("is idle");
+        let found = (idle.table, idle.pipe, idle.pipes, idle.last_hit);
+        assert_eq!(found, (table, 0, pipes, Nanos(8_000_000)));
+        assert_eq!(switch.poll_idle(), None, "once");
+    }
 }
 
 #[test]

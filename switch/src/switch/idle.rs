@@ -3,7 +3,7 @@
 use super::{Running, Switch};
 use crate::aging::Place;
 use crate::error::ControlError;
-use crate::objects::IdleEntry;
+use crate::objects::{IdleEntry, Pipes};
 use crate::switch::pipes::table_in;
 use p4rack_p4::ir::{Matcher, TableId};
 use p4rack_wire::Nanos;
@@ -11,9 +11,9 @@ use p4rack_wire::Nanos;
 impl Switch {
     /// Starts or ends an entry's timeout; the row is that of the first pipe that is meant.
     pub(super) fn start_aging(&mut self, table: TableId, row: u32, timeout_ns: u64) {
-        let (now, pipe) = (self.now, self.meant().next().unwrap_or(0));
+        let (now, pipe, pipes) = (self.now, self.meant().next().unwrap_or(0), self.meant);
         if let Some(running) = &mut self.running {
-            running.state.aging.start((table.0, pipe, row), timeout_ns, now);
+            running.state.aging.start((table.0, pipe, row), pipes, timeout_ns, now);
         }
     }
 
@@ -37,8 +37,9 @@ impl Switch {
             ))
         })?;
         let (pipe, from) = (self.meant().next().unwrap_or(0), from.unwrap_or(Nanos(hit)));
+        let pipes = self.meant;
         if let Some(running) = &mut self.running {
-            running.state.aging.start((table.0, pipe, row), timeout_ns, from);
+            running.state.aging.start((table.0, pipe, row), pipes, timeout_ns, from);
         }
         Ok(())
     }
@@ -52,10 +53,21 @@ impl Switch {
         let hit = |number: u32, pipe: usize, row: u32| {
             table(number, pipe).and_then(|table| table.last_hit.get(row as usize).copied()).unwrap_or(0)
         };
-        // Pipes whose entries are alike have them in the same rows.
-        let last_hit = |(number, pipe, row): Place| match all.apart.get(number as usize) {
-            Some(false) => (0..all.pipes()).map(|pipe| hit(number, pipe, row)).max().unwrap_or(0),
-            _ => hit(number, pipe, row),
+        let last_hit = |(number, first, row): Place, pipes: Pipes| {
+            let last = |row: &dyn Fn(usize) -> Option<u32>| {
+                let hits = pipes.below(all.pipes()).filter_map(|pipe| Some(hit(number, pipe, row(pipe)?)));
+                hits.max().unwrap_or(0)
+            };
+            // Pipes whose entries are alike have them in the same rows.
+            if all.apart.get(number as usize) == Some(&false) {
+                return last(&|_| Some(row));
+            }
+            let shape = pipeline.tables.get(number as usize);
+            let own = shape.and_then(|shape| Some((shape, table(number, first)?.entry(shape, row)?)));
+            last(&|pipe| {
+                let (shape, entry) = own.as_ref()?;
+                table(number, pipe)?.row(shape, &entry.keys, entry.priority).ok()
+            })
         };
         aging.check(&pipeline.tables, table, last_hit, now);
         state.aging = aging;

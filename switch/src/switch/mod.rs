@@ -25,7 +25,6 @@ pub use arch::{
 pub use event::{Origin, TraceEvent};
 pub use generator::{GeneratorConfig, GeneratorStats, MAX_GENERATORS};
 pub use keep::Keep;
-pub use pipes::Pipes;
 pub use queues::PortQueues;
 pub use tracer::{TraceFilter, TraceState, Traced};
 
@@ -35,7 +34,7 @@ use crate::compile::Pipeline;
 use crate::config::Config;
 use crate::error::ControlError;
 use crate::exec::Requests;
-use crate::objects::CloneSession;
+use crate::objects::{CloneSession, Pipes};
 use crate::pool::{NONE, Packet, PacketId, Pool};
 use crate::replicas::Replicas;
 use crate::state::State;

@@ -4,35 +4,12 @@
 use super::Switch;
 use crate::compile::{InstanceShape, Pipeline};
 use crate::error::ControlError;
+use crate::objects::Pipes;
 use crate::shape::TableShape;
 use crate::state::{InstanceState, PipeState};
 use crate::switch::Running;
 use crate::table::TableState;
 use p4rack_p4::ir::{InstanceId, Matcher, TableId};
-
-/// A set of pipes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pipes(u8);
-
-impl Pipes {
-    /// All pipes of a switch.
-    pub const ALL: Pipes = Pipes(u8::MAX);
-
-    /// These pipes; a switch has at most four, 0 to 3.
-    pub fn of(pipes: impl IntoIterator<Item = usize>) -> Pipes {
-        Pipes(pipes.into_iter().filter(|pipe| *pipe < 8).fold(0, |bits, pipe| bits | 1 << pipe))
-    }
-
-    /// Whether a pipe is among them.
-    pub fn has(self, pipe: usize) -> bool {
-        pipe < 8 && self.0 >> pipe & 1 != 0
-    }
-
-    /// Its members below `count`, the number of a switch's pipes.
-    pub(crate) fn below(self, count: usize) -> impl Iterator<Item = usize> {
-        (0..count.min(8)).filter(move |pipe| self.0 >> pipe & 1 != 0)
-    }
-}
 
 /// Which of several pipes has its turn in a change.
 #[derive(Clone, Copy, Debug)]

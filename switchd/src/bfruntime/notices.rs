@@ -35,9 +35,9 @@ fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<(Sent, u32, Seen)> {
     let (pipe, pipes) = match loaded.settings.scope(found.table_id) {
         Scope::All if loaded.pipes > 1 => (ALL_PIPES, Pipes::ALL),
         Scope::All => (0, Pipes::ALL),
-        _ => (u32::try_from(idle.pipe).unwrap_or(0), Pipes::of([idle.pipe])),
+        _ => (u32::try_from(idle.pipe).unwrap_or(0), idle.pipes),
     };
-    let seen = Seen { table: idle.table, entry: idle.entry.clone(), pipes, last_hit: Nanos(0) };
+    let seen = Seen { table: idle.table, entry: idle.entry.clone(), pipes, last_hit: idle.last_hit };
     Some((found, pipe, seen))
 }
 
@@ -111,22 +111,16 @@ impl Service {
             return false;
         }
         let Ok(loaded) = self.programs.loaded().await else { return false };
+        // An entry that is idle once more was active before.
+        self.active().await;
         let mut sent = true;
-        for some in entries.chunks(LOOKED_UP_A_TURN) {
-            let idle: Vec<(Sent, u32, Seen)> =
-                some.iter().filter_map(|idle| reportable(&loaded, idle)).collect();
-            let hits = self.last_hits(idle.iter().map(|(.., seen)| seen.clone()).collect()).await;
-            for ((found, pipe, seen), hit) in idle.into_iter().zip(hits) {
-                let (Some(last_hit), Some(table_entry::Value::Key(key))) = (hit, &found.value) else {
-                    continue;
-                };
-                if !loaded.settings.reports(found.table_id, pipe, key, last_hit.0) {
-                    continue;
-                }
-                sent &= self.tell_of(&loaded, &found, pipe, false);
-                let program = Arc::downgrade(&loaded.program);
-                self.watch(Watched { program, seen: Seen { last_hit, ..seen }, found, pipe });
+        for (found, pipe, seen) in entries.iter().filter_map(|idle| reportable(&loaded, idle)) {
+            let Some(table_entry::Value::Key(key)) = &found.value else { continue };
+            if !loaded.settings.reports(found.table_id, pipe, key, seen.last_hit.0) {
+                continue;
             }
+            sent &= self.tell_of(&loaded, &found, pipe, false);
+            self.watch(Watched { program: Arc::downgrade(&loaded.program), seen, found, pipe });
         }
         sent
     }
