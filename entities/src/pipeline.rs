@@ -55,6 +55,11 @@ impl Candidate {
     /// Checks a compiled program. The error is a message for the author.
     pub fn new(text: &str, compiled: Compiled) -> Result<Candidate, String> {
         let pipeline = Pipeline::compile(&compiled.program).map_err(|error| refusal(&error, &compiled))?;
+        Ok(Candidate::translated(text, compiled, pipeline))
+    }
+
+    /// Joins a compiled program and its translation, which several switches may share.
+    pub fn translated(text: &str, compiled: Compiled, pipeline: Pipeline) -> Candidate {
         let config = ForwardingPipelineConfig {
             p4info: Some(compiled.p4info.clone()),
             p4_device_config: text.into(),
@@ -64,7 +69,7 @@ impl Candidate {
         let mut program = Program::new(config, compiled);
         program.bf_rt = bf_rt;
         program.plans = plans(&program, &pipeline);
-        Ok(Candidate { program, pipeline })
+        Candidate { program, pipeline }
     }
 
     /// Loads the program into a switch. `pipeline` replaces its usual translation.

@@ -9,7 +9,7 @@ pub mod random;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{DEMOTED, Mode, Pl2, REFUSED};
 use p4rack_codegen::{Arch, Scheme, generate};
-use p4rack_entities::{Candidate, Program, accepted, write};
+use p4rack_entities::{Candidate, Program, accepted, refusal, write};
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4::p4info::Ids;
 use p4rack_p4::{Compiled, Options, compile};
@@ -18,7 +18,7 @@ use p4rack_p4rt::p4::v1::{Entity, Update, WriteRequest, table_action};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
 use p4rack_reference::Demoted;
-use p4rack_switch::{Config, CounterData, PortConfig, Switch};
+use p4rack_switch::{Config, CounterData, Pipeline, PortConfig, Switch};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Management, Side};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -65,6 +65,7 @@ pub struct Built {
     pub rack: Rack,
     pub scheme: Scheme,
     compiled: Arc<Compiled>,
+    pipeline: Pipeline,
     entries: Arc<WriteRequest>,
     /// Names that the front end gave objects with cells, by index: from the program as generated.
     instances: Arc<Vec<String>>,
@@ -86,6 +87,7 @@ impl Built {
             rack,
             scheme,
             instances: Arc::new(instances.collect()),
+            pipeline: translated(&compiled),
             compiled: Arc::new(compiled),
             entries: Arc::new(entries),
         }
@@ -100,7 +102,8 @@ impl Built {
             let Some(Entity { entity: Some(entity) }) = &mut update.entity else { panic!("empty update") };
             renumber(entity, &self.compiled.ids, &compiled.ids);
         }
-        Built { compiled: Arc::new(compiled), entries: Arc::new(entries), ..self.clone() }
+        let pipeline = translated(&compiled);
+        Built { compiled: Arc::new(compiled), pipeline, entries: Arc::new(entries), ..self.clone() }
     }
 
     /// The rack under the scheme.
@@ -137,6 +140,10 @@ fn compile_text(p4: &str) -> Compiled {
         .unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(false)))
 }
 
+fn translated(compiled: &Compiled) -> Pipeline {
+    Pipeline::compile(&compiled.program).unwrap_or_else(|error| panic!("{}", refusal(&error, compiled)))
+}
+
 /// Exchanges the ids of one program for those of another whose objects stand in the same places.
 fn renumber(entity: &mut EntityKind, from: &Ids, to: &Ids) {
     let other = |id: u32, from: &[u32], to: &[u32]| {
@@ -167,6 +174,8 @@ pub struct Rig {
     pub switch: Switch,
     pub now: Nanos,
     program: Arc<Program>,
+    /// Names of the program's reasons to drop a frame, in the order of their counters.
+    drop_reasons: Vec<&'static str>,
 }
 
 impl Rig {
@@ -187,11 +196,12 @@ impl Rig {
         };
         change(&mut config);
         let mut switch = Switch::new(config);
-        let candidate = Candidate::new("", Compiled::clone(&built.compiled));
-        let program = candidate.unwrap_or_else(|error| panic!("{error}")).load(None, &mut switch);
+        let compiled = Compiled::clone(&built.compiled);
+        let program = Candidate::translated("", compiled, built.pipeline.clone()).load(None, &mut switch);
         let now = Nanos(1_000_000);
         accepted(write(&program, &built.entries, &mut switch, now)).unwrap();
-        Rig { built: built.clone(), switch, now, program }
+        let drop_reasons = built.runs().drop_reasons().iter().map(|reason| reason.name).collect();
+        Rig { built: built.clone(), switch, now, program, drop_reasons }
     }
 
     /// Writes entries, as a controller does.
@@ -357,7 +367,7 @@ impl Rig {
 
     /// Frames that the program dropped for this reason.
     pub fn drops(&self, reason: &str) -> u64 {
-        let index = self.built.runs().drop_reasons().iter().position(|known| known.name == reason).unwrap();
+        let index = self.drop_reasons.iter().position(|known| *known == reason).unwrap();
         let drops = self.instance("RackIngress.drops");
         self.switch.counter_read(drops, index as u64).unwrap().packets
     }
@@ -374,8 +384,7 @@ impl Rig {
 
     /// All reasons that occurred, with their counts.
     pub fn all_drops(&self) -> Vec<(&'static str, u64)> {
-        let reasons = self.built.runs().drop_reasons();
-        let reasons = reasons.iter().map(|reason| (reason.name, self.drops(reason.name)));
+        let reasons = self.drop_reasons.iter().map(|reason| (*reason, self.drops(reason)));
         reasons.filter(|(_, count)| *count > 0).collect()
     }
 
