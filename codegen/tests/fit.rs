@@ -38,7 +38,7 @@ fn stages(rack: &Rack, scheme: Scheme, arch: Arch) -> usize {
 #[test]
 fn pl2_takes_the_stages_that_its_documents_name() {
     let expected =
-        [("clock", "pair", 7), ("clock", "dst", 7), ("clock", "chain", 9), ("counter", "pair", 10)];
+        [("clock", "pair", 5), ("clock", "dst", 5), ("clock", "chain", 7), ("counter", "pair", 10)];
     for (mode, clocks, expected) in expected {
         for hosts in [6, 64] {
             let rack = rack(hosts, &format!("[pl2]\nmode = \"{mode}\"\nclocks = \"{clocks}\""));
@@ -79,16 +79,16 @@ fn edm_with_calendars_fits_into_both_generations() {
 #[test]
 fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
     for (pl2, clocks, edm, expected) in [
-        ("clock", "pair", "timed-dst", [Some(8), Some(8)]),
-        ("clock", "dst", "timed-dst", [Some(8), Some(8)]),
-        ("clock", "chain", "timed-dst", [Some(10), Some(9)]),
+        ("clock", "pair", "timed-dst", [Some(9), Some(8)]),
+        ("clock", "dst", "timed-dst", [Some(9), Some(8)]),
+        ("clock", "chain", "timed-dst", [Some(9), Some(9)]),
         ("counter", "pair", "timed-dst", [Some(10), Some(11)]),
         ("clock", "pair", "timed", [Some(10), Some(10)]),
         ("clock", "dst", "timed", [Some(10), Some(10)]),
         ("clock", "chain", "timed", [Some(10), Some(10)]),
         ("counter", "pair", "timed", [Some(11), Some(11)]),
-        ("clock", "pair", "calendar", [None, Some(14)]),
-        ("clock", "dst", "calendar", [None, Some(14)]),
+        ("clock", "pair", "calendar", [None, Some(15)]),
+        ("clock", "dst", "calendar", [None, Some(15)]),
         ("clock", "chain", "calendar", [None, Some(14)]),
         ("counter", "pair", "calendar", [None, Some(14)]),
         ("clock", "pair", "matched", [None, Some(12)]),

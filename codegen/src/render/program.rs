@@ -84,6 +84,12 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("steered", LINE),
     (FRAMES, " || "),
     ("verdict", LINE),
+    // The table of refusals: keys that a protocol adds, what stands for any of them, entries; and whether a frame that has no
+    // reason yet is to be looked for (`|| …`).
+    ("refusal_keys", LINE),
+    ("refusal_any", ""),
+    ("refusal_entries", LINE),
+    ("refusable", ""),
     ("counts", LINE),
     // Egress: its counters, its statements.
     ("egress_counters", LINE),

@@ -220,6 +220,11 @@ impl<'p> Reader<'p> {
         op.source == Source::Unit
     }
 
+    /// Whether an operation only computes what the compiler made up.
+    fn is_made_up(&self, op: &Op) -> bool {
+        !op.effect && op.writes.iter().all(|bits| self.is_temporary(bits.var))
+    }
+
     /// Splits statements that stand in a control into what compilers make one action each: a statement begins a new
     /// one if it depends on the action so far, unless on a hash, or if both take a unit.
     pub fn groups(&self, ops: Vec<Op>) -> Vec<Vec<Op>> {
@@ -234,7 +239,10 @@ impl<'p> Reader<'p> {
                 .any(|bits| written.iter().any(|other| other.overlaps(*bits)));
             let both = Reader::takes_unit(&op) && group.iter().any(Reader::takes_unit);
             if (depends || both) && !group.is_empty() {
-                groups.push(std::mem::take(&mut group));
+                // What was made up for this statement alone, such as its index, belongs to it.
+                let own = group.iter().rposition(|op| !self.is_made_up(op)).map_or(0, |last| last + 1);
+                let next = group.split_off(own);
+                groups.push(std::mem::replace(&mut group, next));
                 written.clear();
                 hashes.clear();
             }

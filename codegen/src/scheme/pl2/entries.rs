@@ -1,6 +1,6 @@
 //! What PL2 adds to a program's entries.
 
-use super::{CONTROL_METER, EARLY_SLOTS, Mode, PRIORITY_CONTROL, Pl2};
+use super::{CONTROL_METER, Clocks, EARLY_SLOTS, Mode, PRIORITY_CONTROL, Pl2};
 use crate::rack::units::show_rate;
 use crate::rack::{Host, Rack};
 use crate::scheme::l2::BEST_EFFORT_METER;
@@ -24,7 +24,7 @@ const TAKE_WAIT: &str = "RackIngress.take_wait";
 const LIMITS: &str = "RackIngress.limits";
 const TAKE_LIMITS: &str = "RackIngress.take_limits";
 const THRESHOLDS: &str = "RackIngress.thresholds";
-const WEIGH_THRESHOLD: &str = "RackIngress.weigh_threshold";
+const TAKE_THRESHOLD: &str = "RackIngress.take_threshold";
 const GRACES: &str = "RackIngress.graces";
 const WEIGH_START: &str = "RackIngress.weigh_start";
 
@@ -88,8 +88,8 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
             let threshold = slot * u64::from(pl2.drop_threshold_slots);
             let entry = Entry::of(THRESHOLDS)
                 .exact("meta.rate_out", *number)
-                .action(WEIGH_THRESHOLD)
-                .param("threshold", threshold);
+                .action(TAKE_THRESHOLD)
+                .param("threshold", threshold + 1);
             add(format!("T at rate {number}"), entry)?;
         }
     }
@@ -100,8 +100,14 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                 Entry::of(table).exact("meta.rate_in", from).exact("meta.rate_out", *to).action(action)
             };
             if pl2.mode == Mode::Clock {
-                let limits =
-                    pair(LIMITS, TAKE_LIMITS).param("t_in", t * slot_in).param("t_out", t * slot_out);
+                let (t_in, t_out) = (t * slot_in, t * slot_out);
+                let mut limits = pair(LIMITS, TAKE_LIMITS).param("t_out", t_out + 1);
+                if pl2.clocks != Clocks::Dst {
+                    limits = limits.param("t_in", t_in + 1);
+                }
+                if pl2.clocks == Clocks::Chain {
+                    limits = limits.param("apart", t_in.wrapping_sub(t_out) & u64::from(u32::MAX));
+                }
                 add(format!("t from rate {from} to rate {to}"), limits)?;
             }
             // Counters know the source's slot alone.

@@ -73,6 +73,10 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/refused",
     "pl2/alu/schedule",
     "pl2/alu/verdict",
+    "pl2/alu/refusal_keys",
+    "pl2/alu/refusal_any",
+    "pl2/alu/refusal_entries",
+    "pl2/alu/refusable",
     "pl2/alu/egress_counters",
     "pl2/alu/egress",
     "pl2/alu/egress_states",
@@ -182,6 +186,25 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
         })
     };
     context["sides"] = json!(["in", "out"].map(side));
+    let pair = !counter && pl2.clocks == Clocks::Pair;
+    let both = |both: bool| if both { &["in", "out"][..] } else { &["out"] };
+    context["pair"] = json!(pair);
+    let start = |side: &&str| {
+        json!({
+            "side": side,
+            "register": format!("starts_{side}"),
+            "set": format!("set_start_{side}"),
+            "look": format!("look_at_start_{side}"),
+        })
+    };
+    context["starts"] = json!(both(pair).iter().map(start).collect::<Vec<_>>());
+    context["weighed"] = json!(both(pair || chain).iter().map(start).collect::<Vec<_>>());
+    context["windows"] = json!(windows(pair));
+    context["any_window"] = json!(if pair { "_, _" } else { "_" });
+    context["look_again"] = json!(if counter { "look_again()" } else { "pass_again(PASS_AGAIN)" });
+    let over = |side: &str| format!("meta.{}_{side}", if counter { "over" } else { "closes" });
+    context["over_in"] = json!(over("in"));
+    context["over_out"] = json!(over("out"));
     let named = |name: &str, op: &str| json!({ "name": name, "op": op });
     let mut requests = vec![named("reservation", "OP_RESERVE")];
     if counter {
@@ -220,6 +243,28 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
         context["t"] = json!(u64::from(pl2.t_slots).min(WAITS_MAX - 1));
         context["drop_threshold"] = json!(u64::from(pl2.drop_threshold_slots).min(WAITS_MAX - 1));
     }
+}
+
+/// What the windows of a reservation's start say of a burst, as keys of a table in the order of its entries. With a window for
+/// each port it is too early if it is for one of them, and too late if it is for both. What is neither in time nor early is late.
+fn windows(pair: bool) -> Vec<Value> {
+    const EARLY: &str = "0 &&& EARLY"; // once what is in time is gone
+    let window =
+        |window: &str, early: bool, late: bool| json!({ "window": window, "early": early, "late": late });
+    if !pair {
+        return vec![window("IN_TIME", false, false), window(EARLY, true, false), window("_", false, true)];
+    }
+    let mut windows = vec![window("IN_TIME, IN_TIME", false, false)];
+    let mut both = |of: &str, other: &str, early: bool| {
+        for at in [format!("{of}, {other}"), format!("{other}, {of}")] {
+            windows.push(window(&at, early, false));
+        }
+    };
+    both("IN_TIME", EARLY, true);
+    both("IN_TIME", "_", false);
+    both(EARLY, "_", true);
+    windows.push(window("_, _", false, true));
+    windows
 }
 
 /// Constants of the kinds; that of NOTIFY only if it is used.

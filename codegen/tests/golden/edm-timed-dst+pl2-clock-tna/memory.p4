@@ -162,23 +162,24 @@ const bit<8> OP_NONE        = 0;
 const bit<8> OP_RESERVE     = 1; // an RSV
 const bit<8> OP_OCCUPIED    = 2; // an RSV whose lane is held
 const bit<8> OP_CLAIM       = 3; // a frame in its slots
-const bit<8> OP_EARLY       = 4; // one that came before them, in its second pass
+const bit<8> OP_DEMOTED     = 4; // a frame that loses its class, in its second pass
 const bit<8> OP_UNSOLICITED = 5; // a frame before its grant
 const bit<8> OP_READ_IN     = 6; // the controller's
 const bit<8> OP_READ_OUT    = 7;
 const bit<8> OP_WRITE_IN    = 8;
 const bit<8> OP_WRITE_OUT   = 9;
 const bit<8> OP_FORGET      = 10;
+const bit<8> OP_NOT_NOW     = 11; // an RSV that gets no grant, in its second pass
 
 // What a pass leaves for the next one.
-const bit<8> PASS_AGAIN = 1; // an RSV's lane has begun; a data frame came too early
+const bit<8> PASS_AGAIN   = 1;    // an RSV's lane has begun; a data frame came too early
+const bit<8> PASS_NOT_NOW = 2;    // an RSV's lane has not begun
+const bit<8> PASS_DEMOTED = 0x80; // a frame loses its class, for the reason beside this bit
 
 // What covers a frame.
 const bit<8> COVER_NONE  = 0; // nothing
 const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
 const bit<8> COVER_SLOTS = 2; // a slot
-
-const bit<8> NOT_DEMOTED = 255; // a frame keeps its class, or has none
 
 // What the window of its reservation's start says.
 const bit<32> IN_TIME = 0;
@@ -331,11 +332,14 @@ struct metadata_t {
     wait_t  send_wait;   // how far the source is reserved
     wait_t  recv_wait;   // how far the destination is
     bit<8>  demoted;     // why it loses its class
-    wait_t  slack_in;    // below 0: the source's wait is longer than t
-    wait_t  slack_out;   // the destination's; of an unsolicited frame, longer than T
-    time_t  opens;       // the latest start of a burst that may come now; of an RSV, from when its wait counts
-    time_t  closes;      // the earliest; of an RSV, its wait
-    bit<32> window;      // how much its reservation's start is behind the one, or before the other
+    // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
+    // behind the one, or before the other. Of an RSV the sum of both is its start.
+    time_t  opens_in;
+    time_t  closes_in;
+    time_t  opens_out;
+    time_t  closes_out;
+    bit<32> window_in;
+    bit<32> window_out;
     bit<8>  edm_kind;               // what the frame is: one of EDM_OP
     bit<8>  edm_op;                 // the same, once it may be
     time_t  edm_now;                // when it came
@@ -376,8 +380,8 @@ struct metadata_t {
     bit<8> pass; // what the pass before left for this one; 0 in the first
     time_t  time_in;     // what a reservation takes at the source; or what the controller writes, from now
     time_t  time_out;    // the same at the destination
-    wait_t  limit_in;    // the source's longest wait with which a burst goes unsolicited (t)
-    wait_t  limit_out;   // the destination's
+    wait_t  limit_in;    // the source's first wait that is longer than t
+    wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
     bit<8>  edm_bad;    // why the frame is refused, as the parser sees it; 0: it is not
     bit<1>  edm_answer; // whether its lane is one of answers
     bit<8>  edm_end;    // whether it is the NULL response: there is nothing behind it
@@ -444,14 +448,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.standing    = NOT_ASKED;
         meta.unsolicited = 0;
         meta.cover       = COVER_NONE;
-        meta.demoted     = NOT_DEMOTED;
+        meta.demoted     = 0;
         meta.send_wait   = 0;
         meta.recv_wait   = 0;
-        meta.slack_in    = 0;
-        meta.slack_out   = 0;
-        meta.opens       = 0;
-        meta.closes      = 0;
-        meta.window      = 0;
+        meta.opens_in  = 0;
+        meta.closes_in = 0;
+        meta.opens_out  = 0;
+        meta.closes_out = 0;
+        meta.window_in = 0;
+        meta.window_out = 0;
         meta.time_in     = 0;
         meta.time_out    = 0;
         meta.limit_in    = 0;
@@ -635,6 +640,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_good_reservation {
         meta.op = OP_RESERVE;
+        transition parse_asked;
+    }
+
+    // What stands in rights_unsolicited of a burst that may not go unsolicited.
+    state parse_asked {
+        transition select(hdr.pl2_control.unsolicited) {
+            1       : parse_standing;
+            default : accept;
+        }
+    }
+
+    state parse_standing {
+        meta.standing = HAS_SLOTS;
         transition accept;
     }
 
@@ -1080,6 +1098,14 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 @pa_container_size("ingress", "meta.destination", 8)
 @pa_container_size("ingress", "meta.rate_in", 8)
 @pa_container_size("ingress", "meta.rate_out", 8)
+@pa_container_size("ingress", "meta.standing", 16)
+@pa_container_size("ingress", "meta.unsolicited", 16)
+@pa_container_size("ingress", "meta.window_in", 32)
+@pa_container_size("ingress", "meta.window_out", 32)
+@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
+@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
+@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
+@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
 @pa_container_size("ingress", "meta.edm_op", 8)
 @pa_container_size("ingress", "meta.edm_bad", 8)
 @pa_container_size("ingress", "meta.edm_source_memory", 8)
@@ -1209,7 +1235,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
     Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
     Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
-    Register<int<32>, cell_t>(CELL_COUNT) starts; // a time
+    Register<int<32>, cell_t>(CELL_COUNT) starts_in; // a time
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out; // a time
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
@@ -1298,20 +1325,40 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    RegisterAction<int<32>, cell_t, int<32>>(starts) set_start = {
+    // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
+    // for both.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
         void apply(inout int<32> start) {
-            start = (int<32>) meta.opens + (int<32>) meta.closes;
+            start = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts) look_at_start = {
+    RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
         void apply(inout int<32> start, out int<32> window) {
             window = 0;
-            if (start - (int<32>) meta.opens > 0) {
-                window = start - (int<32>) meta.opens;
-            } else if (start - (int<32>) meta.closes < 0) {
-                window = start - (int<32>) meta.closes;
+            if (start - (int<32>) meta.opens_in > 0) {
+                window = start - (int<32>) meta.opens_in;
+            } else if (start - (int<32>) meta.closes_in < 0) {
+                window = start - (int<32>) meta.closes_in;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
+        void apply(inout int<32> start) {
+            start = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
+        }
+    };
+
+    // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
+        void apply(inout int<32> start, out int<32> window) {
+            window = 0;
+            if (start - (int<32>) meta.opens_out > 0) {
+                window = start - (int<32>) meta.opens_out;
+            } else if (start - (int<32>) meta.closes_out < 0) {
+                window = start - (int<32>) meta.closes_out;
             }
         }
     };
@@ -1436,18 +1483,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.limit_out = t_out;
     }
 
-    action weigh_waits() {
-        meta.opens     = meta.now;
-        meta.closes    = max(meta.send_wait, meta.recv_wait);
-        meta.slack_in  = meta.limit_in - meta.send_wait;
-        meta.slack_out = meta.limit_out - meta.recv_wait;
+    action take_threshold(wait_t threshold) {
+        meta.limit_out = threshold;
     }
 
-    action weigh_threshold(wait_t threshold) {
-        meta.slack_out = threshold - meta.recv_wait;
-    }
-
-    // Waits up to which a burst goes unsolicited (t).
+    // Waits up to which a burst goes unsolicited (t): the first one beyond.
     table limits {
         key = {
             meta.rate_in  : exact;
@@ -1461,13 +1501,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 256;
     }
 
-    // Reservations at which unsolicited frames are dropped (T).
+    // Reservations up to which unsolicited frames pass (T): the first one beyond.
     table thresholds {
         key = {
             meta.rate_out : exact;
         }
         actions = {
-            weigh_threshold;
+            take_threshold;
             @defaultonly NoAction;
         }
         const default_action = NoAction();
@@ -1477,8 +1517,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
     // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
     action weigh_start(time_t early, time_t minus_late) {
-        meta.opens  = meta.now + early;
-        meta.closes = meta.now + minus_late;
+        meta.opens_in  = meta.now + early;
+        meta.closes_in = meta.now + minus_late;
+        meta.opens_out  = meta.now + early;
+        meta.closes_out = meta.now + minus_late;
     }
 
     table graces {
@@ -1529,9 +1571,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.holder = begin_in_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
     }
 
+    // It came too early.
     action lock_half() {
-        meta.op = OP_EARLY;
+        meta.op      = OP_DEMOTED;
+        meta.demoted = DEMOTED_EARLY;
         lock_again.execute(meta.source[1:0] ++ meta.destination[1:0]);
+    }
+
+    // What the pass before decided: the frame loses its class, or is told so.
+    action demote() {
+        meta.op      = OP_DEMOTED;
+        meta.demoted = meta.pass & ~PASS_DEMOTED;
+    }
+
+    action grant_nothing() {
+        meta.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
@@ -1553,31 +1607,26 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             begin_half;
             lock_half;
             leave_half;
+            demote;
+            grant_nothing;
             @defaultonly NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (OP_RESERVE, _, 0, _)          : take_half();
-            (OP_RESERVE, _, _, _)          : seize_half();
-            (OP_NONE, 1, 0, 0)             : begin_half(OP_CLAIM);
-            (OP_NONE, 1, 0, 1)             : leave_half();
-            (OP_NONE, 1, _, _)             : lock_half();
-            (OP_FORGET, _, _, _)           : begin_half(OP_FORGET);
+            (OP_RESERVE, _, 0, _)            : take_half();
+            (OP_RESERVE, _, PASS_NOT_NOW, _) : grant_nothing();
+            (OP_RESERVE, _, _, _)            : seize_half();
+            (OP_NONE, 1, 0, 0)               : begin_half(OP_CLAIM);
+            (OP_NONE, 1, 0, 1)               : leave_half();
+            (OP_NONE, 1, PASS_AGAIN, _)      : lock_half();
+            (OP_NONE, 1, _, _)               : demote();
+            (OP_FORGET, _, _, _)             : begin_half(OP_FORGET);
         }
         size = 16;
     }
 
-    action demote(bit<8> reason) {
-        meta.demoted = reason;
-        send_best_effort();
-    }
-
     action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
-    }
-
-    action refuse(bit<8> reason) {
-        meta.drop = reason;
     }
 
     action pass_again(bit<8> pass) {
@@ -1591,13 +1640,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
 
-    // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
-    // then the buffer that all share.
     action answer_not_now() {
         hdr.pl2_control.sendWait = PL2_NOT_NOW;
         hdr.pl2_control.recvWait = PL2_NOT_NOW;
         grant();
-        send_best_effort();
     }
 
     action tell_rights() {
@@ -1615,60 +1661,70 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         reply_to_controller();
     }
 
-    // What becomes of a frame that is not refused. It has its slots if its burst did not go unsolicited: then what is below 0
-    // stands in its rights_unsolicited.
+    // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
+    // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
+    // faults send does: so a meter has answered before it is known what becomes of the frame, and is answered to at once.
     table verdicts {
         key = {
             meta.op                : ternary;
             meta.cover             : ternary;
             meta.unsolicited       : ternary;
-            meta.slack_out[31:31] : ternary @name("over_threshold");
-            meta.window            : ternary;
+            meta.closes_out[31:31] : ternary @name("within_threshold");
+            meta.window_in : ternary;
+            meta.window_out : ternary;
         }
         actions = {
-            send_best_effort;
-            demote;
             schedule;
-            refuse;
             pass_again;
             answer;
             answer_not_now;
             tell_rights;
             tell_in;
             tell_out;
-            @defaultonly NoAction;
+            NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (OP_NONE, _, _, _, _) : send_best_effort();
-
-            (OP_RESERVE, _, _, _, _) : answer();
+            (OP_RESERVE, _, _, _, _, _) : answer();
+            (OP_NOT_NOW, _, _, _, _, _) : answer_not_now();
             // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
-            (OP_OCCUPIED, _, _, _, IN_TIME)     : pass_again(PASS_AGAIN);
-            (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : answer_not_now();
-            (OP_OCCUPIED, _, _, _, _)           : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME, IN_TIME) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, IN_TIME, _) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, _, IN_TIME) : pass_again(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY, _) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _, _) : pass_again(PASS_AGAIN);
 
-            (OP_CLAIM, COVER_NONE, _, _, _)                        : demote(DEMOTED_UNCOVERED);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME)                           : demote(DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _)       : demote(DEMOTED_LATE);
-            (OP_CLAIM, _, _, _, _)                                 : demote(DEMOTED_UNCOVERED);
-            (OP_EARLY, _, _, _, _)                                 : demote(DEMOTED_EARLY);
+            (OP_CLAIM, COVER_NONE, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, IN_TIME) : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, IN_TIME, 0 &&& EARLY) : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, IN_TIME) : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME, _) : schedule();
+            (OP_CLAIM, _, _, _, IN_TIME, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, IN_TIME) : schedule();
+            (OP_CLAIM, _, _, _, _, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY, _) : pass_again(PASS_AGAIN);
+            (OP_CLAIM, _, _, _, _, 0 &&& EARLY) : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
 
-            (OP_UNSOLICITED, _, HAS_SLOTS, _, _) : refuse(DROP_UNSOLICITED_HAS_SLOTS);
-            (OP_UNSOLICITED, _, 0, _, _)         : demote(DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, NOT_ASKED, _, _) : demote(DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, _, 1, _)         : refuse(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (OP_UNSOLICITED, _, _, _, _)         : schedule();
+            // Those that are dropped are in the table of refusals.
+            (OP_UNSOLICITED, _, HAS_SLOTS, _, _, _) : NoAction();
+            (OP_UNSOLICITED, _, 0, _, _, _)         : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, NOT_ASKED, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, _, 0, _, _)         : NoAction();
+            (OP_UNSOLICITED, _, _, _, _, _)         : schedule();
 
-            (OP_FORGET, _, _, _, _)    : tell_rights();
-            (OP_READ_IN, _, _, _, _)   : tell_in();
-            (OP_WRITE_IN, _, _, _, _)  : tell_in();
-            (OP_READ_OUT, _, _, _, _)  : tell_out();
-            (OP_WRITE_OUT, _, _, _, _) : tell_out();
+            (OP_FORGET, _, _, _, _, _)    : tell_rights();
+            (OP_READ_IN, _, _, _, _, _)   : tell_in();
+            (OP_WRITE_IN, _, _, _, _, _)  : tell_in();
+            (OP_READ_OUT, _, _, _, _, _)  : tell_out();
+            (OP_WRITE_OUT, _, _, _, _, _) : tell_out();
         }
-        size = 32;
+        size = 64;
     }
 
     // A pair of a host that asks and a memory node has lanes, for writes and for answers each: a message takes the lane that
@@ -1872,41 +1928,48 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     table refusals {
         key = {
-            meta.drop         : exact;
-            best_effort_color : exact;
+            meta.drop         : ternary;
+            best_effort_color : ternary;
+            meta.op           : ternary;
+            meta.unsolicited  : ternary;
+            meta.closes_out[31:31] : ternary @name("within_threshold");
         }
         actions = {
             count_drop;
-            @defaultonly NoAction;
+            NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_CONTROL_METER);
-            (DROP_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_BAD_VERSION);
-            (DROP_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_BAD_KIND);
-            (DROP_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_BAD_DEMAND);
-            (DROP_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_BAD_LANE);
-            (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_MANAGEMENT_FROM_HOST);
-            (DROP_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_BAD_TARGET);
-            (DROP_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_BAD_INDEX);
-            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
-            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_EDM_CONTROL_METER);
-            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_VERSION);
-            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_KIND);
-            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_DEMAND);
-            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_LANE);
-            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN) : count_drop(DROP_EDM_NO_MEMORY);
-            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN) : count_drop(DROP_EDM_LANE_TAKEN);
-            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
-            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_TARGET);
-            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_EDM_BAD_INDEX);
+            (DROP_NONE, MeterColor_t.RED, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_NONE, _, OP_UNSOLICITED, HAS_SLOTS, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_NONE, _, OP_UNSOLICITED, 0, _)         : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, NOT_ASKED, _) : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, _, 0)         : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MALFORMED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_CONTROL_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_CONTROL_METER);
+            (DROP_BAD_VERSION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_VERSION);
+            (DROP_BAD_KIND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_KIND);
+            (DROP_BAD_DEMAND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_DEMAND);
+            (DROP_BAD_LANE, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_LANE);
+            (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MANAGEMENT_FROM_HOST);
+            (DROP_BAD_TARGET, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_TARGET);
+            (DROP_BAD_INDEX, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_INDEX);
+            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_EDM_CONTROL_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_CONTROL_METER);
+            (DROP_EDM_BAD_VERSION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_VERSION);
+            (DROP_EDM_BAD_KIND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_KIND);
+            (DROP_EDM_BAD_DEMAND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_DEMAND);
+            (DROP_EDM_BAD_LANE, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_LANE);
+            (DROP_EDM_NO_MEMORY, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_NO_MEMORY);
+            (DROP_EDM_LANE_TAKEN, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_LANE_TAKEN);
+            (DROP_EDM_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_MANAGEMENT_FROM_HOST);
+            (DROP_EDM_BAD_TARGET, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_TARGET);
+            (DROP_EDM_BAD_INDEX, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_EDM_BAD_INDEX);
         }
         size = 64;
     }
@@ -2047,12 +2110,11 @@ meta.edm_op = EDM_OP_NONE;
             slots_in.apply();
             slots_out.apply();
             limits.apply();
+        } else if (meta.claims == 1 && hdr.vlan.dei == 1) {
+            thresholds.apply();
         }
         if (hdr.pl2_control.isValid() || meta.claims == 1) {
             graces.apply();
-        }
-        if (meta.op == OP_RESERVE && hdr.pl2_control.unsolicited == 1) {
-            meta.standing = HAS_SLOTS;
         }
 
         // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
@@ -2061,28 +2123,27 @@ meta.edm_op = EDM_OP_NONE;
             meta.cell = meta.holder & HELD_CELL; // of the half that holds it
         } else if (meta.op == OP_RESERVE) {
             replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            meta.send_wait = (bit<32>) reserve_in.execute(meta.link_in);
-            meta.recv_wait = (bit<32>) reserve_out.execute(meta.link_out);
+            meta.opens_in  = meta.now + meta.limit_in;
+            meta.closes_in = (bit<32>) reserve_in.execute(meta.link_in) - meta.limit_in;
+            meta.opens_out = meta.now + meta.limit_out;
+            meta.closes_out = (bit<32>) reserve_out.execute(meta.link_out) - meta.limit_out;
         } else if (meta.op == OP_FORGET) {
             meta.left = replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM) {
             meta.left = use_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_READ_IN) {
-            meta.send_wait = (bit<32>) look_at_in.execute(meta.link_in);
+            meta.closes_in = (bit<32>) look_at_in.execute(meta.link_in);
         } else if (meta.op == OP_WRITE_IN) {
-            meta.send_wait = (bit<32>) write_in.execute(meta.link_in);
+            meta.closes_in = (bit<32>) write_in.execute(meta.link_in);
         } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
-            meta.recv_wait = (bit<32>) look_at_out.execute(meta.link_out);
+            meta.closes_out = (bit<32>) look_at_out.execute(meta.link_out) - meta.limit_out;
         } else if (meta.op == OP_WRITE_OUT) {
-            meta.recv_wait = (bit<32>) write_out.execute(meta.link_out);
+            meta.closes_out = (bit<32>) write_out.execute(meta.link_out) - meta.limit_out;
         }
 
-        // Both waits are known: how they compare with t, and with T.
-        if (meta.op == OP_RESERVE) {
-            weigh_waits();
-        } else if (meta.op == OP_UNSOLICITED) {
-            thresholds.apply();
-        }
+        // Waits are known as what they are beyond their limits; the controller's have none.
+        meta.send_wait = meta.closes_in + meta.limit_in;
+        meta.recv_wait = meta.closes_out + meta.limit_out;
         if (meta.op == OP_CLAIM) {
             if (meta.left != 0) {
                 meta.cover = COVER_SLOTS;
@@ -2094,7 +2155,7 @@ meta.edm_op = EDM_OP_NONE;
         // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
         if (meta.op == OP_RESERVE) {
             if (hdr.pl2_control.unsolicited == 1 &&
-                meta.slack_in[31:31] == 0 && meta.slack_out[31:31] == 0) {
+                meta.closes_in[31:31] == 1 && meta.closes_out[31:31] == 1) {
                 go_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
             } else {
                 stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
@@ -2109,9 +2170,11 @@ meta.edm_op = EDM_OP_NONE;
 
         // starts: once both ports are free.
         if (meta.op == OP_RESERVE) {
-            set_start.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            set_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            set_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window = (bit<32>) look_at_start.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            meta.window_in = (bit<32>) look_at_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            meta.window_out = (bit<32>) look_at_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
         }
         } else {
         // Which lane, and which way data goes: an answer goes the other way than its request.
@@ -2206,13 +2269,19 @@ meta.edm_op = EDM_OP_NONE;
         }
         }
 
-        if (meta.op != OP_NONE || (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT)) {
+        // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
+        // then the buffer that all share.
+        if (meta.op == OP_DEMOTED || meta.op == OP_NOT_NOW ||
+            (meta.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT)) {
+            send_best_effort();
+        }
+        if (meta.op != OP_NONE) {
             verdicts.apply();
         }
-        if (meta.op == OP_OCCUPIED && meta.window != 0 && meta.window[31:16] == 0) {
+        if (meta.op == OP_NOT_NOW) {
             refused.count(REFUSED_LANE);
         }
-        if (meta.demoted != NOT_DEMOTED) {
+        if (meta.op == OP_DEMOTED) {
             demoted.count(meta.demoted);
         }
         // What it tells of the wait: a notification goes back, a request goes on, a chunk's head goes back; or what the
@@ -2233,7 +2302,7 @@ meta.edm_op = EDM_OP_NONE;
             hdr.edm_management.value = (bit<32>) meta.edm_to_wait;
             edm_reply_to_controller();
         }
-        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.op == OP_UNSOLICITED) {
             refusals.apply();
         }
     }

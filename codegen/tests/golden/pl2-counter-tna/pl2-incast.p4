@@ -108,26 +108,27 @@ const bit<8> OP_NONE        = 0;
 const bit<8> OP_RESERVE     = 1; // an RSV
 const bit<8> OP_OCCUPIED    = 2; // an RSV whose lane is held
 const bit<8> OP_CLAIM       = 3; // a frame in its slots
-const bit<8> OP_EARLY       = 4; // one that came before them, in its second pass
+const bit<8> OP_DEMOTED     = 4; // a frame that loses its class, in its second pass
 const bit<8> OP_UNSOLICITED = 5; // a frame before its grant
 const bit<8> OP_READ_IN     = 6; // the controller's
 const bit<8> OP_READ_OUT    = 7;
 const bit<8> OP_WRITE_IN    = 8;
 const bit<8> OP_WRITE_OUT   = 9;
 const bit<8> OP_FORGET      = 10;
-const bit<8> OP_RELEASE     = 11; // an RSV of demand 0
-const bit<8> OP_ENDED       = 12; // an RSV that gives back what its lane's other half holds
+const bit<8> OP_NOT_NOW     = 11; // an RSV that gets no grant, in its second pass
+const bit<8> OP_RELEASE     = 12; // an RSV of demand 0
+const bit<8> OP_ENDED       = 13; // an RSV that gives back what its lane's other half holds
 
 // What a pass leaves for the next one.
-const bit<8> PASS_AGAIN = 1; // an RSV's lane has begun; a data frame came too early
-const bit<8> PASS_ENDED = 2; // an RSV's lane was held by its other half, and has begun
+const bit<8> PASS_AGAIN   = 1;    // an RSV's lane has begun; a data frame came too early
+const bit<8> PASS_NOT_NOW = 2;    // an RSV's lane has not begun
+const bit<8> PASS_ENDED   = 3;    // an RSV's lane was held by its other half, and has begun
+const bit<8> PASS_DEMOTED = 0x80; // a frame loses its class, for the reason beside this bit
 
 // What covers a frame.
 const bit<8> COVER_NONE  = 0; // nothing
 const bit<8> COVER_LANE  = 1; // no slot, but its half holds the lane
 const bit<8> COVER_SLOTS = 2; // a slot
-
-const bit<8> NOT_DEMOTED = 255; // a frame keeps its class, or has none
 
 // What the window of its reservation's start says.
 const bit<32> IN_TIME = 0;
@@ -244,17 +245,19 @@ struct metadata_t {
     wait_t  send_wait;   // how far the source is reserved
     wait_t  recv_wait;   // how far the destination is
     bit<8>  demoted;     // why it loses its class
-    wait_t  slack_in;    // below 0: the source's wait is longer than t
-    wait_t  slack_out;   // the destination's; of an unsolicited frame, longer than T
-    time_t  opens;       // the latest start of a burst that may come now; of an RSV, from when its wait counts
-    time_t  closes;      // the earliest; of an RSV, its wait
-    bit<32> window;      // how much its reservation's start is behind the one, or before the other
+    // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
+    // behind the one, or before the other. Of an RSV the sum of both is its start.
+    time_t  opens_out;
+    time_t  closes_out;
+    bit<32> window_out;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
     port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     bit<1> again; // whether the frame makes another pass
+    wait_t  over_in;     // below 0: the source's wait is up to t
+    wait_t  over_out;    // the destination's; of an unsolicited frame, up to T
     wait_t  added;       // what is added to the ports' counters, besides what is taken off
     bit<8>  then;        // what another pass of an RSV is for
     wait_t  wait;        // the longer one
@@ -300,14 +303,14 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.standing    = NOT_ASKED;
         meta.unsolicited = 0;
         meta.cover       = COVER_NONE;
-        meta.demoted     = NOT_DEMOTED;
+        meta.demoted     = 0;
         meta.send_wait   = 0;
         meta.recv_wait   = 0;
-        meta.slack_in    = 0;
-        meta.slack_out   = 0;
-        meta.opens       = 0;
-        meta.closes      = 0;
-        meta.window      = 0;
+        meta.opens_out  = 0;
+        meta.closes_out = 0;
+        meta.window_out = 0;
+        meta.over_in     = 0;
+        meta.over_out    = 0;
         meta.added       = 0;
         meta.then        = 0;
         meta.wait        = 0;
@@ -469,7 +472,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_good_reservation {
         meta.op = OP_RESERVE;
-        transition accept;
+        transition parse_asked;
     }
 
     state parse_release {
@@ -481,6 +484,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_good_release {
         meta.op = OP_RELEASE;
+        transition parse_asked;
+    }
+
+    // What stands in rights_unsolicited of a burst that may not go unsolicited.
+    state parse_asked {
+        transition select(hdr.pl2_control.unsolicited) {
+            1       : parse_standing;
+            default : accept;
+        }
+    }
+
+    state parse_standing {
+        meta.standing = HAS_SLOTS;
         transition accept;
     }
 
@@ -635,6 +651,13 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 @pa_container_size("ingress", "meta.destination", 8)
 @pa_container_size("ingress", "meta.rate_in", 8)
 @pa_container_size("ingress", "meta.rate_out", 8)
+@pa_container_size("ingress", "meta.standing", 16)
+@pa_container_size("ingress", "meta.unsolicited", 16)
+@pa_container_size("ingress", "meta.window_out", 32)
+@pa_container_size("ingress", "ig_intr_md_for_tm.qid", 8)
+@pa_container_size("ingress", "ig_intr_md_for_tm.bypass_egress", 8)
+@pa_solitary("ingress", "ig_intr_md_for_tm.qid")
+@pa_solitary("ingress", "ig_intr_md_for_tm.bypass_egress")
 control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     in ingress_intrinsic_metadata_t ig_intr_md,
                     in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
@@ -734,7 +757,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
     Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
     Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
-    Register<int<32>, cell_t>(CELL_COUNT) starts; // a time
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out; // a time
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
@@ -823,20 +846,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    RegisterAction<int<32>, cell_t, int<32>>(starts) set_start = {
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
         void apply(inout int<32> start) {
-            start = (int<32>) meta.opens + (int<32>) meta.closes;
+            start = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
-    RegisterAction<int<32>, cell_t, int<32>>(starts) look_at_start = {
+    RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
         void apply(inout int<32> start, out int<32> window) {
             window = 0;
-            if (start - (int<32>) meta.opens > 0) {
-                window = start - (int<32>) meta.opens;
-            } else if (start - (int<32>) meta.closes < 0) {
-                window = start - (int<32>) meta.closes;
+            if (start - (int<32>) meta.opens_out > 0) {
+                window = start - (int<32>) meta.opens_out;
+            } else if (start - (int<32>) meta.closes_out < 0) {
+                window = start - (int<32>) meta.closes_out;
             }
         }
     };
@@ -919,7 +942,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The time of the slots before a reservation: a target that does not multiply looks it up. Longer waits than there are
     // lanes for are the controller's.
     action take_wait(time_t time) {
-        meta.closes = time;
+        meta.closes_out = time;
     }
 
     table waits {
@@ -934,21 +957,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action weigh_waits() {
-        meta.opens     = meta.now;
+        meta.opens_out = meta.now;
         meta.wait      = max(meta.send_wait, meta.recv_wait);
-        meta.slack_in  = PL2_T - meta.send_wait;
-        meta.slack_out = PL2_T - meta.recv_wait;
+        meta.over_in   = meta.send_wait - (PL2_T + 1);
+        meta.over_out  = meta.recv_wait - (PL2_T + 1);
     }
 
     action weigh_threshold() {
-        meta.slack_out = PL2_DROP_THRESHOLD - meta.recv_wait;
+        meta.over_out = meta.recv_wait - (PL2_DROP_THRESHOLD + 1);
     }
 
     // How much before and after its start a burst may come, in slots of the slower of both links: what hosts err by, and what
     // they harm. The device subtracts nothing that an entry says, so `late` comes as its negative.
     action weigh_start(time_t early, time_t minus_late) {
-        meta.opens  = meta.now + early;
-        meta.closes = meta.now + minus_late;
+        meta.opens_out  = meta.now + early;
+        meta.closes_out = meta.now + minus_late;
     }
 
     table graces {
@@ -999,9 +1022,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
     }
 
+    // It came too early.
     action lock_half() {
-        meta.op = OP_EARLY;
+        meta.op      = OP_DEMOTED;
+        meta.demoted = DEMOTED_EARLY;
         lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
+    }
+
+    // What the pass before decided: the frame loses its class, or is told so.
+    action demote() {
+        meta.op      = OP_DEMOTED;
+        meta.demoted = hdr.again.pass & ~PASS_DEMOTED;
+    }
+
+    action grant_nothing() {
+        meta.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
@@ -1011,9 +1046,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The lane's other half never sent: what it holds is given back, and then looked at the RSV again.
     action end_other_half() {
-        meta.op    = OP_ENDED;
-        meta.cell  = meta.cell ^ 1;
-        meta.right = 0;
+        meta.op       = OP_ENDED;
+        meta.cell     = meta.cell ^ 1;
+        meta.right    = 0;
+        meta.standing = NOT_ASKED;
     }
 
     // lane_lock
@@ -1030,34 +1066,30 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             begin_half;
             lock_half;
             leave_half;
+            demote;
+            grant_nothing;
             end_other_half;
             @defaultonly NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (OP_RESERVE, _, 0, _)          : take_half();
-            (OP_RESERVE, _, PASS_ENDED, _) : end_other_half();
-            (OP_RELEASE, _, _, _)          : begin_half(OP_RELEASE);
-            (OP_RESERVE, _, _, _)          : seize_half();
-            (OP_NONE, 1, 0, 0)             : begin_half(OP_CLAIM);
-            (OP_NONE, 1, 0, 1)             : leave_half();
-            (OP_NONE, 1, _, _)             : lock_half();
-            (OP_FORGET, _, _, _)           : begin_half(OP_FORGET);
+            (OP_RESERVE, _, 0, _)            : take_half();
+            (OP_RESERVE, _, PASS_NOT_NOW, _) : grant_nothing();
+            (OP_RESERVE, _, PASS_ENDED, _)   : end_other_half();
+            (OP_RELEASE, _, PASS_NOT_NOW, _) : grant_nothing();
+            (OP_RELEASE, _, _, _)            : begin_half(OP_RELEASE);
+            (OP_RESERVE, _, _, _)            : seize_half();
+            (OP_NONE, 1, 0, 0)               : begin_half(OP_CLAIM);
+            (OP_NONE, 1, 0, 1)               : leave_half();
+            (OP_NONE, 1, PASS_AGAIN, _)      : lock_half();
+            (OP_NONE, 1, _, _)               : demote();
+            (OP_FORGET, _, _, _)             : begin_half(OP_FORGET);
         }
         size = 16;
     }
 
-    action demote(bit<8> reason) {
-        meta.demoted = reason;
-        send_best_effort();
-    }
-
     action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
-    }
-
-    action refuse(bit<8> reason) {
-        meta.drop = reason;
     }
 
     action pass_again(bit<8> pass) {
@@ -1081,20 +1113,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
 
-    // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
-    // then the buffer that all share.
     action answer_not_now() {
         hdr.pl2_control.sendWait = PL2_NOT_NOW;
         hdr.pl2_control.recvWait = PL2_NOT_NOW;
         grant();
-        send_best_effort();
     }
 
     action answer_release() {
         hdr.pl2_control.sendWait = 16w0 ++ meta.send_wait;
         hdr.pl2_control.recvWait = 16w0 ++ meta.recv_wait;
         grant();
-        send_best_effort();
     }
 
     action tell_rights() {
@@ -1112,21 +1140,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         reply_to_controller();
     }
 
-    // What becomes of a frame that is not refused. It has its slots if its burst did not go unsolicited: then what is below 0
-    // stands in its rights_unsolicited.
+    // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
+    // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
+    // faults send does: so a meter has answered before it is known what becomes of the frame, and is answered to at once.
     table verdicts {
         key = {
             meta.op                : ternary;
             meta.cover             : ternary;
             meta.unsolicited       : ternary;
-            meta.slack_out[15:15] : ternary @name("over_threshold");
-            meta.window            : ternary;
+            meta.over_out[15:15] : ternary @name("within_threshold");
+            meta.window_out : ternary;
         }
         actions = {
-            send_best_effort;
-            demote;
             schedule;
-            refuse;
             pass_again;
             look_again;
             look_once_more;
@@ -1136,32 +1162,31 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             tell_rights;
             tell_in;
             tell_out;
-            @defaultonly NoAction;
+            NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (OP_NONE, _, _, _, _) : send_best_effort();
-
             (OP_RESERVE, _, _, _, _) : answer();
+            (OP_NOT_NOW, _, _, _, _) : answer_not_now();
             (OP_RELEASE, _, _, _, _) : answer_release();
+            (OP_ENDED, _, _, _, _)   : look_once_more(PASS_AGAIN);
             // The lane's reservation has not begun; or it has, unseen: nothing was sent in its slots.
-            (OP_OCCUPIED, _, _, _, IN_TIME)     : look_again();
-            (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : answer_not_now();
-            (OP_OCCUPIED, _, _, _, _)           : look_again();
-            (OP_ENDED, _, _, _, _)              : look_once_more(PASS_AGAIN);
+            (OP_OCCUPIED, _, _, _, IN_TIME) : look_again();
+            (OP_OCCUPIED, _, _, _, 0 &&& EARLY) : pass_again(PASS_NOT_NOW);
+            (OP_OCCUPIED, _, _, _, _) : look_again();
 
-            (OP_CLAIM, COVER_NONE, _, _, _)                        : demote(DEMOTED_UNCOVERED);
+            (OP_CLAIM, COVER_NONE, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
             (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, IN_TIME) : schedule();
-            (OP_CLAIM, _, _, _, IN_TIME)                           : demote(DEMOTED_UNCOVERED);
-            (OP_CLAIM, _, _, _, 0 &&& EARLY)                       : pass_again(PASS_AGAIN);
-            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _)       : demote(DEMOTED_LATE);
-            (OP_CLAIM, _, _, _, _)                                 : demote(DEMOTED_UNCOVERED);
-            (OP_EARLY, _, _, _, _)                                 : demote(DEMOTED_EARLY);
+            (OP_CLAIM, _, _, _, IN_TIME) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
+            (OP_CLAIM, _, _, _, 0 &&& EARLY) : pass_again(PASS_AGAIN);
+            (OP_CLAIM, COVER_SLOTS, STANDS &&& STANDS, _, _) : pass_again(PASS_DEMOTED | DEMOTED_LATE);
+            (OP_CLAIM, _, _, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED);
 
-            (OP_UNSOLICITED, _, HAS_SLOTS, _, _) : refuse(DROP_UNSOLICITED_HAS_SLOTS);
-            (OP_UNSOLICITED, _, 0, _, _)         : demote(DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, NOT_ASKED, _, _) : demote(DEMOTED_UNCOVERED_UNSOLICITED);
-            (OP_UNSOLICITED, _, _, 1, _)         : refuse(DROP_UNSOLICITED_OVER_THRESHOLD);
+            // Those that are dropped are in the table of refusals.
+            (OP_UNSOLICITED, _, HAS_SLOTS, _, _) : NoAction();
+            (OP_UNSOLICITED, _, 0, _, _)         : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, NOT_ASKED, _, _) : pass_again(PASS_DEMOTED | DEMOTED_UNCOVERED_UNSOLICITED);
+            (OP_UNSOLICITED, _, _, 0, _)         : NoAction();
             (OP_UNSOLICITED, _, _, _, _)         : schedule();
 
             (OP_FORGET, _, _, _, _)    : tell_rights();
@@ -1170,7 +1195,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             (OP_READ_OUT, _, _, _, _)  : tell_out();
             (OP_WRITE_OUT, _, _, _, _) : tell_out();
         }
-        size = 32;
+        size = 64;
     }
 
     // Every refusal ends here: nothing disappears uncounted.
@@ -1181,31 +1206,38 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     table refusals {
         key = {
-            meta.drop         : exact;
-            best_effort_color : exact;
+            meta.drop         : ternary;
+            best_effort_color : ternary;
+            meta.op           : ternary;
+            meta.unsolicited  : ternary;
+            meta.over_out[15:15] : ternary @name("within_threshold");
         }
         actions = {
             count_drop;
-            @defaultonly NoAction;
+            NoAction;
         }
         const default_action = NoAction();
         const entries = {
-            (DROP_NONE, MeterColor_t.RED) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_MALFORMED, MeterColor_t.GREEN) : count_drop(DROP_MALFORMED);
-            (DROP_SPOOFED, MeterColor_t.GREEN) : count_drop(DROP_SPOOFED);
-            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN) : count_drop(DROP_UNKNOWN_DESTINATION);
-            (DROP_SAME_PORT, MeterColor_t.GREEN) : count_drop(DROP_SAME_PORT);
-            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN) : count_drop(DROP_BEST_EFFORT_METER);
-            (DROP_CONTROL_METER, MeterColor_t.GREEN) : count_drop(DROP_CONTROL_METER);
-            (DROP_BAD_VERSION, MeterColor_t.GREEN) : count_drop(DROP_BAD_VERSION);
-            (DROP_BAD_KIND, MeterColor_t.GREEN) : count_drop(DROP_BAD_KIND);
-            (DROP_BAD_DEMAND, MeterColor_t.GREEN) : count_drop(DROP_BAD_DEMAND);
-            (DROP_BAD_LANE, MeterColor_t.GREEN) : count_drop(DROP_BAD_LANE);
-            (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
-            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN) : count_drop(DROP_MANAGEMENT_FROM_HOST);
-            (DROP_BAD_TARGET, MeterColor_t.GREEN) : count_drop(DROP_BAD_TARGET);
-            (DROP_BAD_INDEX, MeterColor_t.GREEN) : count_drop(DROP_BAD_INDEX);
-            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_NONE, MeterColor_t.RED, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_NONE, _, OP_UNSOLICITED, HAS_SLOTS, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
+            (DROP_NONE, _, OP_UNSOLICITED, 0, _)         : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, NOT_ASKED, _) : NoAction();
+            (DROP_NONE, _, OP_UNSOLICITED, _, 0)         : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MALFORMED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MALFORMED);
+            (DROP_SPOOFED, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SPOOFED);
+            (DROP_UNKNOWN_DESTINATION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNKNOWN_DESTINATION);
+            (DROP_SAME_PORT, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_SAME_PORT);
+            (DROP_BEST_EFFORT_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BEST_EFFORT_METER);
+            (DROP_CONTROL_METER, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_CONTROL_METER);
+            (DROP_BAD_VERSION, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_VERSION);
+            (DROP_BAD_KIND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_KIND);
+            (DROP_BAD_DEMAND, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_DEMAND);
+            (DROP_BAD_LANE, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_LANE);
+            (DROP_UNSOLICITED_OVER_THRESHOLD, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_OVER_THRESHOLD);
+            (DROP_MANAGEMENT_FROM_HOST, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_MANAGEMENT_FROM_HOST);
+            (DROP_BAD_TARGET, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_TARGET);
+            (DROP_BAD_INDEX, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_BAD_INDEX);
+            (DROP_UNSOLICITED_HAS_SLOTS, MeterColor_t.GREEN, _, _, _) : count_drop(DROP_UNSOLICITED_HAS_SLOTS);
         }
         size = 64;
     }
@@ -1317,9 +1349,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (hdr.pl2_control.isValid() || meta.claims == 1) {
             graces.apply();
         }
-        if ((meta.op == OP_RESERVE || meta.op == OP_RELEASE) && hdr.pl2_control.unsolicited == 1) {
-            meta.standing = HAS_SLOTS;
-        }
 
         // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
         if (meta.op == OP_RESERVE && meta.holder != 0) {
@@ -1382,7 +1411,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
         if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
             if (hdr.pl2_control.unsolicited == 1 &&
-                meta.slack_in[15:15] == 0 && meta.slack_out[15:15] == 0) {
+                meta.over_in[15:15] == 1 && meta.over_out[15:15] == 1) {
                 go_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
             } else {
                 stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
@@ -1397,21 +1426,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // starts: once both ports are free.
         if (meta.op == OP_RESERVE || meta.op == OP_RELEASE) {
-            set_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            set_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window = (bit<32>) look_at_start.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.window_out = (bit<32>) look_at_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         }
 
-        if (meta.op != OP_NONE || (meta.drop == DROP_NONE && meta.steered == 0)) {
+        // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
+        // then the buffer that all share.
+        if (meta.op == OP_DEMOTED || meta.op == OP_NOT_NOW || meta.op == OP_RELEASE ||
+            (meta.op == OP_NONE && meta.drop == DROP_NONE && meta.steered == 0)) {
+            send_best_effort();
+        }
+        if (meta.op != OP_NONE) {
             verdicts.apply();
         }
-        if (meta.op == OP_OCCUPIED && meta.window != 0 && meta.window[31:23] == 0) {
+        if (meta.op == OP_NOT_NOW) {
             refused.count(REFUSED_LANE);
         }
-        if (meta.demoted != NOT_DEMOTED) {
+        if (meta.op == OP_DEMOTED) {
             demoted.count(meta.demoted);
         }
-        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED) {
+        if (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED || meta.op == OP_UNSOLICITED) {
             refusals.apply();
         }
         // What leaves for good carries nothing from pass to pass, and nothing of the controller's.
