@@ -150,10 +150,23 @@ async fn reserved_time_is_told_from_now_on() {
     };
     let soon = std::time::Duration::from_secs(20);
     assert!(common::wait_until(soon, is_ahead));
-    // Before each multiple of 2^32 ns, a port that never was reserved looks as if it were, for as long as the horizon.
+    // Before each multiple of 2^32 ns, a port that never was reserved looks as if it were, for as long as the horizon; and what
+    // is reserved ends by itself. So the registers tell what was written.
     let is_free = |host| switch.values(&["pl2", "read", &path], host) == [0, 0];
+    let cells = |index| {
+        let cell = |register| {
+            let text = switch.fine(&["register", "read", register, "--index", index, "--json"]);
+            let value = &serde_json::from_str::<serde_json::Value>(&text).unwrap()[0]["value"];
+            value.to_string().trim_matches('"').parse::<i64>().unwrap() as u32
+        };
+        ["in_reservation", "out_reservation"].map(cell)
+    };
+    assert_eq!(cells("3"), [0, 0], "never written");
     assert!(common::wait_until(soon, || is_free("h3")));
+    let before = cells("2");
     switch.fine(&["pl2", "reset", &path]);
+    let after = cells("2");
+    assert!(before[0] != after[0] && before[1] != after[1], "reset: {before:?}, {after:?}");
     assert!(common::wait_until(soon, || is_free("h2")));
 }
 

@@ -4,7 +4,7 @@
 use super::digests::{Lists, Waiting, target};
 use super::loaded::Loaded;
 use super::service::{Seen, Service, Watched};
-use super::settings::{ALL_PIPES, Scope};
+use super::settings::{ALL_PIPES, Place, Scope};
 use p4rack_entities::idle_message;
 use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{
@@ -14,6 +14,7 @@ use p4rack_p4rt::bfrt_proto::{
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::{DigestMessage, IdleEntry, Pipes, Switch};
 use p4rack_wire::Nanos;
+use prost::Message;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const MOST_WATCHED: usize = 1 << 16;
 const LOOKED_UP_A_TURN: usize = 256;
 
 /// An idle entry as it is reported, with the pipe that is named, if its table notifies of idle entries.
-fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<(Sent, u32, Seen)> {
+fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<Watched> {
     let message = idle_message(&loaded.program, idle.table, &idle.entry)?;
     let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(message)) };
     let found = loaded.translation.entry(&entity).ok()?;
@@ -38,7 +39,20 @@ fn reportable(loaded: &Loaded, idle: &IdleEntry) -> Option<(Sent, u32, Seen)> {
         _ => (u32::try_from(idle.pipe).unwrap_or(0), idle.pipes),
     };
     let seen = Seen { table: idle.table, entry: idle.entry.clone(), pipes, last_hit: idle.last_hit };
-    Some((found, pipe, seen))
+    Some(Watched { program: Arc::downgrade(&loaded.program), seen, found, pipe })
+}
+
+impl Watched {
+    /// Its place, if its key is known.
+    fn place(&self) -> Option<Place> {
+        let Some(table_entry::Value::Key(key)) = &self.found.value else { return None };
+        Some((self.found.table_id, self.pipe, key.encode_to_vec()))
+    }
+
+    /// Whether it is an entry of this program.
+    fn is_of(&self, loaded: &Loaded) -> bool {
+        std::ptr::eq(self.program.as_ptr(), Arc::as_ptr(&loaded.program))
+    }
 }
 
 impl Service {
@@ -111,16 +125,26 @@ impl Service {
             return false;
         }
         let Ok(loaded) = self.programs.loaded().await else { return false };
-        // An entry that is idle once more was active before.
-        self.active().await;
         let mut sent = true;
-        for (found, pipe, seen) in entries.iter().filter_map(|idle| reportable(&loaded, idle)) {
-            let Some(table_entry::Value::Key(key)) = &found.value else { continue };
-            if !loaded.settings.reports(found.table_id, pipe, key, seen.last_hit.0) {
-                continue;
+        for some in entries.chunks(LOOKED_UP_A_TURN) {
+            let reported = some.iter().filter_map(|idle| reportable(&loaded, idle)).filter(|one| {
+                one.place().is_some_and(|place| loaded.settings.reports(&place, one.seen.last_hit.0))
+            });
+            let reported: Vec<Watched> = reported.collect();
+            let hits = self.last_hits(reported.iter().map(|one| one.seen.clone()).collect()).await;
+            for (one, hit) in reported.into_iter().zip(hits) {
+                // It is gone.
+                if hit.is_none() {
+                    continue;
+                }
+                // One that is idle once more was active before.
+                let before = one.place().and_then(|place| self.watched().remove(&place));
+                if before.is_some_and(|before| before.is_of(&loaded)) {
+                    self.tell_of(&loaded, &one.found, one.pipe, true);
+                }
+                sent &= self.tell_of(&loaded, &one.found, one.pipe, false);
+                self.watch(one);
             }
-            sent &= self.tell_of(&loaded, &found, pipe, false);
-            self.watch(Watched { program: Arc::downgrade(&loaded.program), seen, found, pipe });
         }
         sent
     }
@@ -129,8 +153,7 @@ impl Service {
     pub async fn active(&self) -> bool {
         let watched = std::mem::take(&mut *self.watched());
         let Ok(loaded) = self.programs.loaded().await else { return false };
-        let own = |one: &Watched| std::ptr::eq(one.program.as_ptr(), Arc::as_ptr(&loaded.program));
-        let watched: Vec<Watched> = watched.into_iter().filter(own).collect();
+        let watched: Vec<Watched> = watched.into_values().filter(|one| one.is_of(&loaded)).collect();
         for some in watched.chunks(LOOKED_UP_A_TURN) {
             let hits = self.last_hits(some.iter().map(|one| one.seen.clone()).collect()).await;
             for (one, hit) in some.iter().zip(hits) {
@@ -166,6 +189,9 @@ impl Service {
 
     /// When entries were last hit; `None` for those that are gone.
     async fn last_hits(&self, all: Vec<Seen>) -> Vec<Option<Nanos>> {
+        if all.is_empty() {
+            return Vec::new();
+        }
         let read = move |switch: &mut Switch, _| {
             let one = |seen: Seen| {
                 let entry = seen.entry;
@@ -180,11 +206,12 @@ impl Service {
 
     /// Watches a reported entry, unless the client does not want to hear of it again.
     fn watch(&self, one: Watched) {
+        let Some(place) = one.place() else { return };
         let mut watched = self.watched();
         if watched.len() < MOST_WATCHED
             && self.clients.wants(|wanted| wanted.enable_entry_active_notifications)
         {
-            watched.push(one);
+            watched.insert(place, one);
         }
     }
 

@@ -7,6 +7,7 @@ use super::loaded::Loaded;
 use super::outcome::{Options, answer, overall};
 use super::programs::Programs;
 use super::read::Asked;
+use super::settings::Place;
 use super::weigh::{Entities, Weighed};
 use super::write::Ready;
 use super::{read, write};
@@ -29,6 +30,7 @@ use p4rack_switch::{Pipes, TableEntry};
 use p4rack_wire::Nanos;
 use prost::Message;
 use prost::bytes::Bytes;
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{Notify, mpsc, watch};
@@ -50,7 +52,7 @@ pub struct Service {
     stopping: watch::Receiver<bool>,
     refusals: Refusals,
     /// Entries that were reported as idle.
-    watched: Arc<Mutex<Vec<Watched>>>,
+    watched: Arc<Mutex<HashMap<Place, Watched>>>,
     /// Digests that wait for others.
     pub(super) lists: Arc<Mutex<Lists>>,
     /// Wakes who sends them.
@@ -75,7 +77,7 @@ impl Service {
         }
     }
 
-    pub(super) fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+    pub(super) fn watched(&self) -> MutexGuard<'_, HashMap<Place, Watched>> {
         // Every change is a single insertion or removal.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }

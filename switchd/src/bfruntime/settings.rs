@@ -108,7 +108,7 @@ impl Scopes {
 }
 
 /// An entry: its table, its pipe and its key, serialised.
-type Place = (u32, u32, Vec<u8>);
+pub type Place = (u32, u32, Vec<u8>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -191,12 +191,12 @@ impl Settings {
     }
 
     /// Whether an idle entry is to be reported: once, until it was hit again.
-    pub fn reports(&self, table_id: u32, pipe: u32, key: &TableKey, last_hit_ns: u64) -> bool {
+    pub fn reports(&self, place: &Place, last_hit_ns: u64) -> bool {
         let mut state = self.state();
         if state.reported.len() >= MOST {
             state.reported.clear();
         }
-        state.reported.insert((table_id, pipe, key.encode_to_vec()), last_hit_ns) != Some(last_hit_ns)
+        state.reported.insert(place.clone(), last_hit_ns) != Some(last_hit_ns)
     }
 
     /// The handle of an entry. Errors: there are too many.
@@ -257,11 +257,12 @@ mod tests {
         assert_eq!(settings.with_key(&entry, second).unwrap().1, 1);
         assert!(settings.with_key(&entry, 9).is_err() && settings.with_key(&entry, 0).is_err());
         assert!(settings.with_key(&entry, 1).unwrap().0.is_default_entry);
+        let place = |pipe| (7, pipe, key.encode_to_vec());
         assert!(
-            settings.reports(7, 0, &key, 5)
-                && !settings.reports(7, 0, &key, 5)
-                && settings.reports(7, 0, &key, 6)
-                && settings.reports(7, 1, &key, 6)
+            settings.reports(&place(0), 5)
+                && !settings.reports(&place(0), 5)
+                && settings.reports(&place(0), 6)
+                && settings.reports(&place(1), 6)
         );
     }
 }

@@ -85,6 +85,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
                     add(format!("{demand} slots at rate {number}"), entry)?;
                 }
             }
+            // The first one beyond, here and of t: the sign of a difference tells what is below it.
             let threshold = slot * u64::from(pl2.drop_threshold_slots);
             let entry = Entry::of(THRESHOLDS)
                 .exact("meta.rate_out", *number)

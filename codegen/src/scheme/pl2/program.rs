@@ -187,7 +187,7 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     };
     context["sides"] = json!(["in", "out"].map(side));
     let pair = !counter && pl2.clocks == Clocks::Pair;
-    let both = |both: bool| if both { &["in", "out"][..] } else { &["out"] };
+    let sides = |both: bool| if both { &["in", "out"][..] } else { &["out"] };
     context["pair"] = json!(pair);
     let start = |side: &&str| {
         json!({
@@ -197,8 +197,8 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
             "look": format!("look_at_start_{side}"),
         })
     };
-    context["starts"] = json!(both(pair).iter().map(start).collect::<Vec<_>>());
-    context["weighed"] = json!(both(pair || chain).iter().map(start).collect::<Vec<_>>());
+    context["starts"] = json!(sides(pair).iter().map(start).collect::<Vec<_>>());
+    context["weighed"] = json!(sides(pair || chain).iter().map(start).collect::<Vec<_>>());
     context["windows"] = json!(windows(pair));
     context["any_window"] = json!(if pair { "_, _" } else { "_" });
     context["look_again"] = json!(if counter { "look_again()" } else { "pass_again(PASS_AGAIN)" });

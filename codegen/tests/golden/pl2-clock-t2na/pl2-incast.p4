@@ -226,7 +226,8 @@ struct metadata_t {
     wait_t  recv_wait;   // how far the destination is
     bit<8>  demoted;     // why it loses its class
     // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
-    // behind the one, or before the other. Of an RSV the sum of both is its start.
+    // behind the one, or before the other. Of an RSV `closes` is what its wait is beyond t, and the sum of both its start; of an
+    // unsolicited frame `closes_out` is what is reserved beyond T.
     time_t  opens_in;
     time_t  closes_in;
     time_t  opens_out;
@@ -1112,7 +1113,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
     // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
-    // faults send does: so a meter has answered before it is known what becomes of the frame, and is answered to at once.
+    // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
     table verdicts {
         key = {
             meta.op                : ternary;
