@@ -343,13 +343,18 @@ class CowbirdTest(RackTest):
 
     def sent(self, served, phase):
         """Frames that a set's phase has sent since the program was installed; of `again`, how often it started again."""
-        return self.sent_by_phase(served)[phase]
+        cell = self.sent_cells(served)[phase]
+        return self.counter(self.cowbird["sent_counter"], cell)[cell][0]
 
     def sent_by_phase(self, served):
         """The same of all phases, read at once: time passes for the set meanwhile."""
         cells = self.counter(self.cowbird["sent_counter"])
+        return {phase: cells[cell][0] for phase, cell in self.sent_cells(served).items()}
+
+    def sent_cells(self, served):
+        """Phase → its cell of the counter."""
         phases = {**self.cowbird["phases"], "again": 0}
-        return {phase: cells[served.number << 3 | code][0] for phase, code in phases.items()}
+        return {phase: served.number << 3 | code for phase, code in phases.items()}
 
     def expect_drops_among(self, count, *reasons):
         """So many frames were dropped since the test began or this was last asked, each for one of these reasons."""
