@@ -97,11 +97,7 @@ class RackTest(BaseTest):
         if self.pl2:
             while self.session.packet_in(0) is not None:
                 pass
-            pairs = [(source, to) for source in range(len(self.hosts)) for to in range(len(self.hosts))]
-            for source, destination in pairs:
-                for cell in range(2 * self.pl2["lanes"]):
-                    self.forget(source, destination, cell)
-            self.free_ports()
+            self.forget_all()
         for table in self.artefacts.info.tables:
             if table.is_const_table:
                 continue
@@ -109,6 +105,14 @@ class RackTest(BaseTest):
             entity.table_entry.table_id = table.preamble.id
             left = self.session.read(entity)
             assert not left, f"{table.preamble.name} still holds {len(left)} entries"
+
+    def forget_all(self):
+        """Takes back what all cells and ports hold."""
+        pairs = [(source, to) for source in range(len(self.hosts)) for to in range(len(self.hosts))]
+        for source, destination in pairs:
+            for cell in range(2 * self.pl2["lanes"]):
+                self.forget(source, destination, cell)
+        self.free_ports()
 
     def free_ports(self):
         """From now on, nothing is reserved at any host's port."""

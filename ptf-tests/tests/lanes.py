@@ -2,7 +2,7 @@
 
 import time
 
-from p4rack_ptf.base import RackTest
+from p4rack_ptf.base import ATTEMPTS, RackTest
 from ptf.testutils import group
 
 
@@ -18,6 +18,11 @@ class LaneTest(RackTest):
         for source in sources:
             for lane in range(self.pl2["lanes"]):
                 assert self.waits(source, destination, self.pl2["k"], cell=2 * lane)
+
+    def ns(self, wait):
+        """A grant's wait in nanoseconds. Those of counter mode are slots."""
+        units = 1 if self.pl2["mode"] == "clock" else self.hosts[0]["slot_units"]
+        return wait * units * self.constants["time_unit_ns"]
 
 
 @group("pl2")
@@ -56,22 +61,29 @@ class ALaneHoldsOneReservationThatHasNotBegun(LaneTest):
         refused = self.by_reason(self.pl2["refused_counter"], self.pl2["refused_reasons"])
         assert refused["lane"] >= 2
         assert self.waits(0, 3), "another pair's"
-        # The waits of counter mode are slots.
-        units = 1 if self.pl2["mode"] == "clock" else self.hosts[0]["slot_units"]
-        time.sleep(max(start) * units * self.constants["time_unit_ns"] / 1e9)
+        time.sleep(self.ns(max(start)) / 1e9)
         assert self.waits(0, 2, cell=1), "its start has passed"
 
 
 @group("pl2")
 class WhatComesTooEarlyIsBestEffort(LaneTest):
     def runTest(self):
-        self.busy(2, 1, 3)
-        self.waits(0, 2, 2)
         frame = self.data(0, 2)
-        self.send(0, frame)
-        assert self.receive(2) == frame
+        for _ in range(ATTEMPTS):
+            self.busy(2, 1, 3)
+            before = time.monotonic_ns()
+            start = self.waits(0, 2, 2)
+            self.send(0, frame)
+            other = self.waits(0, 2, cell=1)
+            took_ns = time.monotonic_ns() - before
+            assert self.receive(2) == frame
+            # Where slots are short, a busy machine may need longer than until the start.
+            if took_ns < self.ns(max(start)):
+                break
+            self.forget_all()
+            self.demoted_before = self.demoted()
         self.expect_demoted(early=1)
-        assert self.waits(0, 2, cell=1) is None, "the lane is not free for that"
+        assert other is None, "the lane is not free for that"
 
 
 @group("pl2")
