@@ -21,8 +21,13 @@ class LaneTest(RackTest):
 
     def ns(self, wait):
         """A grant's wait in nanoseconds. Those of counter mode are slots."""
-        units = 1 if self.pl2["mode"] == "clock" else self.hosts[0]["slot_units"]
-        return wait * units * self.constants["time_unit_ns"]
+        if self.pl2["mode"] == "clock":
+            return wait * self.constants["time_unit_ns"]
+        return self.ns_of_slots(wait)
+
+    def ns_of_slots(self, slots):
+        """What slots of the first host last."""
+        return slots * self.hosts[0]["slot_units"] * self.constants["time_unit_ns"]
 
 
 @group("pl2")
@@ -69,6 +74,7 @@ class ALaneHoldsOneReservationThatHasNotBegun(LaneTest):
 class WhatComesTooEarlyIsBestEffort(LaneTest):
     def runTest(self):
         frame = self.data(0, 2)
+        early_ns = self.ns_of_slots(self.pl2["early_slots"])
         for _ in range(ATTEMPTS):
             self.busy(2, 1, 3)
             before = time.monotonic_ns()
@@ -76,12 +82,15 @@ class WhatComesTooEarlyIsBestEffort(LaneTest):
             self.send(0, frame)
             other = self.waits(0, 2, cell=1)
             took_ns = time.monotonic_ns() - before
+            assert start, "no grant"
             assert self.receive(2) == frame
-            # Where slots are short, a busy machine may need longer than until the start.
-            if took_ns < self.ns(max(start)):
+            if took_ns < self.ns(max(start)) - early_ns:
                 break
+            # Tofino's slots are so short that on a busy machine the frame may have come in time.
             self.forget_all()
             self.demoted_before = self.demoted()
+        else:
+            raise AssertionError(f"{ATTEMPTS} times this machine needed longer than until the burst may come")
         self.expect_demoted(early=1)
         assert other is None, "the lane is not free for that"
 
