@@ -22,7 +22,10 @@ void f(inout bit<8> a, inout bit<16> b, inout int<8> s, inout New n, inout ok_t 
     a = (bit<8>) s;
     n = b; // error: expected `New`, found `bit<16>`
     n = (New) b;
+    n = 1;
     b = n + 1; // error: `+` cannot be applied to `New`
+    c = n == 1; // error: `New` and `int` cannot be compared
+    n = 8w1; // error: expected `New`, found `bit<8>`
     c = a; // error: expected `bool`, found `bit<8>`
     c = a && c; // error: `&&` expects `bool`, found `bit<8>`
     if (a) { } // error: a condition is `bool`, not `bit<8>`
