@@ -78,11 +78,6 @@ impl Arch {
         }
     }
 
-    /// Mirror sessions that programs can name, but for 0.
-    pub(crate) fn mirror_sessions(self) -> usize {
-        if self == Arch::T2na { 255 } else { 1023 }
-    }
-
     /// Whether it is an architecture of Tofino.
     pub fn is_tofino(self) -> bool {
         matches!(self, Arch::Tna | Arch::T2na)

@@ -6,6 +6,7 @@
 
 pub mod limits;
 pub(crate) mod loops;
+pub(crate) mod pipes;
 mod protocol;
 pub(crate) mod reader;
 mod run;

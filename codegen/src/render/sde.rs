@@ -4,6 +4,7 @@
 use super::program::program_name;
 use crate::arch::Arch;
 use crate::rack::Rack;
+use crate::rack::pipes::pipe_of;
 use serde_json::{Value, json};
 
 /// Speeds of a port, in bits per second, with the driver's names.
@@ -106,7 +107,7 @@ fn ports(rack: &Rack) -> Value {
         let here = rack.hosts.iter().filter(|other| other.port == port);
         json!({
             "device_port": port,
-            "pipe": port >> 7,
+            "pipe": pipe_of(port),
             "rate_bps": rate_bps,
             "speed": speed(rack.switch.arch, rate_bps),
             "hosts": here.map(|host| host.name.as_str()).collect::<Vec<_>>(),

@@ -182,8 +182,7 @@ fn beyond_horizon(edm: &Edm, rack: &Rack) -> Option<String> {
 
 /// Why the mode has no program for Tofino; continues a sentence that starts with the scheme's name.
 pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
-    let arch = rack.switch.arch;
-    if !arch.is_tofino() {
+    if !rack.switch.arch.is_tofino() {
         return None;
     }
     if edm.mode == Mode::Matched && rack.hosts.len() > HOSTS_MAX {
@@ -192,13 +191,8 @@ pub(super) fn refuses_arch(edm: &Edm, rack: &Rack) -> Option<String> {
             rack.hosts.len()
         ));
     }
-    if rack.switch.time_unit_ns != 1 {
-        return Some("has times in nanoseconds there: remove switch.time_unit_ns".to_owned());
-    }
-    let (ports, most) = (rack.ports().count(), arch.mirror_sessions());
-    (ports > most).then(|| {
-        format!("sends heads of chunks back by mirror sessions, of which there are {most} for {ports} ports: describe fewer")
-    })
+    (rack.switch.time_unit_ns != 1)
+        .then(|| "has times in nanoseconds there: remove switch.time_unit_ns".to_owned())
 }
 
 /// Why this mode can't run on the rack; continues a sentence that starts with the scheme's name.
