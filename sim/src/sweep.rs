@@ -46,6 +46,9 @@ pub struct Ratio {
     /// Whether that is a bound: less is as the paper says.
     #[serde(default)]
     pub at_most: bool,
+    /// Whether that is the greatest of the paper's ratios, "up to": less is as the paper says, if one is as great.
+    #[serde(default)]
+    pub up_to: bool,
     /// Settings that it speaks of: keys that vary, with one of several values; any if not given.
     #[serde(default, skip_serializing)]
     pub at: BTreeMap<String, Vec<Value>>,
@@ -146,6 +149,12 @@ impl<E: Varied> Sweep<E> {
                         "{file}: [[ratio]]: `{name}` is no case; write the name of one"
                     )));
                 }
+            }
+            if ratio.at_most && ratio.up_to {
+                return Err(refuse(format!(
+                    "{file}: [[ratio]] of `{}`: at_most and up_to exclude each other; leave one out",
+                    ratio.of
+                )));
             }
         }
         if combinations == 0 || combinations > TASKS_MAX {
@@ -315,6 +324,11 @@ mod tests {
             ("[vary]\n\"scheme.kk\" = [1]", "unknown field"),
             ("[vary]\n\"traffic.3.size\" = [1]", "has 1 tables"),
             ("[vary]\n\"scheme.k\" = []", "0 tasks"),
+            (
+                "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"a\"\nsays = 2.0\nsource = \"\"\n\
+                 at_most = true\nup_to = true",
+                "s.toml: [[ratio]] of `a`: at_most and up_to exclude each other; leave one out",
+            ),
             (
                 "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"c\"\nsays = 2.0\nsource = \"\"",
                 "`c` is no case",

@@ -13,6 +13,27 @@ const WITHIN: f64 = 0.1;
 /// What names of cases contain that do what the paper's authors did.
 const AS_IN_THE_PAPER: &str = "as in the paper";
 
+/// How a paper gives a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// All figures are near it.
+    Equal,
+    /// None is above it.
+    AtMost,
+    /// The greatest is near it ("up to").
+    UpTo,
+}
+
+impl Kind {
+    fn of(paper: &Value) -> Kind {
+        match ["at_most", "up_to"].map(|key| paper[key].as_bool() == Some(true)) {
+            [true, _] => Kind::AtMost,
+            [_, true] => Kind::UpTo,
+            _ => Kind::Equal,
+        }
+    }
+}
+
 /// A paper's figure, with all that was measured for it.
 pub struct Comparison {
     /// Name of the sweep or the experiment.
@@ -20,7 +41,7 @@ pub struct Comparison {
     /// What is compared, with its unit.
     title: String,
     says: f64,
-    at_most: bool,
+    kind: Kind,
     source: String,
     why: Option<String>,
     /// Settings that vary within cases, one column each.
@@ -104,7 +125,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
         experiment: name.to_owned(),
         title,
         says: says.as_f64().unwrap_or_default(),
-        at_most: paper["at_most"].as_bool().unwrap_or_default(),
+        kind: Kind::of(paper),
         source: paper["source"].as_str().unwrap_or_default().to_owned(),
         why: paper["why"].as_str().map(str::to_owned),
         columns: columns.clone(),
@@ -138,9 +159,11 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
             let same =
                 |other: &&Run<'_>| other.case == by && at(other) == at(run) && seed(other) == seed(run);
             let value = |run: &Run<'_>| measured(&run.result["outcome"], path);
-            let other = runs.iter().find(same).and_then(value).filter(|other| *other != 0.0);
+            let other = runs.iter().find(same).and_then(value);
             let Some(row) = comparison.rows.first_mut() else { continue };
-            row.cells[at(run)].extend(value(run).zip(other).map(|(ours, other)| ours / other));
+            // What is divided by nothing is above any figure, and so is seen; of two that are nothing, nothing can be said.
+            let ratios = value(run).zip(other).map(|(ours, other)| ours / other);
+            row.cells[at(run)].extend(ratios.filter(|ratio| !ratio.is_nan()));
             row.judged[at(run)] = true;
         }
     }
@@ -156,7 +179,7 @@ fn of_group(name: &str, runs: &[Run<'_>]) -> Vec<Comparison> {
     let mut titles: BTreeMap<String, usize> = BTreeMap::new();
     all.values().for_each(|comparison| *titles.entry(comparison.title.clone()).or_default() += 1);
     for comparison in all.values_mut().filter(|comparison| titles[&comparison.title] > 1) {
-        comparison.title.extend(comparison.only_judged().map(|place| format!(", {place}")));
+        comparison.title.extend(comparison.place().map(|place| format!(", {place}")));
     }
     all.into_values().collect()
 }
@@ -221,6 +244,7 @@ fn titled(path: &str, result: &Value) -> (f64, String) {
         "goodput_gbps" => (1.0, format!("goodput{of}, Gb/s")),
         "queue_max_bytes" => (1e3, "longest queue, KB".to_owned()),
         "frames_dropped" => (1.0, "frames lost".to_owned()),
+        _ if path == "slowdown.mean" => (1.0, "completion ÷ alone".to_owned()),
         _ if path.contains("latency_ns") => (1e3, format!("{last}{of}, µs")),
         _ => (1.0, format!("{last}{of}")),
     }
@@ -252,28 +276,38 @@ impl Comparison {
         self.rows.iter().flat_map(Row::judged).collect()
     }
 
-    /// Case and settings of the figure that it judges, if it is only one.
-    fn only_judged(&self) -> Option<String> {
-        let places = self.rows.iter().flat_map(|row| {
-            let judged = row.judged.iter().zip(&self.columns).filter(|(judged, _)| **judged);
-            judged.map(|(_, column)| [row.case.as_str(), column.as_str()])
-        });
-        let [place] = places.collect::<Vec<_>>().try_into().ok()?;
-        Some(place.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", "))
+    /// The cases that it judges, unless these are all, and the settings, if these are the same for all figures.
+    fn place(&self) -> Option<String> {
+        let judged = || self.rows.iter().filter(|row| row.judged.contains(&true));
+        let cases: Vec<&str> = judged().map(|row| row.case.as_str()).collect();
+        let is_judged = |at: &usize| judged().any(|row| row.judged[*at]);
+        let mut columns = (0..self.columns.len()).filter(is_judged).map(|at| self.columns[at].as_str());
+        let (column, others) = (columns.next(), columns.next().is_some());
+        let cases = (cases.len() < self.rows.len() || cases.len() == 1).then(|| cases.join("; "));
+        let words = [cases, column.filter(|_| !others).map(str::to_owned)];
+        let words: Vec<String> = words.into_iter().flatten().filter(|word| !word.is_empty()).collect();
+        (!words.is_empty()).then(|| words.join(", "))
     }
 
+    fn is_near(&self, value: f64) -> bool {
+        if self.says == 0.0 { value == 0.0 } else { (value / self.says - 1.0).abs() <= WITHIN }
+    }
+
+    /// Whether a figure by itself does not contradict the paper.
     fn agrees(&self, value: f64) -> bool {
-        match (self.at_most, self.says) {
-            (true, says) => value <= says,
-            (false, 0.0) => value == 0.0,
-            (false, says) => (value / says - 1.0).abs() <= WITHIN,
+        match self.kind {
+            Kind::Equal => self.is_near(value),
+            Kind::AtMost => value <= self.says,
+            Kind::UpTo => value <= self.says || self.is_near(value),
         }
     }
 
-    /// Whether all figures agree with the paper; none if there are no figures.
+    /// Whether the figures are as the paper says; none if there are no figures.
     fn reproduced(&self) -> Option<bool> {
         let judged = self.judged();
-        (!judged.is_empty()).then(|| judged.iter().all(|value| self.agrees(*value)))
+        let greatest = judged.iter().copied().max_by(f64::total_cmp)?;
+        let all = judged.iter().all(|value| self.agrees(*value));
+        Some(all && (self.kind != Kind::UpTo || self.is_near(greatest)))
     }
 
     /// Whether it was reproduced, in words.
@@ -282,13 +316,36 @@ impl Comparison {
             None => "no figures".to_owned(),
             Some(true) => "as the paper says".to_owned(),
             Some(false) => {
-                format!("not reproduced: {}", self.why.as_deref().unwrap_or("no reason found"))
+                let why = self.why.as_deref().unwrap_or("no reason found");
+                format!("not reproduced{}: {why}", self.by_column())
             }
         }
     }
 
+    /// Where it was not reproduced, and where it was, if that depends on the settings.
+    fn by_column(&self) -> String {
+        let agrees = |at: usize| {
+            let judged = self.rows.iter().filter(|row| row.judged[at]).flat_map(|row| row.cells[at].iter());
+            let mut judged = judged.peekable();
+            judged.peek().is_some().then(|| judged.all(|value| self.agrees(*value)))
+        };
+        let names = |wanted: bool| {
+            let columns = self.columns.iter().enumerate().filter(|(at, _)| agrees(*at) == Some(wanted));
+            columns.map(|(_, column)| column.as_str()).collect::<Vec<_>>().join("; ")
+        };
+        match (names(false), names(true)) {
+            (off, same) if off.is_empty() || same.is_empty() => String::new(),
+            (off, same) => format!(" at {off} (as the paper says at {same})"),
+        }
+    }
+
     fn says(&self) -> String {
-        format!("{}{}", if self.at_most { "at most " } else { "" }, number(self.says))
+        let word = match self.kind {
+            Kind::Equal => "",
+            Kind::AtMost => "at most ",
+            Kind::UpTo => "up to ",
+        };
+        format!("{word}{}", number(self.says))
     }
 
     /// As lines of text.
@@ -351,6 +408,9 @@ fn range(values: &[f64]) -> String {
 
 /// Three digits, or all of the integer part.
 fn number(value: f64) -> String {
+    if value.is_infinite() {
+        return "∞".to_owned();
+    }
     let digits = value.abs().max(1e-9).log10().floor() as i32;
     let decimals = (2 - digits).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
@@ -414,6 +474,20 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_names_the_settings_that_it_depends_on() {
+        let bound = |gbps: f64, host: &str| {
+            let mut one = run("a", "pl2-clock", host, gbps, says(80.0));
+            one["outcome"]["paper"][0]["at_most"] = json!(true);
+            one
+        };
+        let results = [bound(70.0, "h2"), bound(81.0, "h3"), bound(90.0, "h4")];
+        let text = comparisons(&results)[0].text();
+        let expected =
+            "not reproduced at senders h3; senders h4 (as the paper says at senders h2): no reason found\n";
+        assert!(text.ends_with(expected), "{text}");
+    }
+
+    #[test]
     fn figures_may_be_quotients_within_a_run_and_between_cases() {
         let path = "traffic.0.latency_ns.p99 / traffic.0.latency_ns.p50";
         let paper = json!([{ "figure": path, "paper": 5.0, "at_most": false, "source": "", "why": null }]);
@@ -425,6 +499,46 @@ mod tests {
             "fig, goodput, Gb/s: a / b: the paper 1, here 1.8: not reproduced: no reason found\n"
         );
         assert_eq!(text[1], "fig, p99 / p50 of bulk: the paper 5, here 5: as the paper says\n");
+    }
+
+    /// A bound can be broken, and so can the greatest of several figures: by one above it, or by none as great.
+    #[test]
+    fn every_kind_of_figure_can_be_missed() {
+        let verdict = |key: &str, ours: &[f64]| {
+            let hosts = ["h2", "h3", "h4"];
+            let runs = ours.iter().zip(hosts).flat_map(|(gbps, host)| {
+                [run("a", "l2", host, *gbps, json!([])), run("b", "l2", host, 10.0, json!([]))]
+            });
+            let mut results: Vec<Value> = runs.collect();
+            for result in results.iter_mut().step_by(2) {
+                let mut ratio = json!({ "figure": "goodput_gbps", "of": "a", "by": "b", "says": 3.0, "source": "x", "why": "y" });
+                ratio[key] = json!(true);
+                result["ratios"] = json!([ratio]);
+            }
+            let text = comparisons(&results)[0].text();
+            text.split_once("the paper ").unwrap().1.to_owned()
+        };
+        assert_eq!(verdict("at_most", &[10.0, 30.0]), "at most 3, here 1 to 3: as the paper says\n");
+        let missed = "not reproduced at senders h3 (as the paper says at senders h2): y\n";
+        assert_eq!(verdict("at_most", &[10.0, 31.0]), format!("at most 3, here 1 to 3.1: {missed}"));
+        assert_eq!(verdict("up_to", &[10.0, 29.0, 5.0]), "up to 3, here 0.5 to 2.9: as the paper says\n");
+        assert_eq!(verdict("up_to", &[10.0, 20.0]), "up to 3, here 1 to 2: not reproduced: y\n");
+        assert_eq!(verdict("up_to", &[29.0, 40.0]), format!("up to 3, here 2.9 to 4: {missed}"));
+    }
+
+    /// A case that has nothing left is no reason to leave its ratio out.
+    #[test]
+    fn a_ratio_to_nothing_is_above_every_bound() {
+        let mut results = [run("a", "l2", "h2", 23.0, json!([])), run("b", "l2", "h2", 0.0, json!([]))];
+        let ratio = json!({ "figure": "goodput_gbps", "of": "a", "by": "b", "says": 1.4, "at_most": true, "source": "x" });
+        results[0]["ratios"] = json!([ratio]);
+        assert!(
+            comparisons(&results)[0]
+                .text()
+                .ends_with("at most 1.4, here ∞: not reproduced: no reason found\n")
+        );
+        results[0]["outcome"]["goodput_gbps"] = json!(0.0);
+        assert!(comparisons(&results)[0].text().ends_with("here –: no figures\n"));
     }
 
     #[test]
