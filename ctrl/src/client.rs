@@ -45,10 +45,9 @@ impl Client {
         &self.target
     }
 
-    pub(crate) fn log<M: TextMessage>(&self, call: &str, message: &M) {
-        if let Some(log) = &self.target.log {
-            log.write(&self.target.addr, call, message);
-        }
+    pub(crate) fn log<M: TextMessage>(&self, call: &str, message: &M) -> Result<(), CtrlError> {
+        let log = self.target.log.as_ref();
+        log.map_or(Ok(()), |log| log.write(&self.target.addr, call, message))
     }
 
     /// Version of P4Runtime that the switch speaks.
@@ -67,7 +66,7 @@ impl Client {
             config: Some(config),
             ..Default::default()
         };
-        self.log("SetForwardingPipelineConfig", &request);
+        self.log("SetForwardingPipelineConfig", &request)?;
         let set = self.grpc.set_forwarding_pipeline_config(request).await;
         set.map(|_| ()).map_err(refused("installing the program"))
     }
@@ -86,7 +85,7 @@ impl Client {
             device_id: self.target.device_id,
             response_type: part as i32,
         };
-        self.log("GetForwardingPipelineConfig", &request);
+        self.log("GetForwardingPipelineConfig", &request)?;
         match self.grpc.get_forwarding_pipeline_config(request).await {
             Ok(answer) => Ok(answer.into_inner().config),
             // How other servers respond before the first program.
@@ -155,7 +154,7 @@ impl Client {
                     updates: batch.to_vec(),
                     ..Default::default()
                 };
-                self.log("Write", &request);
+                self.log("Write", &request)?;
                 let mut grpc = self.grpc.clone();
                 under_way.spawn(async move { (number * BATCH, grpc.write(request).await) });
             }
@@ -204,7 +203,7 @@ impl Client {
         const CALL: &str = "reading entries";
         let request =
             ReadRequest { device_id: self.target.device_id, role: self.target.role.clone(), entities };
-        self.log("Read", &request);
+        self.log("Read", &request)?;
         let mut answers = self.grpc.read(request).await.map_err(refused(CALL))?.into_inner();
         let mut found = Vec::new();
         while let Some(answer) = answers.message().await.map_err(refused(CALL))? {

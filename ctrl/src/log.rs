@@ -3,25 +3,28 @@
 use crate::error::CtrlError;
 use p4rack_p4rt::text::{self, TextMessage};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file to which requests are written. Clones share the file.
 #[derive(Clone, Debug)]
-pub struct RequestLog(Arc<Mutex<File>>);
+pub struct RequestLog {
+    path: Arc<Path>,
+    file: Arc<Mutex<File>>,
+}
 
 impl RequestLog {
     /// Creates or truncates the file.
     pub fn create(path: &Path) -> Result<RequestLog, CtrlError> {
-        let file = File::create(path)
-            .map_err(|error| CtrlError::Log(format!("writing {}: {error}", path.display())))?;
-        Ok(RequestLog(Arc::new(Mutex::new(file))))
+        let file = File::create(path).map_err(|error| not_written(path, &error))?;
+        Ok(RequestLog { path: path.into(), file: Arc::new(Mutex::new(file)) })
     }
 
-    /// Writes a request, after a comment with the call, the server and the time.
-    pub(crate) fn write<M: TextMessage>(&self, addr: &str, call: &str, message: &M) {
+    /// Writes a request, after a comment with the call, the server and the time. Call this before the request is
+    /// sent: one that can't be logged must not be.
+    pub(crate) fn write<M: TextMessage>(&self, addr: &str, call: &str, message: &M) -> Result<(), CtrlError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let text = format!(
             "# {call} to {addr} at {}.{:06} ({})\n{}\n",
@@ -30,9 +33,11 @@ impl RequestLog {
             M::NAME,
             text::print(message)
         );
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = file.write_all(text.as_bytes()) {
-            tracing::error!(%error, call, "a request was not logged");
-        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(text.as_bytes()).map_err(|error| not_written(&self.path, &error))
     }
+}
+
+fn not_written(path: &Path, error: &io::Error) -> CtrlError {
+    CtrlError::Log(format!("writing {}: {error}", path.display()))
 }

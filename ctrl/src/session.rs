@@ -107,7 +107,7 @@ impl Session {
         let mut client = Client::connect(target).await?;
         let (outgoing, requests) = mpsc::channel(OUTGOING);
         let first = arbitration(&client);
-        client.log("StreamChannel", &first);
+        client.log("StreamChannel", &first)?;
         outgoing.try_send(first).expect("the queue is new and has room");
         let incoming = client
             .grpc
@@ -188,7 +188,7 @@ impl Session {
     }
 
     async fn send(&mut self, message: StreamMessageRequest) -> Result<(), CtrlError> {
-        self.client.log("StreamChannel", &message);
+        self.client.log("StreamChannel", &message)?;
         let sent = self.outgoing.send(message).await;
         sent.map_err(|_| CtrlError::Ended("it closed the stream".into()))
     }

@@ -78,7 +78,7 @@ pub enum AgentError {
     #[error("serving metrics at {0}: {1}")]
     Metrics(SocketAddr, io::Error),
     /// The statistics cannot be written.
-    #[error("writing statistics to {0}: {1}")]
+    #[error("--stats: {file}: {1}", file = .0.display())]
     Stats(PathBuf, io::Error),
 }
 

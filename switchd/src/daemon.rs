@@ -9,7 +9,7 @@
 
 use crate::core;
 use crate::driver::{self, Driver, DriverError, IoChoice, PortSpec};
-use crate::plane::Plane;
+use crate::plane::{Plane, PlaneError};
 use crate::server::{self, ServeError, ServerConfig, ServerTls};
 use crate::{metrics, telemetry};
 use p4rack_entities::Candidate;
@@ -113,6 +113,12 @@ pub enum DaemonError {
     /// A system call failed.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
+    /// The data plane failed, or a capture lacks frames.
+    #[error(transparent)]
+    Plane(#[from] PlaneError),
+    /// The last statistics could not be written.
+    #[error("--stats: {file}: {1}", file = .0.display())]
+    Stats(PathBuf, io::Error),
     /// P4Runtime did not start, or failed.
     #[error("P4Runtime: {0}")]
     Server(#[from] ServeError),
@@ -147,16 +153,17 @@ pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
     let data_plane = std::thread::Builder::new()
         .name("data-plane".to_owned())
         .spawn(move || {
+            let mut written = Ok(());
             let result = plane.run(jobs, &event_sender, &signals, |report| {
-                if let Some(path) = &stats_file
-                    && let Err(error) = file::write_json(path, &report)
-                {
+                let Some(path) = &stats_file else { return };
+                written = file::write_json(path, &report).map_err(|error| {
                     tracing::error!(path = %path.display(), %error, "statistics were not written");
-                }
+                    DaemonError::Stats(path.clone(), error)
+                });
             });
             // The servers may have ended before.
             let _ = ended.send(());
-            result
+            result.map_err(DaemonError::from).and(written)
         })
         .map_err(system("starting the data plane's thread"))?;
 
@@ -183,7 +190,7 @@ pub fn run(config: DaemonConfig, ready: fn(&str)) -> Result<(), DaemonError> {
     // Does not wait for open connections.
     runtime.shutdown_background();
     match data_plane.join() {
-        Ok(result) => result.map_err(system("waiting for packets")),
+        Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -142,10 +142,24 @@ pub struct PortReport {
     pub capture_errors: u64,
 }
 
-/// A capture file for one direction of a port.
+/// A capture that ends too early.
+#[derive(Debug, Error)]
+#[error("--pcap: {}: {source}; {frames} frames or more are missing", path.display())]
+pub struct CaptureError {
+    /// The file.
+    path: PathBuf,
+    /// Frames that came after the first one that could not be written.
+    frames: u64,
+    /// Error of the system.
+    source: io::Error,
+}
+
+/// A capture file for one direction of a port. It ends at the first error: frames behind a gap would be read as
+/// if they followed those before it.
 #[derive(Debug)]
 struct Captured {
-    file: Capture,
+    path: PathBuf,
+    file: Result<Capture, io::Error>,
     errors: u64,
 }
 
@@ -153,18 +167,41 @@ impl Captured {
     #[inline]
     fn write(captured: &mut Option<Captured>, frame: &[u8], at: Nanos) {
         if let Some(captured) = captured {
-            captured.errors += u64::from(captured.file.write(frame, at).is_err());
+            captured.attempt(|file| file.write(frame, at));
         }
     }
 
     fn flush(captured: &mut Option<Captured>) {
-        if let Some(captured) = captured {
-            captured.errors += u64::from(captured.file.flush().is_err());
+        if let Some(captured) = captured.as_mut().filter(|captured| captured.file.is_ok()) {
+            captured.attempt(Capture::flush);
+        }
+    }
+
+    fn attempt(&mut self, write: impl FnOnce(&mut Capture) -> io::Result<()>) {
+        let Ok(file) = &mut self.file else {
+            self.errors += 1;
+            return;
+        };
+        if let Err(error) = write(file) {
+            tracing::error!(path = %self.path.display(), %error, "the capture ends here");
+            self.errors += 1;
+            self.file = Err(error);
         }
     }
 
     fn errors(captured: &Option<Captured>) -> u64 {
         captured.as_ref().map_or(0, |captured| captured.errors)
+    }
+
+    /// Completes the file.
+    fn finish(mut captured: Option<Captured>) -> Result<(), CaptureError> {
+        Captured::flush(&mut captured);
+        match captured {
+            Some(Captured { path, file: Err(source), errors: frames }) => {
+                Err(CaptureError { path, frames, source })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -322,8 +359,16 @@ impl Driver {
         captures.then(|| self.captures_flushed + CAPTURE_FLUSH)
     }
 
+    /// Completes all captures. Errors: the first one that lacks frames.
+    pub fn finish_captures(&mut self) -> Result<(), CaptureError> {
+        let inputs = self.inputs.iter_mut().map(|input| input.captured.take());
+        let outputs = self.outputs.outputs.iter_mut().map(|output| output.captured.take());
+        inputs.chain(outputs).map(Captured::finish).fold(Ok(()), Result::and)
+    }
+
     /// Statistics of all ports.
     pub fn report(&mut self) -> Vec<PortReport> {
+        self.flush_captures();
         let mut links = Links::open().ok();
         let report = |(input, output): (&mut Input, &Output)| PortReport {
             port: input.number,
@@ -349,10 +394,10 @@ fn open(spec: &PortSpec, io: IoChoice, captures: Option<&Path>) -> Result<(Input
     if !stayed.is_empty() {
         tracing::warn!(interface = spec.interface, ?stayed, "offloads that could not be switched off");
     }
-    let capture = |direction: &str| {
-        let file = |folder: &Path| folder.join(format!("{}_{direction}.pcap", spec.interface));
-        let created = captures.map(|folder| Capture::create(&file(folder))).transpose()?;
-        Ok::<_, Error>(created.map(|file| Captured { file, errors: 0 }))
+    let capture = |direction: &str| -> Result<Option<Captured>, Error> {
+        let path = captures.map(|folder| folder.join(format!("{}_{direction}.pcap", spec.interface)));
+        let created = |path: PathBuf| Ok(Captured { file: Ok(Capture::create(&path)?), path, errors: 0 });
+        path.map(created).transpose()
     };
     let (input, output) = (capture("in")?, capture("out")?);
     let index = Links::open()?.get(&spec.interface)?.index;

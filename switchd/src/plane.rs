@@ -1,7 +1,7 @@
 //! The data-plane thread: runs packets, timers and the servers' jobs in turn.
 
 use crate::core::{EventSender, Jobs, Shared};
-use crate::driver::{Driver, PortReport};
+use crate::driver::{CaptureError, Driver, PortReport};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{Poller, clock};
@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// Real-time priority: above the host agents', because they wait for this thread's answers.
 const FIFO_PRIORITY: i32 = 30;
@@ -36,6 +37,17 @@ pub struct Report {
     pub drops: BTreeMap<&'static str, u64>,
     /// Statistics of the ports.
     pub ports: Vec<PortReport>,
+}
+
+/// Why a data plane ended, or what it did not write.
+#[derive(Debug, Error)]
+pub enum PlaneError {
+    /// Waiting for events failed.
+    #[error("waiting for packets: {0}")]
+    Wait(#[from] io::Error),
+    /// A capture lacks frames.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
 }
 
 /// A switch with its ports.
@@ -85,14 +97,15 @@ impl Plane {
         *self.granted.insert(sched::prompt(FIFO_PRIORITY))
     }
 
-    /// Runs until SIGTERM or SIGINT. Calls `report` with the statistics on SIGUSR1 and at the end.
+    /// Runs until SIGTERM or SIGINT. Calls `report` with the statistics on SIGUSR1 and at the end. A capture that
+    /// can't be written doesn't stop the switch, but is an error at the end.
     pub fn run(
         mut self,
         mut jobs: Jobs,
         events: &EventSender,
         signals: &Signals,
         mut report: impl FnMut(Report),
-    ) -> io::Result<()> {
+    ) -> Result<(), PlaneError> {
         self.take_thread();
         let job_number = self.poller.add(&jobs)?;
         let signal_number = self.poller.add(signals)?;
@@ -117,7 +130,7 @@ impl Plane {
                         // A Write in progress is not left half done.
                         jobs.finish(&mut switch, clock::now());
                         report(self.report(&mut switch));
-                        return Ok(());
+                        return Ok(self.driver.finish_captures()?);
                     }
                     None => {}
                 }

@@ -1,6 +1,6 @@
 //! `p4rack generate`.
 
-use crate::output;
+use crate::output::{self, OutputFile};
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use serde_json::json;
 use std::path::PathBuf;
@@ -41,7 +41,13 @@ fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     rack.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     output::folder("--output", &args.output)?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let written = generate(&rack, scheme, args.arch.unwrap_or(rack.switch.arch))?.write_to(&args.output)?;
+    let artefacts = generate(&rack, scheme, args.arch.unwrap_or(rack.switch.arch))?;
+    let mut written = Vec::new();
+    for (name, contents) in artefacts.files() {
+        let path = args.output.join(name);
+        OutputFile::open("--output", &path)?.write(contents.as_bytes())?;
+        written.push((path, contents.len()));
+    }
     if args.json {
         let files: Vec<_> = written
             .iter()

@@ -1,6 +1,7 @@
 //! `p4rack bench hostile`, and the program that it runs on the hostile host.
 
 use super::entity::Rows;
+use crate::output;
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
@@ -9,7 +10,6 @@ use p4rack_lab::hostile::{self, Beside, Options};
 use p4rack_netdev::packet::Options as SocketOptions;
 use p4rack_netdev::{Links, PacketSocket, Poller, clock};
 use p4rack_wire::Nanos;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -61,8 +61,7 @@ pub fn bench(args: Args) -> ExitCode {
     match hostile::run(&options, progress) {
         Ok(all) => {
             let text = if args.json { as_json(&all) } else { table(&all) };
-            // The reader may be gone.
-            let _ = std::io::stdout().write_all(text.as_bytes());
+            print!("{text}");
             match all.iter().all(|beside| beside.fared.broken().is_empty()) {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
@@ -143,7 +142,7 @@ pub fn attack(args: AttackArgs) -> Result<(), String> {
     poller.add(&socket).map_err(|error| error.to_string())?;
     let mut hostile = Hostile::new(config, 1, clock::now());
     let mut frame = Vec::with_capacity(2048);
-    let _ = writeln!(std::io::stdout(), "ready");
+    output::announce("ready");
     loop {
         let now = clock::now();
         while hostile.poll_link(now, &mut frame) {

@@ -16,7 +16,6 @@ use p4rack_p4::{Compiled, fit};
 use p4rack_p4rt::p4::v1::Update;
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
-use std::path::{Path, PathBuf};
 
 /// Group of all host ports, for broadcast and multicast.
 pub const MULTICAST_GROUP: u16 = 1;
@@ -61,14 +60,6 @@ pub enum GenerateError {
     /// An entry does not fit the generated program: a bug in p4rack.
     #[error("generated entry refused: {0}")]
     Entry(String),
-    /// A file could not be written.
-    #[error("{path}: {error}; check that the folder exists and can be written to")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
 }
 
 /// A rack's program and entries, in the form in which this process runs them.
@@ -175,21 +166,5 @@ impl Artefacts {
         let dissectors = self.dissectors.clone().map(|script| (format!("{name}.lua"), script));
         let sde = self.sde.iter().map(|(ending, contents)| (format!("{name}.{ending}"), contents.clone()));
         texts.into_iter().chain(bf_rt).chain(layers).chain(dissectors).chain(sde).collect()
-    }
-
-    /// Writes the files into `folder`, which is created if necessary. Returns their paths and sizes.
-    pub fn write_to(&self, folder: &Path) -> Result<Vec<(PathBuf, usize)>, GenerateError> {
-        let write_error = |path: &Path| {
-            let path = path.to_owned();
-            move |error| GenerateError::Write { path, error }
-        };
-        std::fs::create_dir_all(folder).map_err(write_error(folder))?;
-        let mut written = Vec::new();
-        for (name, contents) in self.files() {
-            let path = folder.join(name);
-            std::fs::write(&path, &contents).map_err(write_error(&path))?;
-            written.push((path, contents.len()));
-        }
-        Ok(written)
     }
 }

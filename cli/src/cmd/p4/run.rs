@@ -1,7 +1,7 @@
 //! `p4rack p4 run`: runs a program on captures, in simulated time, optionally with a trace.
 
 use super::source::{Source, USAGE, refuse};
-use crate::output;
+use crate::output::{self, OutputFile};
 use p4rack_entities::{self as entities, Candidate};
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_stf::pcap::{Reader, Writer};
@@ -157,8 +157,7 @@ fn inputs(captures: &[String]) -> Result<Vec<Input>, String> {
 fn write(folder: &Path, outputs: &BTreeMap<Option<u16>, Writer>) -> Result<(), String> {
     for (port, writer) in outputs {
         let name = port.map_or("controller.pcap".into(), |port| format!("port_{port}.pcap"));
-        let path = folder.join(name);
-        std::fs::write(&path, writer.bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
+        OutputFile::open("--out-dir", &folder.join(name))?.write(writer.bytes())?;
     }
     Ok(())
 }

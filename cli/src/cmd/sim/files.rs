@@ -1,5 +1,6 @@
 //! Files of the simulator: traces beside an experiment, results in a folder.
 
+use crate::output::OutputFile;
 use p4rack_sim::Experiment;
 use std::path::{Path, PathBuf};
 
@@ -15,14 +16,9 @@ pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, 
     experiment.read_traces(read).map_err(|error| error.to_string())
 }
 
-/// Writes a file atomically.
+/// Writes a file of the folder that `--out-dir` names: all of it or nothing.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    let part = path.with_extension("part");
-    let named = |error: std::io::Error| format!("{}: {error}", path.display());
-    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        named(error)
-    })
+    OutputFile::open("--out-dir", path)?.write(bytes)
 }
 
 /// Result file of the task with this id.
