@@ -6,7 +6,7 @@ mod common;
 
 use common::cowbird::{operations, under_kills};
 use common::switch::Running;
-use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
+use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout, wait_until};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::star::Star;
 use p4rack_netdev::NetNs;
@@ -252,14 +252,17 @@ fn a_pool_that_dies_behind_the_switch_is_lost_and_another_one_is_used() {
         return;
     }
     let mut rack = Rack::start(1);
-    let mut node = rack.verify(1, &["--operations", "100000000", "--memory", "16 KiB", "--patience", "1"]);
+    // However patient it is: nothing can come any more.
+    let mut node =
+        rack.verify(1, &["--operations", "100000000", "--memory", "16 KiB", "--patience", "86400"]);
     let mut node = Running(node.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
     node.until("ready");
     std::thread::sleep(Duration::from_millis(300));
     rack.pool.kill();
+    assert!(wait_until(Duration::from_secs(60), || node.0.try_wait().unwrap().is_some()));
     let mut error = String::new();
     node.0.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-    assert!(error.contains("the remote memory is lost: the pool is gone"), "{error}");
+    assert!(error.contains("under way are not done; the remote memory is lost: the pool is gone"), "{error}");
     assert!(!node.0.wait().unwrap().success());
     rack.pool = Rack::pool(&rack.star, &[]);
     let anew = rack.verify(1, &["--operations", "500", "--memory", "16 KiB"]).output().unwrap();
@@ -269,6 +272,25 @@ fn a_pool_that_dies_behind_the_switch_is_lost_and_another_one_is_used() {
         said.contains(&format!("served by the engine at {ENGINE}")) && said.contains("all right"),
         "{said}"
     );
+}
+
+/// The switch rewrites frames and can't compute their iCRC.
+#[test]
+fn an_adapter_that_checks_icrcs_says_why_nothing_comes() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::start(1);
+    let mut node = rack.verify(1, &["--patience", "5"]);
+    let words: Vec<_> =
+        node.get_args().filter(|word| *word != "--ignore-icrc").map(ToOwned::to_owned).collect();
+    node = within(rack.star.host(1), &[]);
+    let output = node.args(words).output().unwrap();
+    let said = stderr(&output);
+    let (hint, end) = (said.find("wrong iCRC").unwrap_or_else(|| panic!("{said}")), said.find("no response"));
+    assert!(!output.status.success() && said.contains("--ignore-icrc"), "{said}");
+    assert!(end.is_some_and(|end| hint < end), "{said}");
 }
 
 /// A caller that says what sets it has: what a client of ours never would.

@@ -8,7 +8,7 @@ use p4rack_fabric::roce::Config;
 use p4rack_hosts::Handle;
 use p4rack_hosts::cowbird::node::ThreadClient;
 use p4rack_hosts::cowbird::rack::{HOSTS, Rack, RackError};
-use p4rack_hosts::cowbird::verify::{self, Plan};
+use p4rack_hosts::cowbird::verify::{self, News, Plan};
 use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState, Spot};
 use p4rack_hosts::roce::setup::{Reserved, numbers};
 use p4rack_hosts::roce::star::{FRAMES, Star};
@@ -20,7 +20,7 @@ use p4rack_p4rt::p4rack::roce::v1::End;
 use p4rack_wire::Nanos;
 use std::io::Write;
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tonic::Code;
@@ -109,8 +109,7 @@ fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
     beside_engine(|rack, spot| {
         let (good, mut good_clients) = start(rack, 0, 2);
         let (bad, mut bad_clients) = start(rack, 1, 2);
-        let run =
-            |client: &mut _, region, half| verify::run(client, plan(region, half), &AtomicBool::new(false));
+        let run = |client: &mut _, region, half| verify::run(client, plan(region, half), &News::default());
         run(&mut bad_clients[0], 0, 0).unwrap();
         // A region that is not theirs, and a tail that is nowhere near.
         bad_clients[1].words()[0].store(1_000_000u64.to_be(), Ordering::Release);

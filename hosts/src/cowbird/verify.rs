@@ -65,9 +65,21 @@ pub enum VerifyError {
     /// Responses came in another order than requests.
     #[error("responses came out of order: {0:?} instead of {1:?}")]
     Order(RequestId, Option<RequestId>),
+    /// Nothing can come any more.
+    #[error("{0} requests under way are not done")]
+    Lost(u64),
     /// Nothing came.
     #[error("no response for {0:?} with {1} requests under way")]
     Silence(Duration, u64),
+}
+
+/// What all threads are to know.
+#[derive(Debug, Default)]
+pub struct News {
+    /// No further reads and writes: each record is read once more.
+    pub over: AtomicBool,
+    /// The remote memory is lost: nothing comes any more.
+    pub lost: AtomicBool,
 }
 
 /// A refusal of the client library.
@@ -91,6 +103,7 @@ struct Read {
 
 struct Checker<'a> {
     client: &'a mut ThreadClient,
+    news: &'a News,
     poll: PollId,
     plan: Plan,
     /// Last version asked for, of each record.
@@ -118,8 +131,9 @@ fn fill(record: u64, version: u64, into: &mut [u8]) {
     }
 }
 
-/// Carries a plan out, or as much of it as there is time for before `over`; then reads every record. The memory held zeros.
-pub fn run(client: &mut ThreadClient, plan: Plan, over: &AtomicBool) -> Result<Verified, VerifyError> {
+/// Carries a plan out, or as much of it as there is time for before it is over; then reads every record. The memory held
+/// zeros.
+pub fn run(client: &mut ThreadClient, plan: Plan, news: &News) -> Result<Verified, VerifyError> {
     let records = plan.bytes / u64::from(plan.record_bytes.max(1));
     if plan.record_bytes < RECORD_BYTES_MIN || !plan.record_bytes.is_multiple_of(8) {
         return Err(VerifyError::Plan("a record has to have a multiple of 8 bytes"));
@@ -131,6 +145,7 @@ pub fn run(client: &mut ThreadClient, plan: Plan, over: &AtomicBool) -> Result<V
     let each = vec![0; records as usize];
     let mut checker = Checker {
         client,
+        news,
         poll,
         plan,
         asked: each.clone(),
@@ -143,7 +158,7 @@ pub fn run(client: &mut ThreadClient, plan: Plan, over: &AtomicBool) -> Result<V
     };
     let (start, mut random) = (Instant::now(), SplitMix(plan.seed));
     for _ in 0..plan.operations {
-        if over.load(Ordering::Relaxed) {
+        if news.over.load(Ordering::Relaxed) {
             break;
         }
         let record = random.next() % records;
@@ -240,6 +255,9 @@ impl Checker<'_> {
         });
         match (wrong, fetched.map_err(Refusal::Poll)?) {
             (Some(error), _) => Err(error),
+            (None, 0) if self.news.lost.load(Ordering::Relaxed) => {
+                Err(VerifyError::Lost(self.client.outstanding()))
+            }
             (None, 0) if self.last.elapsed() > self.plan.patience => {
                 Err(VerifyError::Silence(self.plan.patience, self.client.outstanding()))
             }

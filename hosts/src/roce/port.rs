@@ -100,6 +100,8 @@ pub struct Port<M> {
     loss: Loss,
     random: SplitMix,
     counters: PortCounters,
+    /// A frame with a wrong iCRC was reported.
+    icrc_reported: bool,
     /// The last batch was full: more frames may be waiting.
     more: bool,
     frame: Vec<u8>,
@@ -137,6 +139,7 @@ impl<M: Memory> Port<M> {
             random: SplitMix(loss.seed),
             loss,
             counters: PortCounters::default(),
+            icrc_reported: false,
             more: false,
             frame: Vec::with_capacity(packet::MAX_FRAME),
         })
@@ -244,6 +247,14 @@ impl<M: Memory> Port<M> {
                 self.more = false;
             }
             Err(_) => return Err(PortError::LinkGone(self.link.interface().to_owned())),
+        }
+        if !self.icrc_reported && self.adapter.counters().bad_icrc > 0 {
+            self.icrc_reported = true;
+            tracing::warn!(
+                interface = self.link.interface(),
+                "a frame with a wrong iCRC came and was dropped; a switch that rewrites frames, such as one with Cowbird's \
+                 engine, can't compute it: if one is in between, all adapters need --ignore-icrc"
+            );
         }
         Ok(())
     }

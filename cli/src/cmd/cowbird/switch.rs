@@ -4,7 +4,7 @@ use crate::cmd::adapter::{GrpcServer, Telling, Tls, runtime, text};
 use crate::output;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
-use p4rack_codegen::{Rack, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_ctrl::connect::parse_election_id;
 use p4rack_ctrl::cowbird::{Engine, Turns};
 use p4rack_ctrl::deploy::Desired;
@@ -39,6 +39,9 @@ pub(super) struct Args {
     /// Scheme with Cowbird [default: as described]
     #[arg(long)]
     scheme: Option<Scheme>,
+    /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
+    #[arg(long)]
+    arch: Option<Arch>,
     /// Address of the switch's P4Runtime server, HOST:PORT [default: as described]
     #[arg(long, value_name = "ADDR")]
     grpc_addr: Option<String>,
@@ -135,7 +138,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "can have rings served")?;
     let rack = Rack::load(&args.rack).map_err(text)?;
     let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let rack = rack.under(scheme).map_err(text)?;
+    let rack = rack.on(args.arch.unwrap_or(rack.switch.arch)).under(scheme).map_err(text)?;
     let Some(cowbird) = rack.protocol::<Cowbird>().cloned() else {
         return Err(format!("{}: has no Cowbird under {scheme}; add a [cowbird] table", args.rack.display()));
     };

@@ -4,12 +4,12 @@ use crate::cmd::adapter::{Adapter, Tls, text};
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_cowbird::Layout;
-use p4rack_hosts::cowbird::verify::{self, Plan, Verified, VerifyError};
+use p4rack_hosts::cowbird::verify::{self, News, Plan, Verified, VerifyError};
 use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::signal::{Signal, Signals};
 use serde::Serialize;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let (node, clients) = Node::start(config).map_err(text)?;
     let mut state = node.state();
     output::announce(&format!("ready {}", told(&state)));
-    let over = AtomicBool::new(false);
+    let news = News::default();
     let patience = Duration::from_secs_f64(args.patience.min(86_400.0));
     let plan = |region: u16| Plan {
         region,
@@ -96,17 +96,18 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         patience,
     };
     let verified: Result<Vec<Verified>, VerifyError> = std::thread::scope(|scope| {
-        let over = &over;
-        let run = |(region, mut client)| scope.spawn(move || verify::run(&mut client, plan(region), over));
+        let news = &news;
+        let run = |(region, mut client)| scope.spawn(move || verify::run(&mut client, plan(region), news));
         let running: Vec<_> = (0..).zip(clients).map(run).collect();
         while !running.iter().all(ScopedJoinHandle::is_finished) {
             std::thread::sleep(LOOK);
             if matches!(signals.next(), Some(Signal::End)) {
-                over.store(true, Ordering::Relaxed);
+                news.over.store(true, Ordering::Relaxed);
             }
             if node.state() != state {
                 state = node.state();
                 output::announce(told(&state).as_str());
+                news.lost.store(matches!(state, NodeState::Lost(_)), Ordering::Relaxed);
             }
         }
         running
