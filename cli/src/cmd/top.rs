@@ -3,7 +3,7 @@
 use super::connect;
 use super::entity::Rows;
 use crate::output;
-use p4rack_codegen::scheme::{l2, pl2};
+use p4rack_codegen::scheme::{cowbird, edm, l2, pl2};
 use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
@@ -24,6 +24,8 @@ const SHORT_CLOCK_BITS: u32 = 32;
 const HORIZON_UNITS: u64 = pl2::HORIZON_UNITS;
 const SHORT_HORIZON_UNITS: u64 = pl2::SHORT_HORIZON_UNITS;
 
+/// Reason of the switch for frames that the program drops, which counts them by reasons of its own.
+const BY_PROGRAM: &str = "ingress_drop";
 /// What BFRuntime counts as dropped.
 const NO_ROOM: &str = "no_room";
 
@@ -263,6 +265,9 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
         "destination",
         "drops",
     ]);
+    let names = rack.map(Rack::drop_reasons).unwrap_or_default();
+    let counts = || names.iter().zip(&now.program_drops);
+    let uses_up = counts().any(|(reason, count)| *count > 0 && is_no_loss(reason.name));
     for port in &now.stats.ports {
         let old = before.stats.ports.iter().find(|old| old.port == port.port).cloned().unwrap_or_default();
         let host = rack.and_then(|rack| rack.hosts.iter().find(|host| u32::from(host.port) == port.port));
@@ -280,25 +285,50 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
             port.queue_max_bytes.to_string(),
             source,
             destination,
-            port.drops.values().sum::<u64>().to_string(),
+            // The program doesn't count by port, so what it has used up can't be told from its drops.
+            port.drops
+                .iter()
+                .filter(|(reason, _)| !uses_up || *reason != BY_PROGRAM)
+                .map(|(_, count)| count)
+                .sum::<u64>()
+                .to_string(),
         ]);
     }
     let mut dropped = Rows::new(&["dropped", "frames", "a second"]);
+    let mut used = Rows::new(&["used up, no loss", "frames", "a second"]);
     let per_s = |now: u64, old: u64| format!("{:.1}", rate(now, old) / 8.0);
-    for (reason, count) in now.stats.drops.iter().filter(|(_, count)| **count > 0) {
-        let old = before.stats.drops.get(reason).copied().unwrap_or(0);
-        dropped.push(vec![reason.clone(), count.to_string(), per_s(*count, old)]);
+    for (reason, count) in &now.stats.drops {
+        let mut counts = [*count, before.stats.drops.get(reason).copied().unwrap_or(0)];
+        if reason == BY_PROGRAM {
+            for (count, look) in counts.iter_mut().zip([now, before]) {
+                *count = count.saturating_sub(look.program_drops.iter().map(|cell| count_of(*cell)).sum());
+            }
+        }
+        if counts[0] > 0 {
+            dropped.push(vec![reason.clone(), counts[0].to_string(), per_s(counts[0], counts[1])]);
+        }
     }
-    let names = rack.map(Rack::drop_reasons).unwrap_or_default();
     for (cell, count) in now.program_drops.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let name = names.get(cell).map_or_else(|| format!("cell {cell}"), |reason| reason.name.to_owned());
+        let reason = names.get(cell).map(|reason| reason.name);
+        let name = reason.map_or_else(|| format!("cell {cell}"), str::to_owned);
         let old = before.program_drops.get(cell).copied().unwrap_or(0);
-        let count = u64::try_from(*count).unwrap_or(0);
-        let rate = per_s(count, u64::try_from(old).unwrap_or(0));
-        dropped.push(vec![format!("program: {name}"), count.to_string(), rate]);
+        let row = vec![format!("program: {name}"), count.to_string(), per_s(count_of(*count), count_of(old))];
+        if reason.is_some_and(is_no_loss) { &mut used } else { &mut dropped }.push(row);
     }
+    let used = if uses_up { format!("\n{}", used.text()) } else { String::new() };
     let buffer = format!("buffer {} B, at most {} B", now.stats.buffer_bytes, now.stats.buffer_max_bytes);
-    format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{}", ports.text(), dropped.text())
+    format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{}{used}", ports.text(), dropped.text())
+}
+
+/// A cell of a counter of packets.
+fn count_of(cell: i64) -> u64 {
+    u64::try_from(cell).unwrap_or(0)
+}
+
+/// Whether the program counts frames among its drops that have done what they were for, such as turns of an engine that has
+/// nothing to do.
+fn is_no_loss(reason: &str) -> bool {
+    edm::NO_LOSS.iter().chain(&cowbird::NO_LOSS).any(|name| *name == reason)
 }
 
 #[cfg(test)]
@@ -339,6 +369,33 @@ queue_full            6  3.0
 program: cell 1       4  0.0
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn turns_of_an_idle_engine_are_no_drops() {
+        let example =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/cowbird-switch.toml");
+        let rack = Rack::load(example).unwrap();
+        let cell = |name: &str| rack.drop_reasons().iter().position(|reason| reason.name == name).unwrap();
+        let (idle, corrupt) = (cell("cowbird_nothing_to_do"), cell("cowbird_corrupt"));
+        let look = |now_ns, turns: i64| {
+            let mut program_drops = vec![0; rack.drop_reasons().len()];
+            (program_drops[idle], program_drops[corrupt]) = (turns, 2);
+            let drops: std::collections::HashMap<_, _> = [(BY_PROGRAM.to_owned(), turns as u64 + 2)].into();
+            let port =
+                PortStats { port: 2, drops: drops.clone().into_iter().collect(), ..Default::default() };
+            let drops = drops.into_iter().collect();
+            let stats = GetStatsResponse { now_ns, drops, ports: vec![port], ..Default::default() };
+            Look { stats, program_drops, ..Look::default() }
+        };
+        let text = render("x", &look(0, 600), &look(1_000_000_000, 1_600), Some(&rack));
+        assert!(!text.contains(BY_PROGRAM), "{text}");
+        let port = text.lines().find(|line| line.trim_start().starts_with("2 ")).unwrap();
+        assert!(port.ends_with(" 0"), "{text}");
+        let (dropped, used) = text.split_once("used up, no loss").unwrap();
+        assert!(dropped.contains("program: cowbird_corrupt") && !dropped.contains("nothing_to_do"), "{text}");
+        let line = used.lines().find(|line| line.starts_with("program: cowbird_nothing_to_do")).unwrap();
+        assert!(line.contains("1600") && line.ends_with("1000.0"), "{text}");
     }
 
     #[test]
