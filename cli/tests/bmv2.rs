@@ -3,7 +3,7 @@
 mod common;
 
 use common::switch::{Running, fine, free_addr, run};
-use common::{can_make_namespaces, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
+use common::{can_make_namespaces, have, one_at_a_time, p4rack, repo, skip, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::L2_FORWARD;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -146,7 +146,7 @@ fn frames_are_forwarded_by_both_in_one_run() {
 
 #[test]
 fn mininet_hosts_reach_each_other_over_it() {
-    if !installed() || !Path::new("/usr/bin/mn").exists() || !can_make_namespaces() {
+    if !installed() || !have("mn", "mininet") || !can_make_namespaces() {
         return;
     }
     let _alone = one_at_a_time();

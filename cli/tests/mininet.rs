@@ -85,8 +85,11 @@ fn running(rack: &str) -> usize {
 
 #[test]
 fn bmv2_is_asked_for_where_it_is_missing() {
-    if !have_mininet() || Command::new("simple_switch_grpc").arg("--version").output().is_ok() {
+    if !have_mininet() {
         return;
+    }
+    if Command::new("simple_switch_grpc").arg("--version").output().is_ok() {
+        return skip("a machine without BMv2", "taking simple_switch_grpc from PATH");
     }
     let rack = repo("examples/two-hosts.toml");
     let done = p4rack().arg("mininet").arg(rack).args(["--switch", "bmv2", "--test"]).output().unwrap();
