@@ -100,6 +100,37 @@ fn of_two_that_start_together_one_runs_and_is_reached() {
 }
 
 #[test]
+fn what_runs_on_a_racks_hosts_ends_with_it_and_nothing_else() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let kept = Kept::new();
+    let up = kept.command(&["up", "--keep", &rack()]).output().expect("p4rack starts");
+    assert!(up.status.success(), "{}", stderr(&up));
+    let ready = kept.0.path().join("ready");
+    // One ends when it is asked to, the other when it has to.
+    let stubborn = format!("trap '' TERM; touch {}; while :; do sleep 0.1; done", ready.display());
+    let mut residents = [&["sleep", "1000"][..], &["sh", "-c", &stubborn]].map(|words| {
+        let words: Vec<&str> = ["exec", "h1", "--"].iter().chain(words).copied().collect();
+        kept.command(&words).spawn().expect("p4rack starts")
+    });
+    let mut outside = Command::new("sleep").arg("1000").spawn().expect("sleep starts");
+    assert!(wait_until(LIMIT, || ready.exists()));
+    let inside = fs::read_link(format!("/proc/{}/ns/net", residents[0].id())).expect("it runs");
+    assert_ne!(inside, fs::read_link("/proc/self/ns/net").expect("this runs"));
+    let down = kept.command(&["down"]).output().expect("p4rack starts");
+    let ended = residents.each_mut().map(|child| child.try_wait().expect("ours").is_some());
+    let lives = outside.try_wait().expect("ours").is_none();
+    for child in residents.iter_mut().chain([&mut outside]) {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    assert!(down.status.success(), "{}", stderr(&down));
+    assert!(ended == [true, true] && lives, "{ended:?} {lives}");
+}
+
+#[test]
 fn a_rack_whose_file_is_gone_is_ended_by_down_all() {
     if !can_make_namespaces() {
         return;

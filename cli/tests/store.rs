@@ -61,6 +61,47 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     assert!(page.contains("Mix F") && !page.contains("NaN"));
 }
 
+/// A run can't go on without what serves its clients: it ends, and says what happened.
+#[test]
+fn a_server_that_is_killed_ends_the_run_by_name() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    for (rack, scheme, serves, name) in [
+        ("edm-kv", SCHEME, "memory serve ", "the memory node on h1"),
+        ("edm-kv", "l2", "workload store-server ", "store-server on h1"),
+        ("cowbird-kv", "rdma-async", "roce serve ", "the pool on h1"),
+        ("cowbird-kv", "cowbird-spot", "cowbird engine ", "the engine on h3"),
+    ] {
+        let example = repo(&format!("examples/{rack}.toml"));
+        let mut up = p4rack();
+        up.arg("up").arg(example).args(["--scheme", scheme, "--duration", "600"]);
+        let mut up = up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", up.id());
+        let server = || {
+            let children = fs::read_to_string(&children).unwrap_or_default();
+            let is_server = |pid: &&str| {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                let line = String::from_utf8_lossy(&line).replace('\0', " ");
+                line.contains(serves)
+            };
+            children.split_whitespace().find(is_server).map(str::to_owned)
+        };
+        assert!(wait_until(Duration::from_secs(60), || server().is_some()), "{name}");
+        // In the middle of its work, or of its clients' start.
+        std::thread::sleep(Duration::from_secs(3));
+        let pid = server().unwrap();
+        assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+        let ended = wait_until(Duration::from_secs(60), || up.try_wait().unwrap().is_some());
+        let _ = up.kill();
+        let output = up.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert!(ended && output.status.code() == Some(1), "{name}: {said}");
+        assert!(said.contains(&format!("error: {name} ended in the middle of the run, signal 9")), "{said}");
+    }
+}
+
 /// A memory node that is ended when dropped.
 struct Serving(Child);
 

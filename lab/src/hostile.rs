@@ -1,9 +1,10 @@
 //! Effect of a hostile host on the others, on a rack of real processes: runs the rack's workload with one
 //! sender honest, then with that sender running each attack.
 
+use crate::ends;
 use crate::error::LabError;
 use crate::measure::{self, Plan};
-use crate::network::{HOST_INTERFACE, Network};
+use crate::network::{Access, HOST_INTERFACE, Network};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::SchemeResult;
@@ -83,7 +84,7 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
         asked => asked,
     };
     let racks = asked.iter().map(|scheme| rack_under(&rack, *scheme)).collect::<Result<Vec<Rack>, _>>()?;
-    let network = create_network(&rack, &progress)?;
+    let network = create_network(&rack, Access::Agent, &progress)?;
     let mut all = Vec::new();
     for (rack, &scheme) in racks.iter().zip(asked) {
         let one = |attack| one(options, (rack, &network, scheme), workload, &host, attack, &progress);
@@ -142,9 +143,9 @@ fn one(
     let result = measure::run(&mut running, plan, attacker.as_mut(), progress)?;
     let mut frames_lost = 0;
     for (_, report) in running.agent_reports()? {
-        frames_lost += measure::counter(&report, "losses_seen")?;
+        frames_lost += ends::counter(&report, "losses_seen")?;
     }
-    running.stop();
+    running.stop()?;
     Ok(Run { result, frames_lost })
 }
 

@@ -4,6 +4,7 @@
 //! when the switch or an agent ends.
 
 use crate::error::LabError;
+use crate::network::{Access, Network};
 use crate::process::{self, own_binary};
 use crate::progress::Progress;
 use crate::running::Running;
@@ -21,7 +22,9 @@ use std::time::Duration;
 /// What the supervisor prints when the rack runs.
 const READY: &str = "ready";
 /// How long `down` waits before it kills.
-const DOWN: Duration = Duration::from_secs(8);
+const DOWN: Duration = Duration::from_secs(12);
+/// How long commands that `exec` started may take to end, after SIGTERM and after SIGKILL.
+const RESIDENTS: Duration = Duration::from_secs(1);
 /// Interval at which the supervisor checks its processes.
 const WATCH: Duration = Duration::from_millis(200);
 
@@ -93,14 +96,45 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     let _name = runtime.lock(&rack.name)?.ok_or_else(|| taken(&rack.name))?;
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     let rack = up::rack_under(&rack, scheme)?;
-    let network = up::create_network(&rack, &progress)?;
+    let network = up::create_network(&rack, Access::Agent, &progress)?;
     let mut running =
         Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
     runtime.write(&describe(&running)?)?;
+    let _ = runtime.take_word(&rack.name);
     let stayed = announce().and_then(|()| watch(&mut running));
     runtime.remove(&rack.name);
-    running.stop();
-    stayed
+    let stopped = running.stop();
+    end_residents(&network);
+    let ended = stayed.and(stopped);
+    if let Err(error) = &ended {
+        // The terminal is released.
+        runtime.leave_word(&rack.name, &error.to_string())?;
+    }
+    ended
+}
+
+/// Ends what `exec` has left in the rack's namespaces, which last as long as a process is in them.
+fn end_residents(network: &Network) {
+    let resides = |process: &Pid| network.namespaces().any(|ns| ns.has_process(process.pid));
+    let kill_ns = sys::monotonic_ns() + RESIDENTS.as_nanos() as u64;
+    let mut told: Vec<Pid> = Vec::new();
+    loop {
+        let residents: Vec<Pid> = Pid::all().filter(resides).collect();
+        let late = sys::monotonic_ns() >= kill_ns;
+        if residents.is_empty() || sys::monotonic_ns() >= kill_ns + RESIDENTS.as_nanos() as u64 {
+            return;
+        }
+        for process in residents {
+            // A process of another user stays; there is nothing else to do about it.
+            if late {
+                let _ = process.signal(libc::SIGKILL);
+            } else if !told.contains(&process) {
+                told.push(process);
+                let _ = process.signal(libc::SIGTERM);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 fn describe(running: &Running<'_>) -> Result<KeptRack, LabError> {
@@ -134,7 +168,7 @@ fn watch(running: &mut Running<'_>) -> Result<(), LabError> {
             Err(LabError::Interrupted) => return Ok(()),
             other => other?,
         }
-        running.check(None)?;
+        running.check()?;
     }
 }
 
@@ -178,30 +212,41 @@ fn enter(rack: Option<&str>, host: &str, command: &[OsString]) -> Result<Command
     Ok(command)
 }
 
-/// Ends a kept rack and returns its name.
-pub fn down(name: Option<&str>) -> Result<String, LabError> {
+/// A rack that is down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Down {
+    /// Its name.
+    pub name: String,
+    /// What went wrong, if something did: a process that ended early, a capture that lacks frames.
+    pub word: Option<String>,
+}
+
+/// Ends a kept rack, with the processes that `exec` has started on it.
+pub fn down(name: Option<&str>) -> Result<Down, LabError> {
     let runtime = Runtime::locate();
     let rack = runtime.find(name)?;
     end(rack.supervisor)?;
-    Ok(rack.name)
+    Ok(Down { word: runtime.take_word(&rack.name), name: rack.name })
 }
 
-/// Ends all kept racks of this user, including those that are starting or have lost their file. Returns their
-/// names.
-pub fn down_all() -> Result<Vec<String>, LabError> {
+/// Ends all kept racks of this user, including those that are starting or have lost their file.
+pub fn down_all() -> Result<Vec<Down>, LabError> {
     let runtime = Runtime::locate();
     let racks = runtime.racks()?;
-    let mut names = Vec::new();
-    for rack in &racks {
-        end(rack.supervisor)?;
-        names.push(rack.name.clone());
+    let mut all = Vec::new();
+    for KeptRack { name, supervisor, .. } in racks {
+        end(supervisor)?;
+        all.push(Down { word: runtime.take_word(&name), name });
     }
     for supervisor in runtime.supervisors() {
         if end(supervisor)? {
-            names.push(format!("a rack without a file (process {})", supervisor.pid));
+            all.push(Down {
+                name: format!("a rack without a file (process {})", supervisor.pid),
+                word: None,
+            });
         }
     }
-    Ok(names)
+    Ok(all)
 }
 
 /// Ends a supervisor, and with it its rack. Returns false if it had ended already.

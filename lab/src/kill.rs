@@ -31,7 +31,6 @@ const RESET_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Killed {
     pub(crate) host: String,
-    pub(crate) index: usize,
     pub(crate) kill_ns: u64,
     pub(crate) reset_ns: Option<u64>,
 }
@@ -46,19 +45,24 @@ pub(crate) fn run(
 ) -> Result<Killed, LabError> {
     let scheme = running.scheme;
     let index = running.index(host)?;
-    progress.wait_until(&format!("{scheme}: measured"), window.end_ns() + KILL_AFTER_NS)?;
+    progress.wait_until(&format!("{scheme}: measured"), window.end_ns() + KILL_AFTER_NS, &mut || {
+        running.check()
+    })?;
     running.agents[index].kill();
+    running.gone = Some(index);
     let kill_ns = sys::monotonic_ns();
     progress.line(&format!("✓ {scheme}: killed {host} while it sent"));
     let mut reset_ns = None;
     // With clocks, what a dead host had reserved passes.
     if running.rack.protocol::<Pl2>().is_some_and(|pl2| pl2.mode == Mode::Counter) {
-        progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS)?;
+        progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS, &mut || {
+            running.check()
+        })?;
         reset(running, host)?;
         reset_ns = Some(sys::monotonic_ns());
         progress.line(&format!("✓ {scheme}: took back what {host} had reserved, by a management frame"));
     }
-    Ok(Killed { host: host.to_owned(), index, kill_ns, reset_ns })
+    Ok(Killed { host: host.to_owned(), kill_ns, reset_ns })
 }
 
 /// Makes the switch take back what the dead host left reserved towards the receiver.
@@ -137,7 +141,7 @@ mod tests {
     }
 
     fn killed() -> Killed {
-        Killed { host: "h5".to_owned(), index: 3, kill_ns: 0, reset_ns: None }
+        Killed { host: "h5".to_owned(), kill_ns: 0, reset_ns: None }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod control;
 pub mod edm;
+mod ends;
 pub mod error;
 pub mod hostile;
 pub mod keep;

@@ -7,9 +7,10 @@
 //! ```
 
 use crate::control::{self, PortStats, SwitchStats};
+use crate::ends::{self, End};
 use crate::error::LabError;
 use crate::kill;
-use crate::network::{self, InterfaceCounts, TAP_INTERFACE};
+use crate::network::{self, InterfaceCounts};
 use crate::process::{Process, pause};
 use crate::progress::Progress;
 use crate::results::{SchemeResult, Series};
@@ -23,7 +24,6 @@ use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Workload, WorkloadKind};
 use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
 use p4rack_codegen::scheme::{cowbird, edm};
-use p4rack_hosts::report::Report;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,15 +43,11 @@ const FINISH: Duration = Duration::from_secs(10);
 /// How long counters must not change for all frames to have arrived, and the maximum tries.
 const SETTLE: Duration = Duration::from_millis(150);
 const SETTLE_TRIES: usize = 20;
-/// Readings of the receiver's TAP at each edge of the window, and the pause after each.
+/// Readings of the receiver's interface at each edge of the window, and the pause after each.
 const EDGE_READINGS: usize = 10;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
 /// Names of the program's counter cells that are not losses of the fabric.
 const UNSOLICITED: [&str; 2] = [OVER_THRESHOLD, HAS_SLOTS];
-
-/// An agent's counter of frames that it sent to its link; the next one, of frames received.
-const LINK_OUT: &str = "link_out";
-const LINK_IN: &str = "link_in";
 
 /// Frames by place and reason of their loss.
 type Counts = BTreeMap<String, u64>;
@@ -112,38 +108,45 @@ impl SwitchCounts {
 pub fn run(
     running: &mut Running<'_>,
     plan: Plan<'_>,
-    attacker: Option<&mut Process>,
+    mut attacker: Option<&mut Process>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
     let scheme = running.scheme;
     let kill = plan.workload.kill.as_ref().filter(|_| scheme != Scheme::L2);
     let times = plan.times(kill.map_or(TAIL_NS, |_| kill::TAIL_NS));
     let receivers = indices(running, &plan.workload.receivers)?;
-    let programs = start_programs(running, plan, times)?;
+    let mut programs = start_programs(running, plan, times)?;
+    let mut in_order = |running: &mut Running<'_>| {
+        running.check()?;
+        attacker.as_mut().map_or(Ok(()), |attacker| attacker.check_running())?;
+        programs.check()
+    };
 
-    progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns)?;
+    progress.wait_until(&format!("{scheme}: traffic, warming up"), times.window.start_ns, &mut || {
+        in_order(running)
+    })?;
     let ceiling_bps = ceiling_bps(running, plan.workload)?;
     let before = Snapshot::take(running, &receivers, ceiling_bps)?;
     let early = control::start_stats_anew(running)?;
-    progress.wait_until(&format!("{scheme}: measuring"), times.window.end_ns())?;
+    progress.wait_until(&format!("{scheme}: measuring"), times.window.end_ns(), &mut || in_order(running))?;
     let after = Snapshot::take(running, &receivers, ceiling_bps)?;
     let windowed = control::stats(running)?;
     let counts = switch_counts(running, &early, &windowed)?;
-    running.check(None)?;
+    in_order(running)?;
 
     let killed = match kill {
         None => None,
         Some(kill) => Some(kill::run(running, &kill.host, times.window, progress)?),
     };
-    progress.wait_until(&format!("{scheme}: waiting for the last answers"), times.traffic.end_ns())?;
-    let killed_index = killed.as_ref().map(|killed| killed.index);
-    let reports = programs.finish()?;
+    let waiting = format!("{scheme}: waiting for the last answers");
+    progress.wait_until(&waiting, times.traffic.end_ns(), &mut || in_order(running))?;
+    let reports = programs.finish(running)?;
     if let Some(attacker) = attacker {
         attacker.check_running()?;
         attacker.kill();
     }
-    let (last, agents) = settled(running)?;
-    running.check(killed_index)?;
+    let (last, ends) = settled(running)?;
+    running.check()?;
 
     let mut result = SchemeResult {
         name: scheme.name(),
@@ -162,7 +165,7 @@ pub fn run(
     fill_queue(&mut result, running, [&windowed, &last], &receivers, times)?;
     fill_goodput(&mut result, running, &reports.sinks, plan.workload, window)?;
     let who = (receivers.as_slice(), killed.as_ref().map(|killed| killed.host.as_str()));
-    fill_drops(&mut result, running, &counts, [&early, &last], &agents, &reports.senders, who)?;
+    fill_drops(&mut result, running, &counts, [&early, &last], &ends, &reports.senders, who)?;
     if let Some(killed) = killed {
         let at_the_end = switch_counts(running, &early, &last)?;
         let lost = at_the_end.since(&counts);
@@ -263,13 +266,21 @@ struct Reports {
 }
 
 impl Programs {
-    /// Waits for all programs.
-    fn finish(mut self) -> Result<Reports, LabError> {
-        let sinks = self.sinks.iter_mut().map(report).collect::<Result<_, _>>()?;
-        let client = self.client.as_mut().map(report).transpose()?.unwrap_or_default();
+    /// Fails if one of them has failed, or the server has ended.
+    fn check(&mut self) -> Result<(), LabError> {
+        self.server.as_mut().map_or(Ok(()), Process::check_running)?;
+        let senders = self.senders.iter_mut().map(|(_, process)| process);
+        self.sinks.iter_mut().chain(&mut self.client).chain(senders).try_for_each(Process::check_not_failed)
+    }
+
+    /// Waits for all programs, as long as the rack is in order.
+    fn finish(mut self, running: &mut Running<'_>) -> Result<Reports, LabError> {
+        let sinks = self.sinks.iter_mut().map(|sink| report(sink, running)).collect::<Result<_, _>>()?;
+        let client = self.client.as_mut().map(|client| report(client, running));
+        let client = client.transpose()?.unwrap_or_default();
         let mut senders = BTreeMap::new();
         for (host, process) in &mut self.senders {
-            senders.insert(host.clone(), report(process)?);
+            senders.insert(host.clone(), report(process, running)?);
         }
         if let Some(server) = &mut self.server {
             server.check_running()?;
@@ -291,8 +302,8 @@ fn check_sizes(workload: &Workload, client: &ClientReport) -> Result<(), LabErro
     Ok(())
 }
 
-fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
-    let output = process.finish(FINISH)?;
+fn report<T: DeserializeOwned>(process: &mut Process, running: &mut Running<'_>) -> Result<T, LabError> {
+    let output = process.finish_beside(FINISH, &mut || running.check())?;
     serde_json::from_str(output.trim()).map_err(|error| process.failure(&format!("wrote no result: {error}")))
 }
 
@@ -300,7 +311,7 @@ fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Snapshot {
     at_ns: u64,
-    tap: InterfaceCounts,
+    counts: InterfaceCounts,
 }
 
 impl Snapshot {
@@ -313,17 +324,19 @@ impl Snapshot {
             pause(EDGE_PAUSE)?;
         }
         least_behind(&readings, rate_bps)
-            .ok_or_else(|| LabError::measurement("counts of the receivers' TAPs", "none was read"))
+            .ok_or_else(|| LabError::measurement("counts of the receivers' interfaces", "none was read"))
     }
 
     /// The counts of all receivers together, one read after the other within microseconds.
     fn read(running: &Running<'_>, receivers: &[usize]) -> Result<Option<Snapshot>, LabError> {
         let mut all: Option<Snapshot> = None;
         for receiver in receivers {
-            let (at_ns, tap) = network::interface_counts(&running.network.hosts[*receiver], TAP_INTERFACE)?;
+            let network = running.network;
+            let interface = network.application_interface();
+            let (at_ns, counts) = network::interface_counts(&network.hosts[*receiver], interface)?;
             all = Some(match all {
-                None => Snapshot { at_ns, tap },
-                Some(sum) => Snapshot { tap: sum.tap + tap, ..sum },
+                None => Snapshot { at_ns, counts },
+                Some(sum) => Snapshot { counts: sum.counts + counts, ..sum },
             });
         }
         Ok(all)
@@ -331,7 +344,7 @@ impl Snapshot {
 
     fn payload_bytes(&self) -> u64 {
         const ETHERNET_HEADER: u64 = 14;
-        self.tap.rx_bytes.saturating_sub(self.tap.rx_frames * ETHERNET_HEADER)
+        self.counts.rx_bytes.saturating_sub(self.counts.rx_frames * ETHERNET_HEADER)
     }
 }
 
@@ -348,26 +361,25 @@ fn least_behind(readings: &[Snapshot], rate_bps: u64) -> Option<Snapshot> {
 /// Rate of Ethernet payload through the TAP between two times. The first frame had started before, so it does
 /// not count.
 fn goodput_bps(before: &Snapshot, after: &Snapshot) -> u64 {
-    let frames = after.tap.rx_frames.saturating_sub(before.tap.rx_frames);
+    let frames = after.counts.rx_frames.saturating_sub(before.counts.rx_frames);
     let bytes = after.payload_bytes().saturating_sub(before.payload_bytes());
     let whole_bytes = u128::from(bytes) * u128::from(frames.saturating_sub(1)) / u128::from(frames.max(1));
     let span_ns = after.at_ns.saturating_sub(before.at_ns).max(1);
     (whole_bytes as f64 * 8e9 / span_ns as f64) as u64
 }
 
-/// The switch's counts and the agents' reports once no frame is in flight, so that what one end has sent and
-/// the other has received can be compared.
-fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<(usize, Report)>), LabError> {
-    let counters = |reports: &[(usize, Report)]| -> Result<Vec<(u64, u64)>, LabError> {
-        let of = |(_, report): &(usize, Report)| Ok((counter(report, LINK_IN)?, counter(report, LINK_OUT)?));
-        reports.iter().map(of).collect()
+/// The counts of the switch and of the hosts once no frame is in flight, so that what one end has sent and the other has
+/// received can be compared.
+fn settled(running: &mut Running<'_>) -> Result<(SwitchStats, Vec<End>), LabError> {
+    let frames = |ends: &[End]| -> Vec<(u64, u64)> {
+        ends.iter().map(|end| (end.received_frames, end.sent_frames)).collect()
     };
-    let before = counters(&running.agent_reports()?)?;
+    let before = frames(&ends::read(running)?);
     unchanged(before, || {
         pause(SETTLE)?;
         let stats = control::stats(running)?;
-        let reports = running.agent_reports()?;
-        Ok((counters(&reports)?, (stats, reports)))
+        let ends = ends::read(running)?;
+        Ok((frames(&ends), (stats, ends)))
     })
 }
 
@@ -384,7 +396,7 @@ fn unchanged<T>(
         before = after;
     }
     let why = format!("they still change after {SETTLE_TRIES} readings, so losses cannot be determined");
-    Err(LabError::measurement("the agents' counts of frames once the traffic has ended", why))
+    Err(LabError::measurement("the hosts' counts of frames once the traffic has ended", why))
 }
 
 /// Everything that the switch has dropped: the traffic manager's counts before and after they were reset,
@@ -491,14 +503,14 @@ fn fill_drops(
     running: &Running<'_>,
     counts: &SwitchCounts,
     switch: [&SwitchStats; 2],
-    agents: &[(usize, Report)],
+    ends: &[End],
     senders: &BTreeMap<String, SendReport>,
     (receivers, killed): (&[usize], Option<&str>),
 ) -> Result<(), LabError> {
     let (mut links, mut hosts) = (Counts::new(), Counts::new());
-    for (index, report) in agents {
-        let port = running.rack.hosts[*index].port;
-        add_host(report, [switch[0].port(port)?, switch[1].port(port)?], &mut links, &mut hosts)?;
+    for end in ends {
+        let port = running.rack.hosts[end.index].port;
+        add_host(end, [switch[0].port(port)?, switch[1].port(port)?], &mut links, &mut hosts);
     }
     // A dead host's sockets reject everything, which is not a loss of the run.
     let living = senders.iter().filter(|(host, _)| killed != Some(host.as_str()));
@@ -521,27 +533,15 @@ fn fill_drops(
 
 /// Adds the losses of a host and its link. `port` holds its port's statistics before and after they were
 /// reset.
-fn add_host(
-    report: &Report,
-    port: [&PortStats; 2],
-    links: &mut Counts,
-    hosts: &mut Counts,
-) -> Result<(), LabError> {
+fn add_host(end: &End, port: [&PortStats; 2], links: &mut Counts, hosts: &mut Counts) {
     let [rx_frames, tx_frames] = [|port: &PortStats| port.rx_frames, |port: &PortStats| port.tx_frames]
         .map(|of| port.map(of).iter().sum());
     // Sent by one end and never received by the other.
-    add(links, "link.to_switch", lost_between(counter(report, LINK_OUT)?, rx_frames));
-    add(links, "link.to_host", lost_between(tx_frames, counter(report, LINK_IN)?));
-    for (reason, count) in &report.endpoint.drops {
-        add(hosts, &format!("agent.{reason}"), *count);
+    add(links, "link.to_switch", lost_between(end.sent_frames, rx_frames));
+    add(links, "link.to_host", lost_between(tx_frames, end.received_frames));
+    for (reason, count) in &end.drops {
+        add(hosts, reason, *count);
     }
-    let tap = report.tap.kernel.as_ref().ok_or_else(|| {
-        let what = format!("statistics of the agent of {}", report.host);
-        LabError::measurement(what, "tap.kernel: the interface is gone")
-    })?;
-    add(hosts, "tap.transmit_queue", tap.tx_dropped);
-    add(hosts, "tap.refused", report.tap.refused);
-    Ok(())
 }
 
 fn add(counts: &mut Counts, name: &str, more: u64) {
@@ -551,11 +551,6 @@ fn add(counts: &mut Counts, name: &str, more: u64) {
 /// Frames sent but not received. If more were received than sent, the kernel itself sends on the link.
 fn lost_between(sent: u64, seen: u64) -> u64 {
     sent.saturating_sub(seen)
-}
-
-pub(crate) fn counter(report: &Report, name: &str) -> Result<u64, LabError> {
-    let what = || format!("statistics of the agent of {}", report.host);
-    report.endpoint.counter(name).map_err(|why| LabError::measurement(what(), why))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What the figures are made of: nothing missing is taken for zero, and every loss is counted once.
 
 use super::*;
+use crate::ends::{LINK_IN, LINK_OUT};
 use crate::running::parse_report;
+use p4rack_hosts::report::Report;
 use serde_json::Value;
 
 /// A report of an agent that has sent 100 frames and got 50, everything else being 0.
@@ -69,21 +71,17 @@ fn a_report_without_any_one_of_its_fields_is_refused_by_name() {
 
 #[test]
 fn a_counter_that_was_renamed_is_an_error_and_no_zero() {
-    let port = PortStats { rx_frames: 100, tx_frames: 50, ..PortStats::default() };
-    let ports = || [&port, &port];
     for name in ["link_in", "link_out"] {
         let mut renamed = report();
         let counters = renamed.pointer_mut("/endpoint/counters").unwrap().as_object_mut().unwrap();
         let value = counters.remove(name).unwrap();
         counters.insert(format!("{name}_frames"), value);
-        let (mut links, mut hosts) = (Counts::new(), Counts::new());
-        let error = add_host(&parsed(&renamed).unwrap(), ports(), &mut links, &mut hosts).unwrap_err();
+        let error = End::of_agent(0, &parsed(&renamed).unwrap()).unwrap_err();
         assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
     }
     let mut gone = report();
     gone["tap"]["kernel"] = Value::Null;
-    let error =
-        add_host(&parsed(&gone).unwrap(), ports(), &mut Counts::new(), &mut Counts::new()).unwrap_err();
+    let error = End::of_agent(0, &parsed(&gone).unwrap()).unwrap_err();
     assert!(error.to_string().contains("tap.kernel"), "{error}");
 }
 
@@ -101,7 +99,8 @@ fn what_one_end_of_a_link_sent_and_the_other_never_saw_is_lost() {
     let before = PortStats { rx_frames: 40, tx_frames: 30, ..PortStats::default() };
     let after = PortStats { rx_frames: 55, tx_frames: 21, ..PortStats::default() };
     for _ in 0..2 {
-        add_host(&parsed(&report()).unwrap(), [&before, &after], &mut links, &mut hosts).unwrap();
+        let end = End::of_agent(0, &parsed(&report()).unwrap()).unwrap();
+        add_host(&end, [&before, &after], &mut links, &mut hosts);
     }
     // 100 sent, 95 seen; 51 sent, 50 seen; twice.
     assert_eq!(links, [("link.to_switch".to_owned(), 10), ("link.to_host".to_owned(), 2)].into());
@@ -149,7 +148,7 @@ fn counts_that_never_stand_still_are_no_result() {
 fn goodput_is_payload_over_the_time_between_the_readings() {
     let at = |at_ns, rx_frames, rx_bytes| Snapshot {
         at_ns,
-        tap: InterfaceCounts { rx_frames, rx_bytes, tx_dropped: 0 },
+        counts: InterfaceCounts { rx_frames, rx_bytes, tx_dropped: 0 },
     };
     // 1,001 frames of 1,500 bytes and their headers in 0.12 s: 100 Mb/s, the first one left out.
     let (before, after) = (at(5, 10, 7_000), at(120_000_005, 1_011, 7_000 + 1_001 * 1_514));
@@ -161,7 +160,7 @@ fn goodput_is_payload_over_the_time_between_the_readings() {
 fn of_the_readings_at_an_edge_the_one_that_is_least_behind_counts() {
     let at = |at_ns, frames: u64| Snapshot {
         at_ns,
-        tap: InterfaceCounts { rx_frames: frames, rx_bytes: frames * 1_514, tx_dropped: 0 },
+        counts: InterfaceCounts { rx_frames: frames, rx_bytes: frames * 1_514, tx_dropped: 0 },
     };
     // At 100 Mb/s a frame takes 120 µs: the second reading is a frame behind, the third has caught up, the fourth
     // waits for a late agent.

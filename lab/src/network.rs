@@ -3,8 +3,11 @@
 use crate::error::LabError;
 use crate::sys;
 use p4rack_codegen::Rack;
+use p4rack_codegen::rack::Host;
+use p4rack_fabric::common::Station;
 use p4rack_netdev::link::{self, VethEnd};
-use p4rack_netdev::{Links, NetNs};
+use p4rack_netdev::{Links, NetNs, ethtool};
+use p4rack_wire::roce::Mtu;
 use std::net::Ipv4Addr;
 
 /// Interface of a host to the switch.
@@ -13,6 +16,8 @@ pub const HOST_INTERFACE: &str = "eth0";
 pub const TAP_INTERFACE: &str = "app0";
 /// MTU of a link: a full frame, tag, shim, and some room.
 const LINK_MTU: u32 = 1_600;
+/// A full frame as the kernel counts it.
+const KERNEL_FRAME_BYTES: u32 = 1_514;
 /// TCP's congestion control on every host.
 const CONGESTION_CONTROL: &str = "cubic";
 /// File with the kernel's counters of interfaces in the calling thread's namespace; the next, of protocols.
@@ -22,6 +27,18 @@ const PROTOCOLS: &str = "/proc/thread-self/net/snmp";
 const READ_NS: u64 = 200_000;
 const READ_TRIES: usize = 20;
 
+/// How a host's programs use its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Through the host's agent, which gives them a TAP interface.
+    Agent,
+    /// Through the kernel, which has the host's addresses on the link itself and sends at the link's rate: what a host
+    /// without a protocol does.
+    Kernel,
+    /// They open the link themselves, for packets of this payload, and have a network beside it for set-ups.
+    Adapter(Mtu),
+}
+
 /// Namespaces and links of a rack. They disappear with this value and the processes inside.
 #[derive(Debug)]
 pub struct Network {
@@ -29,6 +46,8 @@ pub struct Network {
     pub switch: NetNs,
     /// Namespaces of the hosts, in the description's order.
     pub hosts: Vec<NetNs>,
+    /// How programs use the links.
+    pub access: Access,
     /// Congestion control of the hosts.
     pub tcp: String,
     /// Whether it is set per route. The kernel lets namespaces set it as default only if the machine's own
@@ -63,7 +82,7 @@ pub fn switch_interface(port: u16) -> String {
 
 impl Network {
     /// Creates everything; all links are up.
-    pub fn create(rack: &Rack) -> Result<Network, LabError> {
+    pub fn create(rack: &Rack, access: Access) -> Result<Network, LabError> {
         if rack.has_shared_ports() {
             let message =
                 "hosts that share a port can only be simulated (p4rack sim): give each its own port here";
@@ -83,17 +102,32 @@ impl Network {
                 VethEnd { name: HOST_INTERFACE, ns: &ns, mac: None },
                 VethEnd { name: &port, ns: &switch, mac: None },
             )?;
-            for (ns, name) in [(&ns, HOST_INTERFACE), (&switch, port.as_str())] {
-                ns.run(|| Links::open()?.make_pipe(name, LINK_MTU))??;
+            switch.run(|| Links::open()?.make_pipe(&port, LINK_MTU))??;
+            match access {
+                Access::Kernel => ns.run(|| give_to_kernel(rack, host))??,
+                _ => drop(ns.run(|| Links::open()?.make_pipe(HOST_INTERFACE, LINK_MTU))??),
             }
             hosts.push(ns);
         }
-        Ok(Network { switch, hosts, tcp, tcp_by_route })
+        let network = Network { switch, hosts, access, tcp, tcp_by_route };
+        match access {
+            Access::Agent => {}
+            Access::Kernel => network.choose_tcp(rack)?,
+            Access::Adapter(mtu) => network.admit_adapters(rack, mtu.bytes())?,
+        }
+        Ok(network)
     }
 
-    /// Prepares the hosts' links for adapters, which programs open in the agents' place: with the hosts' own addresses, for
-    /// packets of `mtu_bytes`, and beside them a network for set-ups.
-    pub fn admit_adapters(&self, rack: &Rack, mtu_bytes: u32) -> Result<(), LabError> {
+    /// Interface of a host that its applications use.
+    pub fn application_interface(&self) -> &'static str {
+        match self.access {
+            Access::Agent => TAP_INTERFACE,
+            Access::Kernel | Access::Adapter(_) => HOST_INTERFACE,
+        }
+    }
+
+    /// Gives the hosts' links the hosts' own addresses and room for packets of `mtu_bytes`, and adds the network for set-ups.
+    fn admit_adapters(&self, rack: &Rack, mtu_bytes: u32) -> Result<(), LabError> {
         let mut bridges = Links::open_in(&self.switch)?;
         bridges.add_bridge(SETUP_BRIDGE)?;
         bridges.set_up(SETUP_BRIDGE)?;
@@ -118,14 +152,41 @@ impl Network {
         Ok(())
     }
 
-    /// Completes the setup once the hosts have their TAP interfaces.
-    pub fn finish(&self, rack: &Rack) -> Result<(), LabError> {
+    /// All namespaces: the switch's, then the hosts'.
+    pub fn namespaces(&self) -> impl Iterator<Item = &NetNs> {
+        std::iter::once(&self.switch).chain(&self.hosts)
+    }
+
+    /// Sets TCP's congestion control by route, where that is necessary, once the hosts have their addresses.
+    pub fn choose_tcp(&self, rack: &Rack) -> Result<(), LabError> {
         for (host, ns) in rack.hosts.iter().zip(&self.hosts).filter(|_| self.tcp_by_route) {
             let mut links = Links::open_in(ns)?;
-            links.set_route_congestion_control(TAP_INTERFACE, host.ip, host.prefix, &self.tcp)?;
+            links.set_route_congestion_control(
+                self.application_interface(),
+                host.ip,
+                host.prefix,
+                &self.tcp,
+            )?;
         }
         Ok(())
     }
+}
+
+/// Gives a host's link, in the calling thread's namespace, to the kernel: addresses, neighbours, rate. No offloads: what the
+/// switch gets has to be what a wire would carry.
+fn give_to_kernel(rack: &Rack, host: &Host) -> Result<(), p4rack_netdev::Error> {
+    let mut links = Links::open()?;
+    ethtool::offloads_off(HOST_INTERFACE)?;
+    links.set_mac(HOST_INTERFACE, host.mac)?;
+    links.add_address(HOST_INTERFACE, host.ip, host.prefix)?;
+    // A NIC's queue is as long as an agent's.
+    let limit_frames = Station::new(host.mac, host.rate_bps).queue_limit_frames as u32;
+    links.set_rate(HOST_INTERFACE, host.rate_bps, limit_frames * KERNEL_FRAME_BYTES)?;
+    links.set_up(HOST_INTERFACE)?;
+    for other in rack.hosts.iter().filter(|other| other.name != host.name) {
+        links.add_neighbour(HOST_INTERFACE, other.ip, other.mac)?;
+    }
+    Ok(())
 }
 
 /// A namespace without IPv6: neighbour discovery would be noise on every link.

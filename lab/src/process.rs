@@ -30,6 +30,9 @@ pub fn own_binary() -> Command {
     command
 }
 
+/// Looks at other processes while one is waited for. Fails if one of them has ended.
+pub type Others<'a> = &'a mut dyn FnMut() -> Result<(), LabError>;
+
 /// A running child.
 #[derive(Debug)]
 pub struct Process {
@@ -86,11 +89,22 @@ impl Process {
 
     /// Waits for a line of output that starts with `word`.
     pub fn wait_for_line(&mut self, word: &str, limit: Duration) -> Result<(), LabError> {
+        self.wait_for_line_beside(word, limit, &mut || Ok(()))
+    }
+
+    /// Waits for a line of output that starts with `word`, as long as `others` are in order.
+    pub fn wait_for_line_beside(
+        &mut self,
+        word: &str,
+        limit: Duration,
+        others: Others<'_>,
+    ) -> Result<(), LabError> {
         let until_ns = sys::monotonic_ns() + limit.as_nanos() as u64;
         loop {
             if self.output().lines().any(|line| line.starts_with(word)) {
                 return Ok(());
             }
+            others()?;
             if let Some(status) = self.ended() {
                 return Err(self.failure(&format!("ended early, {}", in_words(status))));
             }
@@ -103,8 +117,17 @@ impl Process {
 
     /// Waits until it ends by itself. Anything but success is an error.
     pub fn finish(&mut self, limit: Duration) -> Result<String, LabError> {
+        self.finish_beside(limit, &mut || Ok(()))
+    }
+
+    /// Waits until it ends by itself, as long as `others` are in order. Anything but success is an error; that of
+    /// `others` comes first, because it may be the cause.
+    pub fn finish_beside(&mut self, limit: Duration, others: Others<'_>) -> Result<String, LabError> {
         let until_ns = sys::monotonic_ns() + limit.as_nanos() as u64;
         loop {
+            if self.ended().is_none_or(|status| !status.success()) {
+                others()?;
+            }
             match self.ended() {
                 Some(status) if status.success() => return Ok(self.output()),
                 Some(status) => return Err(self.failure(&format!("failed, {}", in_words(status)))),
@@ -123,6 +146,23 @@ impl Process {
             Some(status) => {
                 Err(self.failure(&format!("ended in the middle of the run, {}", in_words(status))))
             }
+        }
+    }
+
+    /// Fails unless it has ended with success.
+    pub fn check_succeeded(&mut self) -> Result<(), LabError> {
+        match self.ended() {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.failure(&format!("failed at its end, {}", in_words(status)))),
+            None => Err(self.failure("has not ended")),
+        }
+    }
+
+    /// Fails if it has ended without success.
+    pub fn check_not_failed(&mut self) -> Result<(), LabError> {
+        match self.ended() {
+            Some(status) if !status.success() => self.check_running(),
+            _ => Ok(()),
         }
     }
 

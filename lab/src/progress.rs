@@ -1,11 +1,15 @@
 //! Progress of `up` on standard error: a spinner on a terminal, plain lines elsewhere.
 
 use crate::error::LabError;
-use crate::process::pause_until;
+use crate::process::{Others, pause_until};
 use crate::sys;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
+
+/// Interval at which a wait looks at processes, and at which a watched one does.
+const LOOK_NS: u64 = 100_000_000;
+const WATCH_NS: u64 = 250_000_000;
 
 /// Shows progress.
 #[derive(Debug)]
@@ -49,11 +53,13 @@ impl Progress {
         result
     }
 
-    /// Waits until a time of the monotonic clock and shows the time left.
-    pub fn wait_until(&self, doing: &str, at_ns: u64) -> Result<(), LabError> {
-        let Show::Terminal = self.show else { return pause_until(at_ns) };
+    /// Waits until a time of the monotonic clock, as long as `others` are in order, and shows the time left.
+    pub fn wait_until(&self, doing: &str, at_ns: u64, others: Others<'_>) -> Result<(), LabError> {
         let start_ns = sys::monotonic_ns();
-        let bar = ProgressBar::new(at_ns.saturating_sub(start_ns) / 1_000_000);
+        let bar = match self.show {
+            Show::Terminal => ProgressBar::new(at_ns.saturating_sub(start_ns) / 1_000_000),
+            _ => ProgressBar::hidden(),
+        };
         if let Ok(style) = ProgressStyle::with_template("  {msg} {bar:32} {percent:>3} %") {
             bar.set_style(style);
         }
@@ -64,7 +70,7 @@ impl Progress {
             if now_ns >= at_ns {
                 break Ok(());
             }
-            if let Err(error) = pause_until(at_ns.min(now_ns + 100_000_000)) {
+            if let Err(error) = others().and_then(|()| pause_until(at_ns.min(now_ns + LOOK_NS))) {
                 break Err(error);
             }
         };
@@ -72,18 +78,23 @@ impl Progress {
         result
     }
 
-    /// Waits until a time of the monotonic clock, and shows on a terminal what `now` says meanwhile.
-    pub fn watch(&self, at_ns: u64, mut now: impl FnMut() -> String) -> Result<(), LabError> {
-        let bar = self.spinner(&now());
+    /// Waits until a time of the monotonic clock, and shows on a terminal what `now` says in the meantime. Its error
+    /// ends the wait.
+    pub fn watch(
+        &self,
+        at_ns: u64,
+        mut now: impl FnMut() -> Result<String, LabError>,
+    ) -> Result<(), LabError> {
+        let bar = self.spinner(&now()?);
         let result = loop {
             let now_ns = sys::monotonic_ns();
             if now_ns >= at_ns {
                 break Ok(());
             }
-            if let Err(error) = pause_until(at_ns.min(now_ns + 250_000_000)) {
-                break Err(error);
+            match pause_until(at_ns.min(now_ns + WATCH_NS)).and_then(|()| now()) {
+                Ok(message) => bar.set_message(message),
+                Err(error) => break Err(error),
             }
-            bar.set_message(now());
         };
         bar.finish_and_clear();
         result

@@ -53,6 +53,15 @@ impl Results {
         columns
     }
 
+    /// What the figures depend on beside the rack, in words.
+    pub fn context(&self) -> String {
+        let mut context = self.machine.context();
+        if self.setting.icrc_ignored {
+            context.push_str("; no adapter checked iCRCs, which a switch that rewrites frames can't compute");
+        }
+        context
+    }
+
     /// The figures as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers, strings and maps with string keys")
@@ -86,6 +95,9 @@ pub struct Setting {
     pub load_percent: u32,
     /// Time before the window, which is not measured.
     pub warm_up_s: f64,
+    /// Whether RDMA's adapters accept frames with any iCRC, in all runs alike.
+    #[serde(default)]
+    pub icrc_ignored: bool,
     /// What makes a store a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log: Option<Log>,
@@ -100,10 +112,16 @@ pub struct Machine {
     pub cpus: usize,
     /// Model of the CPUs.
     pub cpu_model: String,
+    /// Load average of the last minute, before the run and after it. What the run itself adds counts.
+    #[serde(default)]
+    pub load: [f64; 2],
+    /// Cargo's profile of this program: `release`, or what is slower.
+    #[serde(default)]
+    pub profile: String,
 }
 
 impl Machine {
-    /// Describes this machine.
+    /// Describes this machine before a run.
     pub fn here() -> Machine {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let cpu_info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -112,8 +130,31 @@ impl Machine {
             kernel: kernel.trim().to_owned(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
             cpu_model: model.and_then(|line| line.split_once(": ")).map_or("", |(_, name)| name).to_owned(),
+            load: [load(); 2],
+            profile: env!("P4RACK_PROFILE").to_owned(),
         }
     }
+
+    /// Adds what it is like after the run.
+    pub fn after(self) -> Machine {
+        Machine { load: [self.load[0], load()], ..self }
+    }
+
+    /// What figures depend on beside the rack: all of its parties share the machine.
+    pub fn context(&self) -> String {
+        let cores = if self.cpus == 1 { "1 core".to_owned() } else { format!("{} cores", self.cpus) };
+        let [before, after] = self.load;
+        format!(
+            "switch, hosts and programs shared {cores}; load average {before:.1} before, {after:.1} after; {} build",
+            self.profile
+        )
+    }
+}
+
+/// Load average of the last minute; 0 where the kernel doesn't say.
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
 }
 
 /// Figures of a scheme.
@@ -377,9 +418,16 @@ pub(crate) mod tests {
                 client: Some("h1".to_owned()),
                 load_percent: 400,
                 warm_up_s: 1.0,
+                icrc_ignored: false,
                 log: None,
             },
-            machine: Machine { kernel: "6.1.0".into(), cpus: 2, cpu_model: "some CPU".into() },
+            machine: Machine {
+                kernel: "6.1.0".into(),
+                cpus: 2,
+                cpu_model: "some CPU".into(),
+                load: [0.5, 3.25],
+                profile: "release".into(),
+            },
             command: "p4rack up examples/pl2-incast.toml --seed 1".to_owned(),
         }
     }

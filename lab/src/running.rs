@@ -35,8 +35,10 @@ pub struct Running<'a> {
     pub switch: Process,
     /// Captures the control channel, if requested.
     control_capture: Option<Process>,
-    /// The agents, in the description's order; none where adapters have the hosts' links.
+    /// The agents, in the description's order; none where programs have the hosts' links.
     pub agents: Vec<Process>,
+    /// What serves the workload's programs, in the order in which it was started.
+    pub serving: Vec<Process>,
     /// An agent that was ended on purpose.
     pub gone: Option<usize>,
 }
@@ -56,7 +58,7 @@ impl<'a> Running<'a> {
             &format!("{scheme}: starting the hosts' agents"),
             || {
                 let agents = start_agents(rack, path, network, scheme)?;
-                network.finish(rack)?;
+                network.choose_tcp(rack)?;
                 Ok(agents)
             },
             |agents| format!("{scheme}: {} agents ready", agents.len()),
@@ -91,8 +93,19 @@ impl<'a> Running<'a> {
             || deploy(rack, path, network, scheme),
             |_| format!("{name}: program and entries installed over P4Runtime"),
         )?;
-        let agents = Vec::new();
-        Ok(Running { rack, path, network, name, scheme, switch, control_capture, agents, gone: None })
+        let (agents, serving) = (Vec::new(), Vec::new());
+        Ok(Running {
+            rack,
+            path,
+            network,
+            name,
+            scheme,
+            switch,
+            control_capture,
+            agents,
+            serving,
+            gone: None,
+        })
     }
 
     /// Index of a host.
@@ -148,21 +161,31 @@ impl<'a> Running<'a> {
         self.gone = Some(index);
     }
 
-    /// Fails if the switch or an agent other than `killed` has ended.
-    pub fn check(&mut self, killed: Option<usize>) -> Result<(), LabError> {
-        self.switch.check_running()?;
-        for (index, agent) in self.agents.iter_mut().enumerate() {
-            if Some(index) != killed && Some(index) != self.gone {
-                agent.check_running()?;
-            }
-        }
-        Ok(())
+    /// Fails if the switch, an agent that was not ended on purpose, or a server has ended.
+    pub fn check(&mut self) -> Result<(), LabError> {
+        let gone = self.gone;
+        let agents = self.agents.iter_mut().enumerate().filter(|(index, _)| Some(*index) != gone);
+        let agents = agents.map(|(_, agent)| agent);
+        let mut all = std::iter::once(&mut self.switch).chain(agents).chain(&mut self.serving);
+        all.try_for_each(Process::check_running)
     }
 
-    /// Ends the agents, then the switch.
-    pub fn stop(mut self) {
+    /// Ends what serves the workload, the last one first.
+    pub fn end_serving(&mut self) {
+        while let Some(mut last) = self.serving.pop() {
+            process::stop([&mut last]);
+        }
+    }
+
+    /// Ends servers and agents, then the switch. Errors: a capture could not be completed.
+    pub fn stop(mut self) -> Result<(), LabError> {
+        self.end_serving();
         process::stop(&mut self.agents);
-        process::stop(std::iter::once(&mut self.switch).chain(&mut self.control_capture));
+        let captured = self.control_capture.is_some();
+        let mut last: Vec<&mut Process> =
+            std::iter::once(&mut self.switch).chain(&mut self.control_capture).collect();
+        process::stop(last.iter_mut().map(|process| &mut **process));
+        last.into_iter().filter(|_| captured).try_for_each(Process::check_succeeded)
     }
 }
 

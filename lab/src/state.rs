@@ -27,6 +27,13 @@ impl Pid {
         Ok(Pid { pid, start })
     }
 
+    /// All processes now.
+    pub fn all() -> impl Iterator<Item = Pid> {
+        let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter_map(|pid| Pid::of(pid).ok())
+    }
+
     /// Sends a signal. Returns false if the process has ended; a later process with the same id never gets
     /// the signal.
     pub fn signal(&self, signal: i32) -> io::Result<bool> {
@@ -194,6 +201,35 @@ impl Runtime {
         let _ = fs::remove_file(self.file(name));
     }
 
+    /// Leaves word of what ended a rack, for the next command that looks for it. The caller holds the lock of the name.
+    pub fn leave_word(&self, name: &str, word: &str) -> Result<(), LabError> {
+        let path = self.folder.join(format!("{name}.{WORD}"));
+        let _ = fs::remove_file(&path);
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&path);
+        file.and_then(|mut file| file.write_all(word.as_bytes())).map_err(LabError::file(&path))
+    }
+
+    /// Words that racks have left, by name.
+    fn words(&self) -> Vec<(String, String)> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let word = |path: PathBuf| {
+            let name = path.file_stem()?.to_str()?.to_owned();
+            path.extension()
+                .is_some_and(|ending| ending == WORD)
+                .then(|| Some((name, read_own(&path).ok()?)))?
+        };
+        entries.filter_map(word).collect()
+    }
+
+    /// Takes the word that a rack of this name has left.
+    pub fn take_word(&self, name: &str) -> Option<String> {
+        let path = self.folder.join(format!("{name}.{WORD}"));
+        let word = self.check().ok().filter(|there| *there).and_then(|_| read_own(&path).ok())?;
+        let _ = fs::remove_file(&path);
+        Some(word)
+    }
+
     /// Removes a stale file, unless a rack of its name is being started.
     fn remove_stale(&self, path: &Path) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -228,19 +264,12 @@ impl Runtime {
     pub fn supervisors(&self) -> Vec<Pid> {
         let folder = self.folder.as_os_str().as_bytes();
         let user = sys::user_id();
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
-            let Ok(process) = Pid::of(pid) else { continue };
-            let own = fs::metadata(entry.path()).is_ok_and(|meta| meta.uid() == user);
-            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            if own && is_supervisor(&line, folder) {
-                found.push(process);
-            }
-        }
-        found
+        let is_own = |process: &Pid| {
+            let entry = PathBuf::from(format!("/proc/{}", process.pid));
+            let own = fs::metadata(&entry).is_ok_and(|meta| meta.uid() == user);
+            own && is_supervisor(&fs::read(entry.join("cmdline")).unwrap_or_default(), folder)
+        };
+        Pid::all().filter(is_own).collect()
     }
 
     /// The rack with this name, or the only one.
@@ -248,9 +277,12 @@ impl Runtime {
         let racks = self.racks()?;
         let names = || racks.iter().map(|rack| rack.name.as_str()).collect::<Vec<_>>().join(", ");
         match (name, racks.as_slice()) {
-            (_, []) => Err(LabError::NotThere(
-                "no rack is running: start one with `p4rack up --keep examples/pl2-incast.toml`".to_owned(),
-            )),
+            (_, []) => {
+                let start = "start one with `p4rack up --keep examples/pl2-incast.toml`";
+                let ended =
+                    self.words().into_iter().map(|(name, word)| format!("\n{name} has ended: {word}"));
+                Err(LabError::NotThere(format!("no rack is running: {start}{}", ended.collect::<String>())))
+            }
             (None, [only]) => Ok(only.clone()),
             (None, _) => {
                 Err(LabError::NotThere(format!("several racks are running, name one of them: {}", names())))
@@ -261,6 +293,9 @@ impl Runtime {
         }
     }
 }
+
+/// Ending of the file with a rack's last word.
+const WORD: &str = "ended";
 
 /// A locked rack name. Released when this is dropped or its process ends.
 #[derive(Debug)]

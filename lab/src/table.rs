@@ -19,6 +19,7 @@ pub fn render(results: &Results) -> String {
         table.add_row(row);
     }
     let mut out = table.to_string();
+    out.push_str(&format!("\n{}", results.context()));
     let waiting = results.schemes.iter().flat_map(|scheme| &scheme.rpc).any(|value| value.unfinished > 0);
     if waiting {
         out.push_str(&format!(
@@ -148,8 +149,9 @@ mod tests {
         results.promises = crate::promises::judge(&results);
         let text = super::render(&results);
         assert!(!text.contains("still waiting at the end"));
+        let context = "shared 2 cores; load average 0.5 before, 3.2 after; release build";
         for expected in
-            ["l2", "pl2-counter", "pl2-clock", "92 Mb/s", "1 KiB requests, p99", "16 of 17 promises"]
+            ["l2", "pl2-counter", "pl2-clock", "92 Mb/s", "1 KiB requests, p99", "16 of 17 promises", context]
         {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }

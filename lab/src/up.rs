@@ -3,7 +3,7 @@
 use crate::error::LabError;
 use crate::log_store;
 use crate::measure::{self, Plan, WARM_UP_NS};
-use crate::network::Network;
+use crate::network::{Access, Network};
 use crate::progress::Progress;
 use crate::promises;
 use crate::results::{Machine, Results, Setting, VERSION};
@@ -15,6 +15,7 @@ use p4rack_codegen::rack::{Run, Target, Workload};
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_fabric::remote::Way;
 use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::Mtu;
@@ -70,19 +71,17 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     let duration_s = options.duration_s.unwrap_or(workload.duration_s);
     let plan =
         Plan { workload, window_ns: (duration_s * 1e9) as u64, seed: options.seed.unwrap_or(workload.seed) };
-    let network = create_network(&rack, &progress)?;
-    if rack.log().is_some() {
-        let cowbird = rack.protocol::<Cowbird>();
-        network.admit_adapters(&rack, cowbird.map_or(Mtu::B1024, |cowbird| cowbird.mtu).bytes())?;
-    }
-
-    let mut results = Vec::new();
+    let machine = Machine::here();
+    let mtu = rack.protocol::<Cowbird>().map_or(Mtu::B1024, |cowbird| cowbird.mtu);
+    let (mut results, mut tcp) = (Vec::new(), String::new());
     let (path, captures) = (options.path.as_path(), options.captures.as_deref());
     for &run in &runs {
         let rack = rack_during(&rack, run)?;
-        let mut running = match run.way {
-            Some(_) => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
-            None => Running::start(&rack, path, &network, run.scheme, captures, &progress)?,
+        // Each has links of its own, so none meets what another one has left there.
+        let network = create_network(&rack, access(run, mtu), &progress)?;
+        let mut running = match network.access {
+            Access::Agent => Running::start(&rack, path, &network, run.scheme, captures, &progress)?,
+            _ => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
         };
         let result = match (run.way, &workload.store) {
             (Some(way), _) => log_store::rack::run(&mut running, way, plan, &progress)?,
@@ -96,8 +95,9 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             }
             None => format!("✓ {run}: goodput {}, {lost}", text::rate(result.goodput_bps as f64)),
         });
-        running.stop();
+        running.stop()?;
         results.push(result);
+        tcp = network.tcp;
     }
 
     let mut results = Results {
@@ -105,13 +105,13 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         rack: rack.name.clone(),
         seed: plan.seed,
         duration_s,
-        tcp: network.tcp.clone(),
+        tcp,
         schemes: results,
         simulated: Vec::new(),
         failures: Vec::new(),
         promises: Vec::new(),
         setting: setting(&rack, workload, &runs)?,
-        machine: Machine::here(),
+        machine: machine.after(),
         command: command(options, duration_s, plan.seed),
     };
     results.promises = promises::judge(&results);
@@ -119,14 +119,23 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     Ok(results)
 }
 
+/// How hosts use their links in a run. An agent is there for a protocol: without one it would only be in the way.
+fn access(run: Run, mtu: Mtu) -> Access {
+    match run.way {
+        Some(_) => Access::Adapter(mtu),
+        None if run.scheme == Scheme::L2 => Access::Kernel,
+        None => Access::Agent,
+    }
+}
+
 /// Creates namespaces and links, with the privileges they need.
-pub(crate) fn create_network(rack: &Rack, progress: &Progress) -> Result<Network, LabError> {
+pub(crate) fn create_network(rack: &Rack, access: Access, progress: &Progress) -> Result<Network, LabError> {
     progress
         .step(
             "creating namespaces and links",
             || {
                 let privilege = netns::acquire()?;
-                Ok((Network::create(rack)?, privilege))
+                Ok((Network::create(rack, access)?, privilege))
             },
             |(network, privilege)| {
                 let how = match privilege {
@@ -200,6 +209,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         load_percent: workload.load_percent,
         // A store has its records loaded before the window.
         warm_up_s: if workload.store.is_some() { 0.0 } else { WARM_UP_NS as f64 / 1e9 },
+        icrc_ignored: runs.iter().any(|run| run.way.is_some_and(|way| way != Way::Local)),
         log: rack.log().cloned(),
     })
 }

@@ -13,6 +13,19 @@ use std::os::fd::AsFd;
 
 /// Attribute of a veth's own data: the peer.
 const VETH_INFO_PEER: u16 = 1;
+/// Queueing disciplines, from the kernel's `pkt_sched.h` and `rtnetlink.h`.
+const TC_H_ROOT: u32 = 0xffff_ffff;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+/// What the kernel doesn't count of a frame: FCS, preamble, gap; and the bytes of the smallest frame with them.
+const WIRE_OVERHEAD_BYTES: u16 = 24;
+const WIRE_BYTES_MIN: u16 = 84;
+/// What may be sent at once after a pause: two full frames.
+const RATE_BURST_BYTES: u32 = 3_200;
 /// Metric of a route: TCP's congestion control.
 const RTAX_CC_ALGO: u16 = 16;
 
@@ -200,6 +213,39 @@ impl Links {
     pub fn set_tx_queue(&mut self, name: &str, frames: u32) -> Result<(), Error> {
         self.change(name, (0, 0), &format!("transmit queue {frames}"), |r| {
             r.attribute(libc::IFLA_TXQLEN, &frames.to_ne_bytes())
+        })
+    }
+
+    /// Has the kernel send at a rate, counted in what frames take on a wire. What waits longer than `limit_bytes` take is
+    /// dropped; senders of datagrams notice (`ENOBUFS`). Takes the kernel's token bucket (`sch_tbf`).
+    pub fn set_rate(&mut self, name: &str, rate_bps: u64, limit_bytes: u32) -> Result<(), Error> {
+        let index = self.get(name)?.index;
+        // `struct tcmsg`: family, padding (3), index, handle, parent, info.
+        let mut fixed = [0u8; 20];
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        fixed[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
+        let rate = rate_bps / 8;
+        // `struct tc_tbf_qopt`: the rate, a peak rate (none), limit, and two fields that attributes replace. The rate is
+        // `struct tc_ratespec`: cell log, link layer, overhead, alignment, smallest frame, bytes a second.
+        let mut options = [0u8; 36];
+        options[1] = TC_LINKLAYER_ETHERNET;
+        options[2..4].copy_from_slice(&WIRE_OVERHEAD_BYTES.to_ne_bytes());
+        options[6..8].copy_from_slice(&WIRE_BYTES_MIN.to_ne_bytes());
+        options[8..12].copy_from_slice(&u32::try_from(rate).unwrap_or(u32::MAX).to_ne_bytes());
+        options[24..28].copy_from_slice(&limit_bytes.to_ne_bytes());
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        let request =
+            Request::new(libc::RTM_NEWQDISC, flags, &fixed).text(TCA_KIND, "tbf").nest(TCA_OPTIONS, |r| {
+                r.attribute(TCA_TBF_PARMS, &options)
+                    .attribute(TCA_TBF_RATE64, &rate.to_ne_bytes())
+                    .attribute(TCA_TBF_BURST, &RATE_BURST_BYTES.to_ne_bytes())
+            });
+        let what = || format!("giving interface `{name}` a rate of {rate_bps} b/s");
+        self.netlink.call(request).context(what).map(drop).map_err(|error| {
+            match error.source.raw_os_error() {
+                Some(libc::ENOENT) => error.help("the kernel lacks sch_tbf: load that module"),
+                _ => denied(error),
+            }
         })
     }
 

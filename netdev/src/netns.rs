@@ -6,6 +6,7 @@ use crate::{Error, sys};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -108,6 +109,17 @@ impl NetNs {
             fs::read_link(format!("/proc/{pid}/ns/user")).ok() == fs::read_link("/proc/self/ns/user").ok();
         let user = if same { None } else { Some(open("user")?.into()) };
         Ok(NetNs { net: open("net")?.into(), user })
+    }
+
+    /// Whether a process is in the namespace now, as far as this process may know.
+    pub fn has_process(&self, pid: u32) -> bool {
+        let (Ok(its), Ok(own)) = (
+            fs::metadata(format!("/proc/{pid}/ns/net")),
+            fs::metadata(format!("/proc/self/fd/{}", self.raw_net())),
+        ) else {
+            return false;
+        };
+        (its.dev(), its.ino()) == (own.dev(), own.ino())
     }
 
     pub(crate) fn raw_net(&self) -> RawFd {

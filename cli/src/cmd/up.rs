@@ -5,7 +5,7 @@ use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::Run;
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_codegen::{Arch, Scheme};
-use p4rack_lab::keep::{self, KeepOptions};
+use p4rack_lab::keep::{self, Down, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::state::Runtime;
 use p4rack_lab::store::run::{self, Task};
@@ -387,15 +387,21 @@ pub fn exec(args: ExecArgs) -> ExitCode {
 /// Runs the command.
 pub fn down(args: DownArgs) -> ExitCode {
     let ended =
-        if args.all { keep::down_all() } else { keep::down(args.name.as_deref()).map(|name| vec![name]) };
+        if args.all { keep::down_all() } else { keep::down(args.name.as_deref()).map(|down| vec![down]) };
     match ended {
-        Ok(names) if names.is_empty() => {
+        Ok(all) if all.is_empty() => {
             println!("no rack is running");
             ExitCode::SUCCESS
         }
-        Ok(names) => {
-            names.iter().for_each(|name| println!("{name} is down"));
-            ExitCode::SUCCESS
+        Ok(all) => {
+            let mut code = ExitCode::SUCCESS;
+            for Down { name, word } in &all {
+                println!("{name} is down");
+                if let Some(word) = word {
+                    code = refused(format!("{name}: {word}"));
+                }
+            }
+            code
         }
         Err(error) => refused(error),
     }

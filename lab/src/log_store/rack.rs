@@ -6,7 +6,7 @@ use crate::control;
 use crate::error::LabError;
 use crate::measure::Plan;
 use crate::network::{HOST_INTERFACE, setup_ip, switch_setup_ip};
-use crate::process::{self, Process};
+use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
@@ -74,13 +74,14 @@ pub(crate) fn run(
     let early = control::start_stats_anew(running)?;
     let parties = Parties { running, way };
     // The engine in the switch is its controller from here on.
-    let mut serving = parties.serve(&config, plan)?;
+    let serving = parties.serve(&config, plan)?;
     let mut client = parties.client(plan)?;
+    running.serving = serving;
     let (name, records) = (running.name.clone(), text::count(store.records.into()));
     let start_ns = progress.step(
         &format!("{name}: writing {records} records"),
         || {
-            client.wait_for_line(READY, ALL_RECORDS)?;
+            client.wait_for_line_beside(READY, ALL_RECORDS, &mut || running.check())?;
             let output = client.output();
             let start = output.lines().find_map(|line| line.strip_prefix(READY)?.trim().parse().ok());
             start.ok_or_else(|| client.failure("does not say when it begins"))
@@ -88,23 +89,18 @@ pub(crate) fn run(
         |_| format!("{name}: {records} records written"),
     )?;
     let window = Span { start_ns, duration_ns: plan.window_ns };
-    let clients = [client];
-    figures::watch(progress, running, store, window, &clients)?;
+    let mut clients = [client];
+    figures::watch(progress, running, store, window, &mut clients)?;
     let windowed = control::stats(running)?;
     let [mut client] = clients;
     let outcome: Outcome = progress.step(
         &format!("{name}: reading {records} records"),
-        || figures::report(&mut client),
+        || figures::report(&mut client, running),
         |_| format!("{name}: {records} records read again"),
     )?;
-    for process in &mut serving {
-        process.check_running()?;
-    }
-    running.check(None)?;
-    // The engine goes before its pool.
-    while let Some(mut last) = serving.pop() {
-        process::stop([&mut last]);
-    }
+    running.check()?;
+    // What an engine still has under way counts too; it goes before its pool.
+    running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
     let Outcome { report, contents, spans_ns } = outcome;
     let measured = Measured { reports: &[report], contents, spans_ns: &spans_ns, window, switch };
@@ -141,6 +137,7 @@ impl Parties<'_> {
                 let path = self.running.path.display().to_string();
                 let mut args = words(&["cowbird", "switch", &path, "--pool", &pool]);
                 args.extend(["--scheme".to_owned(), self.running.scheme.name()]);
+                args.extend(["--arch".to_owned(), self.running.rack.switch.arch.name().to_owned()]);
                 args.extend(listen(switch_setup_ip(), ENGINE_PORT));
                 let name = "the controller of the engine in the switch";
                 serving.push(ready(Process::start(name, &self.running.network.switch, args)?)?);
@@ -180,14 +177,11 @@ impl Parties<'_> {
     /// Options of a host's adapter.
     fn adapter(&self, host: &str) -> Result<Vec<String>, LabError> {
         let rack = self.running.rack;
-        let (cowbird, ip) = (rack.protocol::<Cowbird>(), rack.hosts[self.running.index(host)?].ip);
-        let mtu = cowbird.map_or(Mtu::B1024, |cowbird| cowbird.mtu);
+        let ip = rack.hosts[self.running.index(host)?].ip;
+        let mtu = rack.protocol::<Cowbird>().map_or(Mtu::B1024, |cowbird| cowbird.mtu);
         let mut options = words(&["--interface", HOST_INTERFACE, "--ip", &ip.to_string()]);
-        options.extend(["--mtu".to_owned(), mtu.bytes().to_string()]);
-        if cowbird.is_some() {
-            // A switch that rewrites packets can't compute it.
-            options.push("--ignore-icrc".to_owned());
-        }
+        // A switch that rewrites packets can't compute iCRCs. So that ways can be compared, none checks them.
+        options.extend(["--mtu".to_owned(), mtu.bytes().to_string(), "--ignore-icrc".to_owned()]);
         Ok(options)
     }
 

@@ -6,7 +6,7 @@ pub use ping_pong::{Way, ping_pong};
 
 use crate::edm::{self, REGION_KEY};
 use crate::error::LabError;
-use crate::network::HOST_INTERFACE;
+use crate::network::{Access, HOST_INTERFACE};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::running::Running;
@@ -187,12 +187,13 @@ pub fn bench(
     let server = with_memory.first().cloned().unwrap_or_default();
     let other = rack.hosts.iter().find(|host| !with_memory.contains(&host.name));
     let client = other.ok_or_else(|| LabError::Unfit(format!("all hosts of {} have memory", rack.name)))?;
-    let network = create_network(&rack, &progress)?;
-    let running = Running::start(&rack, path, &network, scheme, None, &progress)?;
+    let network = create_network(&rack, Access::Agent, &progress)?;
+    let mut running = Running::start(&rack, path, &network, scheme, None, &progress)?;
     let args = edm::serve_args(&running, &server, REGION_BYTES);
     let mut serving =
         Process::start(&format!("the memory node on {server}"), running.namespace(&server)?, args)?;
     serving.wait_for_line("ready", FINISH)?;
+    running.serving.push(serving);
     let mut args = ["memory", "bench", &path.display().to_string()].map(str::to_owned).to_vec();
     for (option, value) in [
         ("--name", client.name.clone()),
@@ -212,15 +213,14 @@ pub fn bench(
         || {
             let name = format!("the benchmark on {}", client.name);
             let mut asking = Process::start(&name, running.namespace(&client.name)?, args)?;
-            let output = asking.finish(each * 8 + FINISH)?;
+            let output = asking.finish_beside(each * 8 + FINISH, &mut || running.check())?;
             let figures: Result<MemoryFigures, _> = serde_json::from_str(output.trim());
             figures.map_err(|error| asking.failure(&format!("wrote no result: {error}")))
         },
         |_| format!("measured the memory of {server} from {}", client.name),
     )?;
-    serving.check_running()?;
-    serving.kill();
-    running.stop();
+    running.check()?;
+    running.stop()?;
     let ping_pongs = progress.step(
         "measuring UDP ping-pongs",
         || Way::ALL.iter().map(|way| ping_pong(*way, bytes as usize, each)).collect::<Result<Vec<_>, _>>(),

@@ -349,7 +349,7 @@ fn promises(results: &Results) -> String {
 fn repeat(results: &Results) -> String {
     let machine = &results.machine;
     format!(
-        "<pre><code>{}</code></pre><p>Seed {}; P4 for {}; TCP {}; Linux {}; {} CPUs{}; p4rack {}.</p>",
+        "<pre><code>{}</code></pre><p>Seed {}; P4 for {}; TCP {}; Linux {}; {} CPUs{}; p4rack {}. {}.</p>",
         escape(&results.command),
         results.seed,
         results.setting.arch,
@@ -362,7 +362,13 @@ fn repeat(results: &Results) -> String {
             format!(" ({})", escape(&machine.cpu_model))
         },
         env!("CARGO_PKG_VERSION"),
+        escape(&capitalized(&results.context())),
     )
+}
+
+fn capitalized(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {

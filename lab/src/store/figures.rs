@@ -33,23 +33,25 @@ pub(crate) struct Measured<'a> {
     pub(crate) switch: [SwitchStats; 3],
 }
 
-/// Shows until the window's end what the clients do.
+/// Shows until the window's end what the clients do. Fails if one of them fails, or something else of the rack ends.
 pub(crate) fn watch(
     progress: &Progress,
-    running: &Running<'_>,
+    running: &mut Running<'_>,
     store: &StoreParameters,
     window: Span,
-    clients: &[Process],
+    clients: &mut [Process],
 ) -> Result<(), LabError> {
     let part_ns = (window.duration_ns / store.mixes.len().max(1) as u64).max(1);
     let mut live = Live { at_ns: window.start_ns, operations: 0, per_s: 0 };
     progress.watch(window.end_ns(), || {
+        running.check()?;
+        clients.iter_mut().try_for_each(Process::check_not_failed)?;
         let now_ns = sys::monotonic_ns();
         let nth = (now_ns.saturating_sub(window.start_ns) / part_ns) as usize;
         let mix = store.mixes.get(nth).map_or("", |mix| mix.name());
         let so_far: Vec<SoFar> =
             clients.iter().filter_map(|process| SoFar::latest(&process.output())).collect();
-        format!("{}, mix {mix}: {}", running.name, live.line(&so_far, now_ns))
+        Ok(format!("{}, mix {mix}: {}", running.name, live.line(&so_far, now_ns)))
     })
 }
 
@@ -99,9 +101,12 @@ pub(super) fn values_bps(store: &StoreParameters, reports: &[ClientReport], span
     (bits * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
-/// The result of a client, behind its progress lines.
-pub(crate) fn report<T: DeserializeOwned>(process: &mut Process) -> Result<T, LabError> {
-    let output = process.finish(FINISH)?;
+/// The result of a client, behind its progress lines. Fails early if something else of the rack ends.
+pub(crate) fn report<T: DeserializeOwned>(
+    process: &mut Process,
+    running: &mut Running<'_>,
+) -> Result<T, LabError> {
+    let output = process.finish_beside(FINISH, &mut || running.check())?;
     let line = output.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
     serde_json::from_str(line).map_err(|error| process.failure(&format!("wrote no result: {error}")))
 }

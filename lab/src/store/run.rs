@@ -71,11 +71,15 @@ pub fn run(
     let (server, clients) = plan.workload.ends();
     let mut serving = start_server(running, store, server)?;
     serving.wait_for_line("ready", START)?;
+    running.serving.push(serving);
     let first = clients.first().map_or("", String::as_str);
     let records = text::count(store.records.into());
     progress.step(
         &format!("{scheme}: writing {records} records"),
-        || start_client(running, first, plan.seed, Task::Load)?.finish(ALL_RECORDS),
+        || {
+            let mut client = start_client(running, first, plan.seed, Task::Load)?;
+            client.finish_beside(ALL_RECORDS, &mut || running.check())
+        },
         |_| format!("{scheme}: {records} records written"),
     )?;
 
@@ -85,26 +89,27 @@ pub fn run(
         let seed = crate::workload::seed(plan.seed, nth + 1);
         processes.push(start_client(running, host, seed, Task::Run(window))?);
     }
-    progress.wait_until(&format!("{scheme}: starting the clients"), window.start_ns)?;
+    progress.wait_until(&format!("{scheme}: starting the clients"), window.start_ns, &mut || {
+        running.check()?;
+        processes.iter_mut().try_for_each(Process::check_not_failed)
+    })?;
     let early = control::start_stats_anew(running)?;
-    figures::watch(progress, running, store, window, &processes)?;
+    figures::watch(progress, running, store, window, &mut processes)?;
     let windowed = control::stats(running)?;
-    let reports: Vec<ClientReport> = processes.iter_mut().map(figures::report).collect::<Result<_, _>>()?;
+    let reports = processes.iter_mut().map(|process| figures::report(process, running));
+    let reports: Vec<ClientReport> = reports.collect::<Result<_, _>>()?;
     let contents = progress.step(
         &format!("{scheme}: reading {records} records"),
-        || figures::report(&mut start_client(running, first, plan.seed, Task::Contents)?),
+        || figures::report(&mut start_client(running, first, plan.seed, Task::Contents)?, running),
         |_| format!("{scheme}: {records} records read again"),
     )?;
-    serving.check_running()?;
-    running.check(None)?;
+    running.check()?;
     let last = control::stats(running)?;
     let switch = [early, windowed, last];
     let part_ns = plan.window_ns / store.mixes.len().max(1) as u64;
     let spans_ns = vec![part_ns; store.mixes.len()];
     let measured = Measured { reports: &reports, contents, spans_ns: &spans_ns, window, switch };
-    let result = figures::result(running, store, plan, measured, progress)?;
-    serving.kill();
-    Ok(result)
+    figures::result(running, store, plan, measured, progress)
 }
 
 /// Starts what serves the records under the scheme: a memory node, or a TCP server.

@@ -11,7 +11,7 @@ use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::wait::Poller;
 use p4rack_netdev::{clock, ethtool};
 use p4rack_wire::Nanos;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// MTU of the loopback during the capture: its default of 64 KiB exceeds the maximum frame.
@@ -38,14 +38,19 @@ pub fn loopback(file: &Path) -> Result<(), LabError> {
         loop {
             let count = socket.receive(|frame, at| failed = capture.write(frame, at).err().or(failed.take()));
             match failed {
-                Some(error) => return Err(LabError::file(file)(error)),
+                Some(error) => return Err(cut(file, error)),
                 None if count.map_err(LabError::system("reading the loopback"))? < BATCH => break,
                 None => {}
             }
         }
-        capture.flush().map_err(LabError::file(file))?;
+        capture.flush().map_err(|error| cut(file, error))?;
         if poller.ready(signal) && matches!(signals.next(), Some(Signal::End)) {
             return Ok(());
         }
     }
+}
+
+/// A capture that ends too early.
+fn cut(file: &Path, error: io::Error) -> LabError {
+    LabError::measurement(format!("--pcap: {}", file.display()), error)
 }
