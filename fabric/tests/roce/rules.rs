@@ -86,6 +86,68 @@ fn what_a_key_does_not_permit_is_refused_and_changes_nothing() {
     }
 }
 
+/// Each right by itself, for each operation.
+#[test]
+fn an_operation_needs_its_own_right() {
+    for nth in 0..8u32 {
+        let rights = Rights { read: nth & 1 != 0, write: nth & 2 != 0, atomic: nth & 4 != 0 };
+        for (request, is_permitted) in [
+            (read(9, 0, 8), rights.read),
+            (write(9, 0, 8), rights.write),
+            (Request::FetchAdd { key: 9, address: 0, add: 1 }, rights.atomic),
+            (Request::CompareSwap { key: 9, address: 0, compare: 0, swap: 1 }, rights.atomic),
+        ] {
+            let mut network = network(Config::default());
+            let region = Region { domain: DOMAIN, key: 9, start: 0, bytes: vec![0; 8], rights };
+            network.adapters[1].memory_mut().register(region).unwrap();
+            let what = format!("{request:?}, {rights:?}");
+            let changes = is_permitted && !matches!(request, Request::Read { .. });
+            let outcome = network.outcome(request);
+            assert_eq!(
+                outcome != Outcome::Failed(Failure::RemoteAccess),
+                is_permitted,
+                "{what}: {outcome:?}"
+            );
+            let bytes = &network.adapters[1].memory().get(9).unwrap().bytes;
+            assert_eq!(bytes.iter().any(|byte| *byte != 0), changes, "{what}");
+        }
+    }
+}
+
+/// A READ that was executed is answered again, as far as it was executed and is still permitted: what a copy asks for beyond that
+/// was never checked.
+#[test]
+fn a_repeated_read_gets_no_more_than_was_executed() {
+    let first = connection(0).send_psn;
+    let frame = |psn, key, address, bytes| {
+        let reth = Reth { address, key, bytes };
+        forge(Opcode::ReadRequest, psn, &Extension::Rdma(reth, None), &[])
+    };
+    let config = Config { message_bytes_max: 4_096, ..Config::default() };
+    let mut network = network(config);
+    let done = Some(Syndrome::Ack);
+    let whole = [(Opcode::ReadResponseFirst, first, done), (Opcode::ReadResponseLast, first + 1, done)];
+    let asked = frame(first, READ_ONLY, READ_ONLY_START, 2_048);
+    assert_eq!(answers(&mut network, &asked), whole);
+    assert_eq!(answers(&mut network, &asked), whole, "a copy");
+    let rest = frame(first + 1, READ_ONLY, READ_ONLY_START + 1_024, 1_024);
+    assert_eq!(answers(&mut network, &rest), [(Opcode::ReadResponseOnly, first + 1, done)], "its rest");
+    for (nth, (what, copy)) in [
+        ("a packet more", frame(first, READ_ONLY, READ_ONLY_START, 2_049)),
+        ("a rest of a packet more", frame(first + 1, READ_ONLY, READ_ONLY_START, 1_025)),
+        ("longer than a message", frame(first, READ_ONLY, READ_ONLY_START, 4_097)),
+        ("another key", frame(first, 0x79, READ_ONLY_START, 8)),
+        ("out of bounds", frame(first, READ_ONLY, READ_ONLY_START - 1, 8)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(answers(&mut network, &copy), [], "{what}");
+        let counters = network.adapters[1].responder(QPN).unwrap().counters();
+        assert_eq!((counters.copies_unknown, counters.reads), (nth as u64 + 1, 1), "{what}");
+    }
+}
+
 #[test]
 fn a_key_of_another_domain_is_no_key() {
     let mut network = network(Config::default());

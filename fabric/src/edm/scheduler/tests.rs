@@ -14,6 +14,24 @@ fn scheduler(ports: u16, policy: Policy) -> Scheduler {
     Scheduler::new(Config { policy, ..Config::new(ports, RATE_BPS) }).unwrap()
 }
 
+/// An iteration takes three cycles, of which its grants need two (§3.1.2). Destinations that want the same source are counted.
+#[test]
+fn an_iteration_takes_three_cycles() {
+    let cycle_ps = 333;
+    let mut of_cables = Scheduler::new(Config { block_ps: 0, ..Config::new(7, RATE_BPS) }).unwrap();
+    for (source, destination, id, at_ps) in [(0, 1, 0, 0), (0, 2, 1, 0), (3, 4, 0, 1), (5, 6, 0, 2)] {
+        of_cables.handle_demand(source, write(source, destination, id, 64), at_ps).unwrap();
+    }
+    let grants: Vec<_> = drain(&mut of_cables).iter().map(|one| (one.demand.source, one.at_ps)).collect();
+    // Two cycles to enter; one of source 0's loses the first iteration, and the others come just behind its start.
+    let [first, second] = [4 * cycle_ps, 7 * cycle_ps];
+    assert_eq!(grants[0], (0, first));
+    let mut later = grants[1..].to_vec();
+    later.sort_unstable();
+    assert_eq!(later, [(0, second), (3, second), (5, second)]);
+    assert_eq!((of_cables.counters().conflicts, of_cables.counters().iterations), (1, 2));
+}
+
 /// All grants until nothing is left to do.
 fn drain(scheduler: &mut Scheduler) -> Vec<Grant> {
     let mut grants = Vec::new();
