@@ -263,6 +263,19 @@ impl Preprocessor<'_> {
 /// the end of its first line, for messages.
 fn logical_line(reader: &mut Reader<'_>) -> (String, usize) {
     let mut line = String::new();
+/// The directives.
+const KNOWN: &[&str] = &[
+    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "warning",
+    "line", "pragma",
+];
+
+/// Whether the `#` at the cursor begins a directive, and not a line of a string that happens to.
+pub(super) fn is_known(reader: &Reader<'_>) -> bool {
+    let line = reader.text.get(reader.at + 1..).unwrap_or("").trim_start_matches([' ', '\t']);
+    let end = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(line.len());
+    KNOWN.contains(&&line[..end])
+}
+
     let mut first_end = None;
     let mut plain = reader.at;
     let text = reader.text;

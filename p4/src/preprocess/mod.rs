@@ -143,6 +143,11 @@ struct Reader<'t> {
     dir: Option<PathBuf>,
     /// Number of conditions that were open when the file began.
     conditions: usize,
+    /// Whether a string of an earlier line is still open. Its lines hold no comments, but directives select among
+    /// them and macros are replaced, as in the reference compiler.
+    in_string: bool,
+    /// Whether a search has found no further quote in the text.
+    no_more_quotes: bool,
 }
 
 impl Reader<'_> {
@@ -154,15 +159,13 @@ impl Reader<'_> {
         self.text.as_bytes()[self.at..].starts_with(prefix.as_bytes())
     }
 
-    /// Length of a backslash with line end at the cursor, or 0.
+    /// Length of a backslash with line end at the cursor, or 0. Blanks between the two, which no reader sees, count
+    /// as part of the line end.
     fn splice(&self) -> usize {
-        if self.starts_with("\\\n") {
-            2
-        } else if self.starts_with("\\\r\n") {
-            3
-        } else {
-            0
-        }
+        let rest = &self.text.as_bytes()[self.at..];
+        let Some((b'\\', rest)) = rest.split_first() else { return 0 };
+        let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | 0x0B | 0x0C)).count();
+        if rest.get(blanks) == Some(&b'\n') { blanks + 2 } else { 0 }
     }
 
     /// Skips letters, digits and underscores, and returns them.
@@ -174,21 +177,43 @@ impl Reader<'_> {
         &self.text[start..self.at]
     }
 
-    /// Skips a string, which ends at its line end at the latest.
-    fn string(&mut self) {
+    /// Skips a string up to its line end at the latest. Returns whether it is closed there.
+    fn string(&mut self) -> bool {
         self.at += 1;
         while let Some(byte) = self.byte(0) {
             match byte {
-                b'\n' => return,
+                b'\n' => return false,
                 b'"' => {
                     self.at += 1;
-                    return;
+                    return true;
                 }
                 b'\\' if self.splice() > 0 => self.at += self.splice(),
-                b'\\' if self.byte(1).is_some_and(|b| b.is_ascii() && b != b'\n') => self.at += 2,
+                b'\\' => self.escape(),
                 _ => self.at += 1,
             }
         }
+        false
+    }
+
+    /// Skips a backslash and the character that it escapes.
+    fn escape(&mut self) {
+        self.at += if self.byte(1).is_some_and(|b| b.is_ascii() && b != b'\n') { 2 } else { 1 };
+    }
+
+    /// Whether a later line closes a string that is open at the cursor. One that nothing closes is a mistake, and
+    /// ends at its line end.
+    fn closes_later(&mut self) -> bool {
+        if self.no_more_quotes {
+            return false;
+        }
+        let mut escaped = false;
+        let closes = self.text.as_bytes()[self.at..].iter().any(|byte| {
+            let ends = *byte == b'"' && !escaped;
+            escaped = *byte == b'\\' && !escaped;
+            ends
+        });
+        self.no_more_quotes = !closes;
+        closes
     }
 
     /// Skips `// ...` up to its line end.
@@ -234,7 +259,9 @@ impl<'a> Preprocessor<'a> {
     }
 
     fn file(&mut self, file: FileId, text: &str, dir: Option<PathBuf>) {
-        let mut reader = Reader { file, text, at: 0, copied: 0, dir, conditions: self.conditions.len() };
+        let conditions = self.conditions.len();
+        let (in_string, no_more_quotes) = (false, false);
+        let mut reader = Reader { file, text, at: 0, copied: 0, dir, conditions, in_string, no_more_quotes };
         self.depth += 1;
         // Skip a byte order mark.
         if text.starts_with('\u{FEFF}') {
@@ -281,7 +308,7 @@ impl<'a> Preprocessor<'a> {
         while matches!(reader.byte(0), Some(b' ' | b'\t' | b'\r')) {
             reader.at += 1;
         }
-        if reader.byte(0) == Some(b'#') {
+        if reader.byte(0) == Some(b'#') && (!reader.in_string || directive::is_known(reader)) {
             let hash = reader.at;
             reader.at = start;
             self.copy(reader);
@@ -292,21 +319,35 @@ impl<'a> Preprocessor<'a> {
             return;
         }
         while let Some(byte) = reader.byte(0) {
+            let inside = reader.in_string && self.active();
             match byte {
                 b'\n' => {
                     reader.at += 1;
                     if !self.active() {
+                        // Within a string, line ends are part of the value; the reference compiler keeps them.
+                        if reader.in_string {
+                            self.map.push_verbatim(reader.file, reader.at - 1, reader.at);
+                        }
                         reader.copied = reader.at;
                     }
                     return;
                 }
-                b'"' => reader.string(),
-                b'/' if reader.starts_with("//") => {
+                b'"' if inside => {
+                    reader.at += 1;
+                    reader.in_string = false;
+                }
+                b'\\' if inside && reader.splice() == 0 => reader.escape(),
+                b'"' => {
+                    if !reader.string() && self.active() {
+                        reader.in_string = reader.closes_later();
+                    }
+                }
+                b'/' if !inside && reader.starts_with("//") => {
                     self.copy(reader);
                     reader.line_comment();
                     reader.copied = reader.at;
                 }
-                b'/' if reader.starts_with("/*") => self.comment(reader),
+                b'/' if !inside && reader.starts_with("/*") => self.comment(reader),
                 b'\\' if reader.splice() > 0 => {
                     self.copy(reader);
                     reader.at += reader.splice();

@@ -58,6 +58,28 @@ fn comments_become_spaces_and_keep_lines() {
 }
 
 #[test]
+fn a_string_of_several_lines_keeps_its_comments_until_it_is_closed() {
+    let text = "@a(\"\n  // all\n  x /* y */ \\\" \\\\ z\n\") b // gone\n\"c\" /* gone */";
+    let map = with_files(text, &[]).unwrap();
+    assert_eq!(map.text(), text.replace("// gone", "").replace("/* gone */", " "));
+    // Directives choose among its lines, macros are replaced, and any other `#` is text.
+    let text =
+        "#define W 3\n@a(\"\n#ifdef W\n  // W\n#else\n  // no \" quote\n#endif\n # of W\n\") // gone\n";
+    assert_eq!(with_files(text, &[]).unwrap().text(), "\n@a(\"\n\n  // 3\n\n\n\n # of 3\n\") \n");
+    // A quote in text that is left out opens none; one that nothing closes ends with its line.
+    assert_eq!(words("#if 0\ndon\"t\n#endif\na // gone\n\"b\""), "a \"b\"");
+    assert_eq!(words("a \"open\nb // gone\nc /* gone */ d"), "a \"open b c d");
+}
+
+#[test]
+fn blanks_behind_a_backslash_are_part_of_the_line_end() {
+    assert_eq!(words("#define A a \\  \n b \\\t\n c \\ \r\n d\nA e"), "a b c d e");
+    assert_eq!(words("x \\ \ny"), "x y");
+    assert_eq!(words("// x \\ \ny\nz"), "z");
+    assert_eq!(words("\"x\\ y\" // z"), "\"x\\ y\"");
+}
+
+#[test]
 fn object_like_macros() {
     assert_eq!(words("#define W 8\nbit<W> W2; 8wW \"W\" xW"), "bit<8> W2; 8wW \"W\" xW");
     assert_eq!(words("#define A B + A\n#define B A\nA B"), "A + A B + A");
