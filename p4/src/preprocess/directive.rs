@@ -6,6 +6,7 @@ use crate::arch;
 use crate::ast::Span;
 use crate::builtin::{self, builtin_include};
 use crate::diag::Diagnostic;
+use p4rack_p4rt::nearest::nearest;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -55,10 +56,13 @@ impl Preprocessor<'_> {
             }
             // `# 12 "file" 3`, as compilers write it.
             word if word.bytes().all(|b| b.is_ascii_digit()) => self.line_marker(reader, at, line),
-            word => {
-                let error = Diagnostic::error(at, format!("unknown directive `#{word}`"));
-                self.error(error.note("known directives are include, define, undef, if, ifdef, ifndef, elif, else, endif, error, warning, line, pragma"));
-            }
+            // The reference compiler ignores such lines, and programs use them as comments. A slip is an error.
+            word => self.error(match nearest(word, KNOWN.iter().copied()) {
+                Some(near) => Diagnostic::error(at, format!("unknown directive `#{word}`"))
+                    .help(format!("did you mean `#{near}`?")),
+                None => Diagnostic::warning(at, format!("unknown directive `#{word}`: the line is ignored"))
+                    .note(format!("known directives are {}", KNOWN.join(", "))),
+            }),
         }
     }
 
@@ -259,10 +263,6 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Reads a directive up to its line end: comments become spaces and continued lines are joined. Also returns
-/// the end of its first line, for messages.
-fn logical_line(reader: &mut Reader<'_>) -> (String, usize) {
-    let mut line = String::new();
 /// The directives.
 const KNOWN: &[&str] = &[
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error", "warning",
@@ -276,6 +276,10 @@ pub(super) fn is_known(reader: &Reader<'_>) -> bool {
     KNOWN.contains(&&line[..end])
 }
 
+/// Reads a directive up to its line end: comments become spaces and continued lines are joined. Also returns
+/// the end of its first line, for messages.
+fn logical_line(reader: &mut Reader<'_>) -> (String, usize) {
+    let mut line = String::new();
     let mut first_end = None;
     let mut plain = reader.at;
     let text = reader.text;

@@ -181,6 +181,11 @@ fn branches() {
 fn messages_and_unknown_directives() {
     assert_eq!(errors("#error the sky \\\n falls"), ["#error the sky  falls"]);
     assert!(errors("#inclde <x>")[0].contains("unknown directive `#inclde`"));
+    let map = with_files("a\n#TODO: b\n#enum c {\nd\n", &[]).unwrap();
+    assert_eq!(map.text(), "a\n\n\nd\n");
+    let warned: Vec<&str> = map.warnings().iter().map(|w| w.message.as_str()).collect();
+    let ignored = |word: &str| format!("unknown directive `#{word}`: the line is ignored");
+    assert_eq!(warned, [ignored("TODO"), ignored("enum")]);
     let map = with_files("#warning careful\n#\n#pragma x\na", &[]).unwrap();
     assert_eq!(map.warnings()[0].message, "#warning careful");
     assert_eq!(map.text().trim(), "a");
