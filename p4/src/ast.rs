@@ -79,6 +79,13 @@ pub struct AnnotationToken {
     pub span: Span,
 }
 
+impl AnnotationToken {
+    /// The text, a string in quotes.
+    pub fn quoted(&self) -> String {
+        if self.is_string { format!("\"{}\"", self.text) } else { self.text.clone() }
+    }
+}
+
 /// A declaration, at top level or in a parser, control or block.
 #[derive(Clone, Debug)]
 pub struct Decl {

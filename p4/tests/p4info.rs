@@ -125,7 +125,7 @@ fn package_and_object_annotations_are_kept() {
     let text = program(
         "",
         "",
-        "@brief(\"Short.\") @my(1, \"x\") @struct[k = true] table t { actions = { NoAction; } }",
+        "@brief(\"Short.\") @my(1, \"x\") @note(seen by ops, A/B) @struct[k = true] table t { actions = { NoAction; } }",
         "t.apply();",
     )
     .replace("V1Switch(P(", "@pkginfo(name=\"demo\", version=\"1.2\") V1Switch(P(");
@@ -136,7 +136,8 @@ fn package_and_object_annotations_are_kept() {
         ("demo", "1.2", "v1model")
     );
     let preamble = info.tables[0].preamble.as_ref().expect("a preamble");
-    assert_eq!(preamble.annotations, ["@my(1, \"x\")"]);
+    // Without a known meaning, token by token: words stay apart.
+    assert_eq!(preamble.annotations, ["@my(1 , \"x\")", "@note(seen by ops , A / B)"]);
     assert_eq!(preamble.structured_annotations[0].name, "struct");
     assert_eq!(preamble.doc.as_ref().map(|d| d.brief.as_str()), Some("Short."));
 }

@@ -163,7 +163,10 @@ impl Checker {
             AnnotationBody::Tokens(tokens) if matches!(name.as_str(), "pkginfo" | "platform_property") => {
                 (join(tokens), Some(Structured::KeyValues(pairs(tokens))))
             }
-            AnnotationBody::Tokens(tokens) => (join(tokens), None),
+            AnnotationBody::Tokens(tokens) if HAVE_EXPRESSIONS.contains(&name.as_str()) => {
+                (join(tokens), None)
+            }
+            AnnotationBody::Tokens(tokens) => (spaced(tokens), None),
             AnnotationBody::List(items) => {
                 let values = items.iter().filter_map(|e| self.anno_value(e)).collect();
                 (String::new(), Some(Structured::List(values)))
@@ -214,20 +217,39 @@ fn single_string(body: &AnnotationBody) -> Option<String> {
     }
 }
 
-/// Tokens as text, strings in quotes.
+/// Annotations whose bodies the reference compiler reads as expressions. P4Info shows these in the usual form,
+/// `a, b.c`; of all others, it shows the tokens with blanks in between, as no meaning is known.
+const HAVE_EXPRESSIONS: &[&str] = &[
+    "alias",
+    "command_line",
+    "controller_header",
+    "field_list",
+    "length",
+    "match",
+    "max_group_size",
+    "max_member_weight",
+    "noWarn",
+    "p4runtime_translation",
+    "p4runtime_translation_mappings",
+    "selector_size_semantics",
+    "synchronous",
+];
+
+/// Tokens as text, strings in quotes, a blank after each comma.
 fn join(tokens: &[AnnotationToken]) -> String {
     let mut out = String::new();
     for token in tokens {
-        if token.is_string {
-            out.push_str(&format!("\"{}\"", token.text));
-        } else {
-            out.push_str(&token.text);
-        }
-        if token.text == "," {
+        out.push_str(&token.quoted());
+        if token.text == "," && !token.is_string {
             out.push(' ');
         }
     }
     out
+}
+
+/// Tokens as text, strings in quotes, a blank between any two.
+fn spaced(tokens: &[AnnotationToken]) -> String {
+    tokens.iter().map(|token| token.quoted()).collect::<Vec<_>>().join(" ")
 }
 
 /// `k = v` separated by commas.
