@@ -426,7 +426,7 @@ fn unions_keep_one_member_valid() {
 
 #[test]
 fn field_lists_and_standard_metadata_are_found() {
-    let text = program("", "", "", "").replace("bit<8> a;", "@field_list(1, 2) bit<8> a;");
+    let text = program("", "", "", "").replace("bit<8> a;", "@field_list(8w1, 2) bit<8> a;");
     let compiled = compile(&text);
     let names = |list: &[p4rack_p4::ir::VarId]| -> Vec<String> {
         list.iter().map(|v| compiled.program.vars[v.0 as usize].name.clone()).collect()

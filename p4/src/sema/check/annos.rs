@@ -269,10 +269,14 @@ fn pairs(tokens: &[AnnotationToken]) -> Vec<(String, AnnotationValue)> {
     pairs
 }
 
-/// A number as written: decimal, or with a base.
+/// A number as written: decimal, or with a base, or with a width.
 fn number(text: &str) -> Option<u32> {
     let text = text.replace('_', "");
     let lower = text.to_ascii_lowercase();
+    let lower = match lower.split_once(['w', 's']) {
+        Some((width, digits)) if width.parse::<u32>().is_ok() => digits.to_owned(),
+        _ => lower,
+    };
     let (digits, radix) = match lower.get(..2) {
         Some("0x") => (&lower[2..], 16),
         Some("0b") => (&lower[2..], 2),
