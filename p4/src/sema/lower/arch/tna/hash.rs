@@ -4,7 +4,9 @@ use crate::ast::Span;
 use crate::ir::{BinOp, Crc, Expr, ExternCall, HashAlgorithm, InstanceId, InstanceKind, Ty};
 use crate::sema::lower::{Lower, Made, Object, Val, concatenated};
 use crate::sema::tree::TCall;
+use crate::sema::types::Type;
 use num_traits::ToPrimitive;
+use std::cmp::Ordering;
 
 const fn crc(width: u32, polynomial: u64) -> HashAlgorithm {
     HashAlgorithm::Crc(Crc { width, polynomial, reflected: false, initial: 0, final_xor: 0 })
@@ -23,10 +25,25 @@ const RANDOM: HashAlgorithm = HashAlgorithm::Crc(Crc {
 /// Member of `HashAlgorithm_t` for a polynomial of the program's own.
 const CUSTOM: u64 = 9;
 
-/// The algorithm of a hash object.
-pub(super) fn algorithm(lower: &mut Lower<'_>, object: &Object) -> Option<HashAlgorithm> {
+/// Which bits of the remainder become a result of another width than the polynomial's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// The low ones; above the remainder, zeros.
+    Low,
+    /// The high ones, of a polynomial with `msb`.
+    High,
+    /// All, and again from the lowest on, of one that is `extended`.
+    Repeated,
+}
+
+/// The algorithm of a hash object, and which bits it gives to a result of this width.
+pub(super) fn algorithm(
+    lower: &mut Lower<'_>,
+    object: &Object,
+    result_bits: u32,
+) -> Option<(HashAlgorithm, Taken)> {
     let member = lower.at_object(object, |l| l.ctor_number(&object.inst, 0));
-    Some(match member {
+    let known = match member {
         0 => HashAlgorithm::Identity,
         1 => RANDOM,
         2 => HashAlgorithm::Xor8,
@@ -36,13 +53,14 @@ pub(super) fn algorithm(lower: &mut Lower<'_>, object: &Object) -> Option<HashAl
         6 => HashAlgorithm::Crc16,
         7 => HashAlgorithm::Crc32,
         8 => crc(64, 0x42f0_e1eb_a9ea_3693),
-        CUSTOM => return polynomial(lower, object),
+        CUSTOM => return polynomial(lower, object, result_bits),
         _ => return None,
-    })
+    };
+    Some((known, Taken::Low))
 }
 
 /// `(coefficients, reversed, only high bits, extended, initial, exclusive or)`
-fn polynomial(lower: &mut Lower<'_>, object: &Object) -> Option<HashAlgorithm> {
+fn polynomial(lower: &mut Lower<'_>, object: &Object, result_bits: u32) -> Option<(HashAlgorithm, Taken)> {
     let Some(given) = lower.at_object(object, |l| l.object_arg(&object.inst, 1)) else {
         lower.error(object.inst.span, "a custom hash needs a polynomial: give it a `CRCPolynomial`");
         return None;
@@ -51,27 +69,56 @@ fn polynomial(lower: &mut Lower<'_>, object: &Object) -> Option<HashAlgorithm> {
     let numbers = lower.at_object(&given, |l| [0, 1, 2, 3, 4, 5].map(|at| l.ctor_number(&given.inst, at)));
     let [polynomial, reflected, high, extended, initial, final_xor] = numbers;
     let name = &given.inst.name;
-    if high != 0 || extended != 0 || !(8..=64).contains(&width) {
-        let what = format!("`{name}`: a polynomial of {width} bits, `msb` or `extended`");
+    if !(8..=64).contains(&width) {
+        let what = format!("`{name}`: a polynomial of {width} bits, which is not between 8 and 64,");
         lower.unsupported(given.inst.span, what);
         return None;
     }
+    let taken = match result_bits.cmp(&width) {
+        Ordering::Less if high != 0 => Taken::High,
+        Ordering::Greater if extended != 0 => Taken::Repeated,
+        _ => Taken::Low,
+    };
     let reflected = reflected != 0;
-    Some(HashAlgorithm::Crc(Crc { width, polynomial, reflected, initial, final_xor }))
+    Some((HashAlgorithm::Crc(Crc { width, polynomial, reflected, initial, final_xor }), taken))
+}
+
+/// Bits of a remainder as a result.
+fn taken_bits(lower: &Lower<'_>, remainder: Expr, width: u32, taken: Taken, result: Ty) -> Option<Expr> {
+    let from = Ty::Bit(width);
+    Some(match taken {
+        Taken::Low => lower.cast(remainder, from, result),
+        Taken::High => {
+            let (hi, lo) = (width - 1, width - result.width());
+            let bits = Expr::Slice { expr: Box::new(remainder), from, hi, lo };
+            lower.cast(bits, Ty::Bit(result.width()), result)
+        }
+        Taken::Repeated => {
+            let times = result.width().div_ceil(width);
+            let all = concatenated((0..times).map(|_| (remainder.clone(), from)).collect())?;
+            lower.cast(all, Ty::Bit(times * width), result)
+        }
+    })
 }
 
 /// `get(data)`
 pub(super) fn get(lower: &mut Lower<'_>, object: &Object, call: &TCall, at: Span) -> Option<Val> {
-    let algorithm = algorithm(lower, object)?;
     let ty = lower.type_arg(&object.ext, 0)?;
+    let result = ty.scalar()?;
+    let (algorithm, taken) = algorithm(lower, object, result.width())?;
     let mut data = lower.data_arg(call, 0);
     make_symmetric(lower, object, algorithm, &mut data, at);
-    let result = ty.scalar()?;
     if algorithm == HashAlgorithm::Identity {
         // The low bits of all data, first field highest.
         let width: u32 = data.iter().map(|(_, ty)| ty.width()).sum();
         let whole = concatenated(data)?;
         return Some(Val::Leaf(lower.cast(whole, Ty::Bit(width), result), result));
+    }
+    if let (HashAlgorithm::Crc(Crc { width, .. }), Taken::High | Taken::Repeated) = (algorithm, taken) {
+        let (dst, dst_ty) = lower.out_leaf(None, &Type::Bit(width), at)?;
+        let remainder = lower.read_target(&dst);
+        lower.emit_extern(ExternCall::Hash { object: None, algorithm, dst, dst_ty, data, bounds: None });
+        return Some(Val::Leaf(taken_bits(lower, remainder, width, taken, result)?, result));
     }
     let (dst, dst_ty) = lower.out_leaf(None, &ty, at)?;
     let value = lower.read_target(&dst);

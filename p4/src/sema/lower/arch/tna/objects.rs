@@ -121,11 +121,16 @@ fn selector(lower: &mut Lower<'_>, inst: &InstDecl) -> Option<InstanceKind> {
         _ => (lower.ctor_number(inst, 0), 0, 0),
     };
     let hash = lower.object_arg(inst, 1);
-    let algorithm = hash.as_ref().and_then(|hash| hash::algorithm(lower, hash));
-    let output_width = hash.and_then(|hash| lower.type_arg(&hash.ext, 0)?.scalar()).map_or(0, Ty::width);
+    let output_width =
+        hash.as_ref().and_then(|hash| lower.type_arg(&hash.ext, 0)?.scalar()).map_or(0, Ty::width);
+    let algorithm = hash.as_ref().and_then(|hash| hash::algorithm(lower, hash, output_width));
+    if algorithm.is_some_and(|(_, taken)| taken != hash::Taken::Low) {
+        let what = "a selector whose hash takes the high bits of its polynomial, or repeats them,";
+        lower.unsupported(inst.span, what);
+    }
     Some(InstanceKind::ActionSelector {
         size,
-        algorithm: algorithm.unwrap_or(HashAlgorithm::Crc32),
+        algorithm: algorithm.map_or(HashAlgorithm::Crc32, |(algorithm, _)| algorithm),
         output_width,
         max_group_size,
         profile,
