@@ -31,6 +31,8 @@ trait Architecture {
     const PREFIX_BYTES: usize = 0;
     /// Numbers of the parser's errors, if they are not the program's.
     const ERRORS: Option<ErrorNumbers> = None;
+    /// Whether a header that becomes valid has the fields that were written before; if not, they are 0.
+    const KEEPS_FIELDS: bool = false;
     /// Ports that the architecture adds to those of the configuration; what is sent there comes back.
     fn loops(_ports: &mut dyn Iterator<Item = u16>) -> Vec<u16> {
         Vec::new()
@@ -112,6 +114,11 @@ impl Arch {
     /// Bytes that the device puts in front of a frame that has come in.
     pub fn prefix_bytes(self) -> usize {
         each!(self, A => A::PREFIX_BYTES)
+    }
+
+    /// Whether a header that becomes valid has the fields that were written before; if not, they are 0.
+    pub fn keeps_fields(self) -> bool {
+        each!(self, A => A::KEEPS_FIELDS)
     }
 
     /// Ports that come back, beside these.

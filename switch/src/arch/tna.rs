@@ -49,6 +49,8 @@ impl<const SECOND: bool> Architecture for Tna<SECOND> {
     /// A header, then metadata of the port.
     const PREFIX_BYTES: usize = if SECOND { 32 } else { 16 };
     const ERRORS: Option<ErrorNumbers> = Some(ERROR_NUMBERS);
+    /// Validity is a bit of its own on the chip, beside the fields' containers.
+    const KEEPS_FIELDS: bool = true;
     const FIELDS: Fields = Fields {
         implied: &[Intrinsic::ParserError, Intrinsic::EgressParserError],
         read: [

@@ -396,7 +396,7 @@ impl Builder<'_> {
     }
 
     /// Reads a field (or the validity bit) of an element of a stack.
-    fn indexed(&mut self, stack: u16, field: Option<u32>) -> Result<u32> {
+    pub(super) fn indexed(&mut self, stack: u16, field: Option<u32>) -> Result<u32> {
         let elements = &self.code.stacks[stack as usize].elements;
         let count = elements.len() as u16;
         let Some(&first) = elements.first() else {

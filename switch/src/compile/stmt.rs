@@ -38,6 +38,29 @@ impl Builder<'_> {
         Ok(start)
     }
 
+    /// Makes a header valid and the other members of its union invalid, and leaves all fields alone. (Those of unions in
+    /// a stack, which no chip indexes at run time, become 0.)
+    fn validate(&mut self, at: HeaderAt) -> Result<()> {
+        let one = self.number(1)?;
+        if at.stack != NO_STACK {
+            let elements = &self.code.stacks[at.stack as usize].elements;
+            let of_unions = elements.iter().any(|at| !self.code.headers[*at as usize].siblings.is_empty());
+            if of_unions {
+                let valid = true;
+                self.emit(Op::SetValidAt { stack: at.stack, index: at.index, valid });
+                return Ok(());
+            }
+            let plan = self.indexed(at.stack, None)?;
+            self.emit(Op::StoreAt { a: one, index: at.index, plan });
+            return Ok(());
+        }
+        let header = &self.code.headers[at.index as usize];
+        let (dst, siblings) = (header.valid, header.siblings.clone());
+        self.emit(Op::Mov { dst, a: one });
+        siblings.iter().for_each(|&dst| self.emit(Op::Zero { dst, n: 1 }));
+        Ok(())
+    }
+
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) -> Result<()> {
         for stmt in stmts {
             self.release();
@@ -62,7 +85,9 @@ impl Builder<'_> {
             }
             Stmt::SetValid { header, valid } => {
                 let at = self.header_at(header)?;
-                if at.stack != NO_STACK {
+                if *valid && self.arch.keeps_fields() {
+                    self.validate(at)?;
+                } else if at.stack != NO_STACK {
                     self.emit(Op::SetValidAt { stack: at.stack, index: at.index, valid: *valid });
                 } else if *valid {
                     self.emit(Op::SetValid { header: at.index });
