@@ -23,7 +23,7 @@ pub enum DropReason {
     IngressDrop,
     /// The program's egress dropped it.
     EgressDrop,
-    /// The program, a replica or a clone session names a port that does not exist.
+    /// Sent to a port that does not exist. With v1model the frame has passed egress.
     NoSuchPort,
     /// Multicast to a group without members.
     EmptyGroup,
@@ -168,6 +168,8 @@ pub struct Stats {
     pub ports: Vec<PortStats>,
     /// All drops by reason, including those of ports; reasons that occurred only.
     pub drops: Vec<(DropReason, u64)>,
+    /// Frames for ports that do not exist that wait for egress now.
+    pub nowhere_frames: u64,
     /// Bytes (with FCS) in the shared buffer now.
     pub buffer_bytes: u64,
     /// Maximum of `buffer_bytes` since the last reset.

@@ -34,6 +34,18 @@ fn easy_below(config: &Config) -> u64 {
     unreserved.min(config.dynamic_percent.map_or(u64::MAX, shared))
 }
 
+/// Part of the buffer that each queue for numbers without a port may hold, at least a frame.
+const NOWHERE_SHARE: u64 = 16;
+
+/// The port that stands for all numbers without one. It sends like the fastest of the others, so that programs whose
+/// frames only pass its egress keep their rate, and its queues are short, so that such frames take no others' room.
+fn nowhere(config: &Config) -> PortConfig {
+    let rates = || config.ports.iter().map(|port| port.rate_bps);
+    let rate_bps = if rates().any(|rate| rate == 0) { 0 } else { rates().max().unwrap_or(0) };
+    let limit = (config.buffer_bytes / NOWHERE_SHARE).max(stored(config.max_frame_bytes));
+    PortConfig { port: u16::MAX, rate_bps, queue_limit_bytes: Some(limit) }
+}
+
 /// Bytes of the buffer that a frame occupies, with FCS.
 fn stored(len: usize) -> u64 {
     (len as u64).max(MIN_FRAME) + FCS
@@ -42,6 +54,7 @@ fn stored(len: usize) -> u64 {
 /// All ports and the buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficManager {
+    /// Those of the configuration, the one that stands for numbers without a port, those that come back, the CPU port.
     ports: Vec<Port>,
     /// By position: the time from which frames waiting there for a wire can be sent.
     dues: Dues,
@@ -49,6 +62,8 @@ pub(crate) struct TrafficManager {
     pub cpu_waits: bool,
     /// Position in `ports` by port number.
     by_number: Vec<u16>,
+    /// Position of the port that stands for numbers without one.
+    nowhere: usize,
     buffer_bytes: u64,
     reserved_bytes: u64,
     scheduled_priority: u8,
@@ -66,9 +81,10 @@ impl TrafficManager {
     pub fn new(config: &Config) -> TrafficManager {
         let mut manager = TrafficManager {
             ports: Vec::new(),
-            dues: Dues::new(config.ports.len() + 1),
+            dues: Dues::new(0),
             cpu_waits: false,
             by_number: vec![u16::MAX; PORT_NUMBERS],
+            nowhere: 0,
             buffer_bytes: config.buffer_bytes,
             reserved_bytes: config.reserved_bytes.min(config.buffer_bytes),
             scheduled_priority: config.scheduled_priority,
@@ -82,9 +98,12 @@ impl TrafficManager {
         for port in &config.ports {
             manager.add(port.clone(), config, false);
         }
+        manager.nowhere = manager.ports.len();
+        manager.ports.push(Port { is_nowhere: true, ..Port::new(nowhere(config), config, false) });
         if let Some(cpu) = config.cpu_port {
             manager.add(PortConfig::new(cpu, 0), config, true);
         }
+        manager.dues = Dues::new(manager.ports.len());
         manager
     }
 
@@ -118,7 +137,7 @@ impl TrafficManager {
         self.ports.sort_by_key(|port| port.is_loop);
         self.ports.extend(cpu);
         self.by_number.fill(u16::MAX);
-        for (at, port) in self.ports.iter().enumerate() {
+        for (at, port) in self.ports.iter().enumerate().filter(|(_, port)| !port.is_nowhere) {
             self.by_number[port.config.port as usize] = at as u16;
         }
         self.dues = Dues::new(self.ports.len());
@@ -129,6 +148,22 @@ impl TrafficManager {
     pub fn find(&self, number: u64) -> Option<usize> {
         let at = *self.by_number.get(usize::try_from(number).ok()?)?;
         (at != u16::MAX).then_some(at as usize)
+    }
+
+    /// Position of the port that stands for a number without one, if programs can represent the number.
+    pub fn nowhere(&self, number: u64) -> Option<usize> {
+        (number < PORT_NUMBERS as u64).then_some(self.nowhere)
+    }
+
+    /// Frames that wait there.
+    pub fn nowhere_frames(&self) -> u64 {
+        self.ports[self.nowhere].queues.iter().map(|queue| queue.stats.frames).sum()
+    }
+
+    /// Whether the port stands for numbers without one.
+    #[inline]
+    pub fn is_nowhere(&self, at: usize) -> bool {
+        at == self.nowhere
     }
 
     /// Position of the CPU port.
@@ -392,7 +427,8 @@ impl TrafficManager {
 
     /// Counters of all ports.
     pub fn stats(&self, now: Nanos) -> Vec<PortStats> {
-        let shown = self.ports.iter().filter(|port| !port.is_loop || port.rx_frames > 0);
+        let shown =
+            self.ports.iter().filter(|port| !port.is_nowhere && (!port.is_loop || port.rx_frames > 0));
         shown.map(|port| port.stats(now)).collect()
     }
 }

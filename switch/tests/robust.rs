@@ -123,6 +123,6 @@ proptest! {
         let stats = bench.switch.stats(bench.now);
         let queued: u64 = stats.ports.iter().flat_map(|port| port.queues).map(|queue| queue.frames).sum();
         let dropped: u64 = stats.drops.iter().map(|(_, count)| count).sum();
-        prop_assert_eq!(total, sent + dropped + queued);
+        prop_assert_eq!(total, sent + dropped + queued + stats.nowhere_frames);
     }
 }

@@ -299,12 +299,16 @@ impl Switch {
             let at = self.manager.ready(now)?;
             // Otherwise its time is later.
             let Some((id, left)) = self.manager.dequeue(&mut self.pool, at, now) else { continue };
-            returned += u32::from(self.manager.is_loop(at));
+            let is_nowhere = self.manager.is_nowhere(at);
+            returned += u32::from(is_nowhere || self.manager.is_loop(at));
             let sent = self.egress(id, at, left, now, out);
             if self.manager.cpu_waits {
                 self.serve_cpu(now);
             }
-            if sent {
+            if sent && is_nowhere {
+                self.manager.sent(at, out.len(), now);
+                self.end(id, DropReason::NoSuchPort, None);
+            } else if sent {
                 let number = self.manager.number(at);
                 if self.pool.get(id).meta.trace != 0 {
                     self.tell_sent(id, Some(number), out.len(), now);
@@ -363,6 +367,7 @@ impl Switch {
         Stats {
             ports: self.manager.stats(now),
             drops: reasons(&self.drops),
+            nowhere_frames: self.manager.nowhere_frames(),
             buffer_bytes,
             buffer_max_bytes,
             clones: self.passes.clones,
@@ -390,6 +395,7 @@ impl Switch {
     #[inline(never)]
     pub(crate) fn drop_frame(&mut self, reason: DropReason, at: Option<usize>) {
         self.drops[reason as usize] += 1;
+        let at = at.filter(|at| !self.manager.is_nowhere(*at));
         if let Some(at) = at {
             self.manager.port_mut(at).drops[reason as usize] += 1;
         }

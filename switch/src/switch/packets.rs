@@ -43,12 +43,29 @@ impl Switch {
     #[inline(always)]
     pub(crate) fn enqueue(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {
         let Some(at) = self.manager.find(port) else {
+            return self.enqueue_nowhere(id, port, now);
+        };
+        let packet = self.pool.get(id);
+        let len = packet.len().min(packet.meta.truncate as usize);
+        self.enqueue_at(id, len, at, now)
+    }
+
+    /// Same for a number without a port. The packet passes egress all the same, where the program may recirculate or clone
+    /// it; only what is sent there is dropped.
+    #[cold]
+    #[inline(never)]
+    fn enqueue_nowhere(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {
+        let Some((at, number)) = self.manager.nowhere(port).zip(u16::try_from(port).ok()) else {
             self.end(id, DropReason::NoSuchPort, None);
             return false;
         };
         let packet = self.pool.get(id);
         let len = packet.len().min(packet.meta.truncate as usize);
-        self.enqueue_at(id, len, at, now)
+        let is_queued = self.enqueue_at(id, len, at, now);
+        if is_queued {
+            self.pool.get_mut(id).meta.egress_port = number;
+        }
+        is_queued
     }
 
     /// Same for the port at position `at`; the packet takes `len` bytes of the buffer.

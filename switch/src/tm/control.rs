@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 impl TrafficManager {
     /// Whether the queues of a port may be configured: those of a wire.
     pub fn has_wire(&self, at: usize) -> bool {
-        !self.ports[at].is_cpu && !self.ports[at].is_loop
+        !self.ports[at].is_cpu && !self.ports[at].is_loop && !self.ports[at].is_nowhere
     }
 
     /// How a queue is served.

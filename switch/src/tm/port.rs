@@ -32,6 +32,8 @@ pub(crate) struct Port {
     pub(super) is_cpu: bool,
     /// Whether its frames come back instead of leaving. The loaded program brings such ports.
     pub is_loop: bool,
+    /// Whether it stands for all numbers without a port: its frames end behind egress.
+    pub(super) is_nowhere: bool,
     pub(super) queues: [Queue; QUEUES],
     /// How they are served, if not strictly by their numbers.
     pub(super) plan: Option<Box<PortPlan>>,
@@ -63,6 +65,7 @@ impl Port {
             config: port,
             is_cpu,
             is_loop: false,
+            is_nowhere: false,
             queues: [Queue { head: NONE, tail: NONE, stats: QueueStats::default() }; QUEUES],
             plan: None,
             occupied: 0,
