@@ -8,7 +8,7 @@ type int<8> step_t;
 
 const vrf_t DEFAULT = 0;
 
-header h_t { bit<8> kind; bit<8> out; bit<16> vrf; }
+header h_t { bit<8> kind; bit<8> sum; bit<16> vrf; }
 struct pair_t { vrf_t first; step_t second; }
 struct headers_t { h_t h; }
 struct meta_t { vrf_t vrf; inner_t inner; pair_t pair; }
@@ -60,7 +60,7 @@ control I(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t sm) 
         if (meta.vrf == DEFAULT) { mark_to_drop(sm); }
         vrf_t picked = chosen(6, hdr.h.kind == 1);
         vrf_t other = hdr.h.kind == 2 ? 8 : picked;
-        hdr.h.out = (bit<8>)(bit<10>)other + (bit<8>)(int<8>)meta.pair.second;
+        hdr.h.sum = (bit<8>)(bit<10>)other + (bit<8>)(int<8>)meta.pair.second;
     }
 }
 
