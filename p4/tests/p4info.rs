@@ -179,3 +179,24 @@ fn a_register_that_is_read_for_nothing_is_not_shown() {
     assert_eq!(shown("", local, ""), 1);
     assert_eq!(shown(local, "", "bit<8> x; r.read(x, 0);"), 1);
 }
+
+#[test]
+fn actions_with_one_absolute_name_are_listed_once() {
+    let sub = "control Sub(inout meta_t m) { @name(\".mark\") action set(bit<8> v) { m.a = v; }
+        table t { key = { m.b: exact; } actions = { set; } } apply { t.apply(); } }";
+    let locals = "Sub() sub; @name(\".mark\") action set(bit<8> v) { meta.b = v; }
+        table u { key = { meta.a: exact; } actions = { set; } }";
+    let text = program("", "", locals, "sub.apply(meta); u.apply();")
+        .replace("control V(", &format!("{sub}\ncontrol V("));
+    let compiled = compile(&text);
+    let marks =
+        names(&compiled.p4info).into_iter().filter(|n| n.1 == "mark").map(|n| n.0).collect::<Vec<_>>();
+    let [id] = marks[..] else { panic!("{marks:?}") };
+    // Each table has its own action behind the id.
+    let behind: Vec<u32> = compiled.program.tables.iter().map(|t| t.actions[0].action.0).collect();
+    assert_ne!(behind[0], behind[1]);
+    for (table, action) in compiled.p4info.tables.iter().zip(behind) {
+        assert_eq!(table.action_refs[0].id, id);
+        assert_eq!(compiled.ids.actions[action as usize], id);
+    }
+}

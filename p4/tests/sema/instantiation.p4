@@ -20,6 +20,12 @@ control I(inout hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
     direct_counter(CounterType.packets) dc;
     @name("same") action one() { }
     @name("same") action two() { } // error: two actions are called `I.same` for the control plane
+    @name("other") action three(bit<8> x) { }
+    @name("other") action four(bit<8> y) { } // error: two actions are called `I.other` for the control plane
+    @name("fine") action five(bit<8> x) { }
+    @name("fine") action six(bit<8> x) { }
+    table c { actions = { three; five; } }
+    table d { actions = { four; six; } }
     table a { key = { meta.a : exact; } actions = { one; two; } counters = dc; }
     table b { key = { meta.a : lpm; } actions = { one; } counters = dc; // error: `I.dc` already belongs to another table
         const entries = {
@@ -29,6 +35,8 @@ control I(inout hdr_t hdr, inout meta_t meta, inout standard_metadata_t sm) {
     apply {
         a.apply();
         b.apply();
+        c.apply();
+        d.apply();
         recirculate_preserving_field_list(1); // error: `recirculate_preserving_field_list` can only be called in egress
     }
 }

@@ -39,7 +39,7 @@ impl Lower<'_> {
         let home = if action.global { 0 } else { self.block_frame() };
         if self.called.insert((home, action.id)) {
             let named = self.named(home, &action.name, &action.annos);
-            self.shown.push(("action", named.name.clone(), action.span));
+            self.action_spans.push(action.span);
             self.note_order(action);
             self.prog.actions.push(Action { named, params: Vec::new(), body: Vec::new(), in_table: false });
         }
@@ -48,7 +48,6 @@ impl Lower<'_> {
     fn lower_action(&mut self, listed: &TActionRef, home: usize) -> ActionId {
         let action: &Rc<ActionDef> = &listed.action;
         let named = self.named(home, &action.name, &action.annos);
-        self.shown.push(("action", named.name.clone(), action.span));
         let frame = self.new_frame(home, named.name.clone(), false);
         let outer_pending = std::mem::take(&mut self.pending);
         let outer_returns = std::mem::take(&mut self.returns);
@@ -118,6 +117,7 @@ impl Lower<'_> {
         self.pending = outer_pending;
         self.returns = outer_returns;
         self.prog.actions.push(Action { named, params, body, in_table: true });
+        self.action_spans.push(action.span);
         ActionId(self.prog.actions.len() as u32 - 1)
     }
 }

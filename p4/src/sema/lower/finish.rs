@@ -13,9 +13,7 @@ impl Lower<'_> {
         let mut clashes = Vec::new();
         for (kind, name, span) in std::mem::take(&mut self.shown) {
             match seen.get(&(kind, name.clone())) {
-                // Two instances of a control may share an action with an absolute name, but not a table.
-                Some(first) if *first != span || kind != "action" => clashes.push((kind, name, span, *first)),
-                Some(_) => {}
+                Some(first) => clashes.push((kind, name, span, *first)),
                 None => {
                     seen.insert((kind, name), span);
                 }
@@ -31,11 +29,43 @@ impl Lower<'_> {
         };
         // A table that is never applied is not shown.
         clashes.retain(|(kind, name, ..)| *kind != "table" || shown(name) > 1);
+        self.check_action_names();
         for (kind, name, span, first) in clashes {
             self.diags.push(
                 Diagnostic::error(span, format!("two {kind}s are called `{name}` for the control plane"))
                     .label(first, "the other one"),
             );
+        }
+    }
+
+    /// Reports actions with one name that the control plane could not tell apart. Usually the table says which one is
+    /// meant, and P4Info lists the name once; programs translated from P4_14, whose actions are global, depend on it.
+    fn check_action_names(&mut self) {
+        let mut clashes: Vec<(ActionId, ActionId, String)> = Vec::new();
+        let mut first_of: HashMap<&str, ActionId> = HashMap::new();
+        for table in &self.prog.tables {
+            let mut own: HashMap<&str, ActionId> = HashMap::new();
+            for id in table.actions.iter().map(|listed| listed.action) {
+                let action = &self.prog.actions[id.0 as usize];
+                let name = action.named.name.as_str();
+                let first = *first_of.entry(name).or_insert(id);
+                if let Some(other) = own.insert(name, id) {
+                    clashes.push((id, other, format!("table `{}` lists both", table.named.name)));
+                } else if !same_params(&self.prog.actions[first.0 as usize], action) {
+                    let why = "P4Info lists a name once, and their parameters differ";
+                    clashes.push((id, first, why.to_owned()));
+                }
+            }
+        }
+        let mut told = BTreeSet::new();
+        for (id, other, why) in clashes {
+            if told.insert(id) {
+                let name = &self.prog.actions[id.0 as usize].named.name;
+                let what = format!("two actions are called `{name}` for the control plane");
+                let span = |id: ActionId| self.action_spans[id.0 as usize];
+                self.diags
+                    .push(Diagnostic::error(span(id), what).label(span(other), "the other one").note(why));
+            }
         }
     }
 
@@ -95,6 +125,17 @@ impl Lower<'_> {
         unread::hide(&mut prog, self.shared_vars, self.shared_instances);
         prog
     }
+}
+
+/// Whether the control plane sees the same parameters.
+fn same_params(a: &ir::Action, b: &ir::Action) -> bool {
+    a.params.len() == b.params.len()
+        && a.params.iter().zip(&b.params).all(|(a, b)| {
+            a.named.name == b.named.name
+                && a.named.id == b.named.id
+                && a.ty == b.ty
+                && a.type_name == b.type_name
+        })
 }
 
 fn tables_in(stmts: &[Stmt], out: &mut BTreeSet<TableId>) {

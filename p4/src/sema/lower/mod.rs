@@ -147,6 +147,8 @@ pub(crate) struct Lower<'a> {
     pending: Vec<Vec<(Place, storage::Val)>>,
     /// Copied back after the extern call being lowered.
     copy_out: Vec<(Place, storage::Val)>,
+    /// Where each action of the program is declared.
+    action_spans: Vec<Span>,
     /// Where `return` stores its value.
     returns: Vec<Option<Place>>,
     /// The left side of a compound assignment. Its value reads it without evaluating it again.
@@ -225,6 +227,7 @@ impl<'a> Lower<'a> {
             state: None,
             depth: 0,
             inlining: 0,
+            action_spans: Vec::new(),
             temps: 0,
             budget: MAX_ELABORATED,
             at: Span::default(),
