@@ -153,6 +153,18 @@ impl Checker {
 
 /// A default value made in place, its type parameters replaced.
 fn specialised(e: TExpr, subst: &Subst) -> TExpr {
+/// Positions of the parameters in the order in which their arguments are written; what has none comes last.
+pub(super) fn written_order(params: &[Rc<Param>], args: &[Arg]) -> Vec<usize> {
+    let place = |(at, arg): (usize, &Arg)| match &arg.name {
+        None => Some(at),
+        Some(name) => params.iter().position(|p| p.name == name.name),
+    };
+    let mut order: Vec<usize> = args.iter().enumerate().filter_map(place).collect();
+    let absent: Vec<usize> = (0..params.len()).filter(|at| !order.contains(at)).collect();
+    order.extend(absent);
+    order
+}
+
     if !matches!(e.ty, Type::Block(_)) || !e.ty.has_vars() {
         return e;
     }

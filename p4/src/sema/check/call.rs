@@ -1,6 +1,6 @@
 //! Checks calls: the callee, the overload, type arguments and arguments.
 
-use super::args::unify;
+use super::args::{unify, written_order};
 use super::scope::{Symbol, TypeSym};
 use super::typeref::bind;
 use super::{Checker, Context};
@@ -189,7 +189,7 @@ impl Checker {
                     self.error(span, format!("a table cannot be applied in {}", self.place.name()));
                     return TExpr::bad(span);
                 }
-                let call = TCall { target: Callee::Table(table.clone()), type_args: vec![], args: vec![] };
+                let call = no_args(Callee::Table(table.clone()));
                 TExpr::new(EKind::Call(Box::new(call)), Type::Applied(table.clone()), span)
             }
             Type::Block(block) => {
@@ -245,7 +245,7 @@ impl Checker {
     }
 
     fn built_in(&mut self, target: Callee, ty: Type, span: Span) -> TExpr {
-        TExpr::new(EKind::Call(Box::new(TCall { target, type_args: vec![], args: vec![] })), ty, span)
+        TExpr::new(EKind::Call(Box::new(no_args(target))), ty, span)
     }
 
     fn count_args(&mut self, name: &str, wanted: usize, args: &[Arg], span: Span) {
@@ -290,8 +290,9 @@ impl Checker {
                 unify(&param.ty, &arg.ty, &block.type_params, &mut subst);
             }
         }
+        let order = written_order(&block.params, args);
         let Some(args) = self.fit_args(&block.params, typed, &subst) else { return TExpr::bad(span) };
-        let call = TCall { target, type_args: vec![], args };
+        let call = TCall { target, type_args: vec![], args, order };
         TExpr::new(EKind::Call(Box::new(call)), Type::Void, span)
     }
 
@@ -301,8 +302,9 @@ impl Checker {
         }
         let what = format!("action `{}`", action.name);
         let Some(typed) = self.args(&what, &action.params, args, span) else { return TExpr::bad(span) };
+        let order = written_order(&action.params, args);
         let Some(args) = self.fit_args(&action.params, typed, &Subst::new()) else { return TExpr::bad(span) };
-        let call = TCall { target: Callee::Action(action.clone()), type_args: vec![], args };
+        let call = TCall { target: Callee::Action(action.clone()), type_args: vec![], args, order };
         TExpr::new(EKind::Call(Box::new(call)), Type::Void, span)
     }
 
@@ -448,6 +450,7 @@ impl Checker {
         if self.has_impossible_params(def, &typed, (&subst, outer), !type_args.is_empty(), span) {
             return TExpr::bad(span);
         }
+        let order = written_order(&def.params, args);
         let Some(args) = self.fit_args(&def.params, typed, &subst) else { return TExpr::bad(span) };
         if let Some(text) = &def.annos.deprecated {
             let note = text.clone();
@@ -459,7 +462,7 @@ impl Checker {
         let types: Vec<Type> = known.into_iter().flatten().collect();
         self.check_core_rules(&target, def, &args, &types, span);
         let ret = def.ret.subst(&subst);
-        TExpr::new(EKind::Call(Box::new(TCall { target, type_args: types, args })), ret, span)
+        TExpr::new(EKind::Call(Box::new(TCall { target, type_args: types, args, order })), ret, span)
     }
 
     /// Whether the type arguments make a parameter's type illegal.
@@ -575,6 +578,10 @@ impl Checker {
 
 /// Whether an argument of this type may be given where the other is wanted; only scalars are compared.
 fn may_be(given: &Type, wanted: &Type) -> bool {
+fn no_args(target: Callee) -> TCall {
+    TCall { target, type_args: vec![], args: vec![], order: vec![] }
+}
+
     let scalar =
         |ty: &Type| ty.underlying().is_bits() || matches!(ty, Type::Bool | Type::Enum(_) | Type::Error);
     match (given, wanted) {

@@ -101,6 +101,18 @@ impl Checker {
                 {
                     self.error(first.span, "the first entry needs a priority, since a later one has one");
                 }
+                if property.is_const
+                    && let Some(given) = entries.iter().find_map(|e| e.priority.as_ref())
+                {
+                    self.report(
+                        Diagnostic::error(
+                            given.span,
+                            "entries of a table with `const entries` have no priorities",
+                        )
+                        .note("they match in the order of the text")
+                        .help("order them, or write `entries` without `const`"),
+                    );
+                }
                 if table.keys.is_empty() && !entries.is_empty() {
                     self.report(
                         Diagnostic::error(name.span, "a table without keys has no entries")
@@ -208,9 +220,10 @@ impl Checker {
                 continue;
             }
             let Some(typed) = self.args(&what, &bound, args, entry.span) else { continue };
+            let order = super::args::written_order(&bound, args);
             let Some(args) = self.fit_args(&bound, typed, &Subst::new()) else { continue };
             let bound = args.into_iter().flatten().collect();
-            done.push(TActionRef { action, bound, annos });
+            done.push(TActionRef { action, bound, order, annos });
         }
         done
     }

@@ -52,32 +52,14 @@ impl Lower<'_> {
         let outer_pending = std::mem::take(&mut self.pending);
         let outer_returns = std::mem::take(&mut self.returns);
         let mut params = Vec::new();
-        let mut bound = listed.bound.iter();
         let mut back = Vec::new();
+        let (free, directed): (Vec<_>, Vec<_>) =
+            action.params.iter().partition(|param| param.dir == Direction::None);
         let body = self.collect(|l| {
-            for param in &action.params {
+            for at in &listed.order {
+                let (Some(param), Some(arg)) = (directed.get(*at), listed.bound.get(*at)) else { continue };
                 let ty = l.ty(&param.ty);
                 let name = format!("{}.{}", named.name, param.name);
-                if param.dir == Direction::None {
-                    let place = l.alloc(&ty, &name);
-                    match &place {
-                        Place::Leaf(LValue::Var(var), scalar) => params.push(ActionParam {
-                            named: Named {
-                                name: param.annos.name.clone().unwrap_or_else(|| param.name.clone()),
-                                id: param.annos.id,
-                                hidden: false,
-                                annotations: param.annos.rest.clone(),
-                            },
-                            var: *var,
-                            ty: *scalar,
-                            type_name: type_name(&ty),
-                        }),
-                        _ => l.unsupported(param.span, format!("an action parameter of type `{ty}`")),
-                    }
-                    l.bind(frame, param.id, Binding::Place(place));
-                    continue;
-                }
-                let Some(arg) = bound.next() else { continue };
                 if param.dir == Direction::In
                     && let (Some(v), Some(_)) = (l.value(arg), ty.scalar())
                 {
@@ -100,6 +82,25 @@ impl Lower<'_> {
                 }
                 l.bind(frame, param.id, Binding::Place(place));
             }
+            for param in free {
+                let ty = l.ty(&param.ty);
+                let place = l.alloc(&ty, &format!("{}.{}", named.name, param.name));
+                match &place {
+                    Place::Leaf(LValue::Var(var), scalar) => params.push(ActionParam {
+                        named: Named {
+                            name: param.annos.name.clone().unwrap_or_else(|| param.name.clone()),
+                            id: param.annos.id,
+                            hidden: false,
+                            annotations: param.annos.rest.clone(),
+                        },
+                        var: *var,
+                        ty: *scalar,
+                        type_name: type_name(&ty),
+                    }),
+                    _ => l.unsupported(param.span, format!("an action parameter of type `{ty}`")),
+                }
+                l.bind(frame, param.id, Binding::Place(place));
+            }
             l.pending.push(back.clone());
             l.within(frame, |l| {
                 if has_return(&action.body) {
@@ -116,8 +117,8 @@ impl Lower<'_> {
         });
         self.pending = outer_pending;
         self.returns = outer_returns;
-        self.prog.actions.push(Action { named, params, body, in_table: true });
         self.action_spans.push(action.span);
+        self.prog.actions.push(Action { named, params, body, in_table: true });
         ActionId(self.prog.actions.len() as u32 - 1)
     }
 }

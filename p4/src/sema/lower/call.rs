@@ -19,22 +19,19 @@ impl Lower<'_> {
         let span = e.span;
         match &call.target {
             Callee::Function(def) => self.function(def, call, span),
-            Callee::Extern(def) => self.extern_function(def, call, span),
-            Callee::Method(object, def) => self.extern_method(object, def, call, span),
+            Callee::Extern(def) => {
+                let evaluated = self.evaluated(&def.params, call);
+                self.extern_function(def, evaluated.as_ref().unwrap_or(call), span)
+            }
+            Callee::Method(object, def) => {
+                let evaluated = self.evaluated(&def.params, call);
+                self.extern_method(object, def, evaluated.as_ref().unwrap_or(call), span)
+            }
             Callee::Action(action) => {
                 let parent = if action.global { 0 } else { self.block_frame() };
                 let path = self.inner_path(&action.name);
                 let body = |l: &mut Self| {
-                    l.inline(
-                        parent,
-                        path,
-                        &action.params,
-                        &call.args,
-                        Subst::new(),
-                        &action.body,
-                        None,
-                        span,
-                    );
+                    l.inline(parent, path, &action.params, call, Subst::new(), &action.body, None, span);
                 };
                 // An action called by another action has become part of it.
                 if self.frames[self.frame].is_block {
@@ -47,13 +44,13 @@ impl Lower<'_> {
                 Val::Opaque
             }
             Callee::Apply(instance) => {
-                self.apply_instance(instance, &call.args, span);
+                self.apply_instance(instance, call, span);
                 Val::Opaque
             }
             Callee::DirectApply(inst) => {
                 self.instance(inst, &[&call.args]);
                 let object = TExpr::new(EKind::Local(inst.id), inst.ty.clone(), span);
-                self.apply_instance(&object, &call.args, span);
+                self.apply_instance(&object, call, span);
                 Val::Opaque
             }
             Callee::Table(_) => {
@@ -122,7 +119,7 @@ impl Lower<'_> {
             Some(self.alloc(&ret, &name))
         };
         let path = self.inner_path(&def.name);
-        self.inline(0, path, &def.params, &call.args, subst, body, result.clone(), span);
+        self.inline(0, path, &def.params, call, subst, body, result.clone(), span);
         result.map_or(Val::Opaque, |place| self.read(&place))
     }
 
@@ -133,7 +130,7 @@ impl Lower<'_> {
         parent: usize,
         path: String,
         params: &[Rc<Param>],
-        args: &[Option<TExpr>],
+        call: &TCall,
         subst: Subst,
         body: &[TStmt],
         returns: Option<Place>,
@@ -145,7 +142,7 @@ impl Lower<'_> {
         let frame = self.new_frame(parent, path, false);
         self.frames[frame].subst = subst.clone();
         let mut back = Vec::new();
-        for (param, arg) in params.iter().zip(args) {
+        for (param, arg) in call.in_order(params) {
             let ty = self.ty(&param.ty.subst(&subst));
             let name = self.frames[frame].path.clone() + "." + &param.name;
             // Arguments are evaluated at the call, in order; values that a later argument could change are
@@ -242,7 +239,7 @@ impl Lower<'_> {
     }
 
     /// Applies a parser or control. Its parameters already stand for the arguments or for copies.
-    fn apply_instance(&mut self, instance: &TExpr, args: &[Option<TExpr>], span: Span) {
+    fn apply_instance(&mut self, instance: &TExpr, call: &TCall, span: Span) {
         let EKind::Local(id) = &instance.kind else {
             self.unsupported(span, "applying an instance created in place");
             return;
@@ -257,7 +254,12 @@ impl Lower<'_> {
         let inst = self.blocks[index].clone();
         let Some(def) = inst.ty.body.clone() else { return };
         let mut back = Vec::new();
-        for ((param, arg), alias) in inst.ty.params.iter().zip(args).zip(&inst.alias) {
+        for at in &call.order {
+            let (Some(param), Some(arg), Some(alias)) =
+                (inst.ty.params.get(*at), call.args.get(*at), inst.alias.get(*at))
+            else {
+                continue;
+            };
             let Some(Binding::Place(place)) = self.frames[inst.frame].bound.get(&param.id).cloned() else {
                 continue;
             };

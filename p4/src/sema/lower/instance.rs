@@ -5,7 +5,7 @@ use super::storage::{Place, scalars};
 use super::{Binding, BlockInst, Lower, Made, Object, type_name};
 use crate::ast::{Direction, Span};
 use crate::ir::{Instance, InstanceId, InstanceKind, MatchKind, Named, Ty, ValueSet, ValueSetId};
-use crate::sema::tree::{BlockDef, EKind, InstDecl, Item, TExpr, ValueSetDef};
+use crate::sema::tree::{BlockDef, Callee, EKind, InstDecl, Item, Param, TExpr, ValueSetDef};
 use crate::sema::types::{BlockKind, BlockTy, ExternTy, StructKind, Subst, Type};
 use crate::sema::value::Value;
 use num_traits::ToPrimitive;
@@ -166,7 +166,8 @@ impl Lower<'_> {
                     || matches!(
                         block.params.get(index).map(|p| p.dir),
                         Some(Direction::Out | Direction::InOut)
-                    );
+                    )
+                    || may_write(arg);
                 if j != index && writes && mentions(arg, &path) {
                     return None;
                 }
@@ -392,6 +393,29 @@ fn static_path(e: &TExpr) -> Option<Vec<u32>> {
             Some(path)
         }
         _ => None,
+    }
+}
+
+/// Whether evaluating it may change a variable: it calls something with `out` or `inout` parameters, or a table.
+fn may_write(e: &TExpr) -> bool {
+    match &e.kind {
+        EKind::Call(call) => {
+            let params = match &call.target {
+                Callee::Function(def) | Callee::Extern(def) | Callee::Method(_, def) => &def.params[..],
+                _ => return e.has_effects(),
+            };
+            let writes = |param: &Rc<Param>| matches!(param.dir, Direction::Out | Direction::InOut);
+            params.iter().any(writes) || call.args.iter().flatten().any(may_write)
+        }
+        EKind::Field(e, _)
+        | EKind::Slice(e, ..)
+        | EKind::Unary(_, e)
+        | EKind::Cast(e)
+        | EKind::StackPart(e, _) => may_write(e),
+        EKind::Binary(_, a, b) | EKind::Index(a, b) => may_write(a) || may_write(b),
+        EKind::Ternary(a, b, c) => [a, b, c].into_iter().any(|e| may_write(e)),
+        EKind::List(items) => items.iter().any(may_write),
+        _ => e.has_effects(),
     }
 }
 

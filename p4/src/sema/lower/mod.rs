@@ -4,6 +4,7 @@ mod action;
 pub mod arch;
 mod call;
 mod copy;
+mod evaluate;
 mod expr;
 mod externs;
 mod finish;

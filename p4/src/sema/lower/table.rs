@@ -121,7 +121,8 @@ impl Lower<'_> {
         if let Some(at) = def.actions.iter().position(|a| a.action.id == no_action.id) {
             return Some(ActionCall { action: at as u32, args: vec![] });
         }
-        let listed = TActionRef { action: no_action, bound: vec![], annos: Default::default() };
+        let listed =
+            TActionRef { action: no_action, bound: vec![], order: vec![], annos: Default::default() };
         let action = self.listed_action(&listed);
         actions.push(TableAction {
             action,

@@ -235,6 +235,8 @@ pub(crate) struct TActionRef {
     pub action: Rc<ActionDef>,
     /// Arguments for the parameters with a direction, which come first.
     pub bound: Vec<TExpr>,
+    /// Positions in `bound` in the order in which they are evaluated and copied back.
+    pub order: Vec<usize>,
     pub annos: Rc<Annos>,
 }
 
@@ -316,6 +318,19 @@ pub(crate) struct TCall {
     pub type_args: Vec<Type>,
     /// One per parameter. `None` if an optional one is absent, or an out one is `_`.
     pub args: Vec<Option<TExpr>>,
+    /// Positions in `args` in the order in which the arguments are evaluated and copied back: as they are written,
+    /// which for named ones may be any order.
+    pub order: Vec<usize>,
+}
+
+impl TCall {
+    /// Parameters with their arguments, in the order in which these are evaluated and copied back.
+    pub fn in_order<'c>(
+        &'c self,
+        params: &'c [Rc<Param>],
+    ) -> impl Iterator<Item = (&'c Rc<Param>, Option<&'c TExpr>)> {
+        self.order.iter().filter_map(|at| Some((params.get(*at)?, self.args.get(*at)?.as_ref())))
+    }
 }
 
 /// What is called.
