@@ -27,6 +27,7 @@ impl Lower<'_> {
                 | Val::Union(..)
                 | Val::Unions(..)
                 | Val::InvalidUnion
+                | Val::List(_)
                 | Val::Opaque,
             ) => false,
             (Place::Tuple(places), Val::Tuple(values)) if places.len() == 1 && values.len() == 1 => {
@@ -82,6 +83,11 @@ impl Lower<'_> {
             Place::Unions(stacks, _) => {
                 stacks.iter().for_each(|s| self.written_header(&HeaderRef::Next(*s), out));
             }
+            Place::List(list) => {
+                let (length, elements) = self.list_parts(*list);
+                out.insert(length);
+                elements.iter().for_each(|element| self.written(element, out));
+            }
             Place::Opaque => {}
         }
     }
@@ -130,6 +136,10 @@ impl Lower<'_> {
             Val::Union(_, ref ty) => {
                 let ty = crate::sema::types::Type::Struct(ty.clone());
                 self.save_whole(&ty, value, span)
+            }
+            Val::List(from) => {
+                let element = self.list_element(from).clone();
+                self.save_whole(&crate::sema::types::Type::List(Rc::new(element)), value, span)
             }
             Val::Unions(ref stacks, ref ty) => {
                 let n = self.unions(stacks, ty).len() as u32;
@@ -262,6 +272,8 @@ impl Lower<'_> {
                     self.emit(Stmt::Assign { target, value: zero(Ty::Bit(32)), span });
                 }
             }
+            (Place::List(list), Val::Elements(values)) => self.store_elements(*list, values, span),
+            (Place::List(to), Val::List(from)) => self.copy_list(*to, from, span),
             (Place::Opaque, _) | (_, Val::Opaque) => {}
             (place, value) => {
                 debug_assert!(false, "stored {value:?} to {place:?}");
@@ -310,6 +322,7 @@ impl Lower<'_> {
                     self.emit(Stmt::Assign { target: LValue::Var(stack.next), value, span });
                 }
             }
+            Place::List(list) => self.clear_list(*list),
             Place::Leaf(..) | Place::Choice(..) | Place::Opaque => {}
         }
     }

@@ -39,6 +39,9 @@ impl Lower<'_> {
         let mut out = Vec::new();
         if let Some(arg) = self.arg(call, index) {
             let value = self.expr(arg);
+            if matches!(value, Val::List(_)) {
+                self.unsupported(arg.span, "a variable of type `list` here");
+            }
             scalars(self, &value, &mut out);
         }
         out
@@ -373,7 +376,7 @@ impl Lower<'_> {
                 let stored = self.read(&place);
                 self.emit_value(stored, span);
             }
-            Val::HeaderLit(None, _) | Val::InvalidUnion | Val::Leaf(..) | Val::Opaque => {}
+            Val::HeaderLit(None, _) | Val::InvalidUnion | Val::Leaf(..) | Val::List(_) | Val::Opaque => {}
         }
     }
 }

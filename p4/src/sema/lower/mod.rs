@@ -9,6 +9,7 @@ mod expr;
 mod externs;
 mod finish;
 mod instance;
+mod list;
 mod main_block;
 mod marks;
 mod method;
@@ -165,6 +166,8 @@ pub(crate) struct Lower<'a> {
     /// Source location of the statement being lowered.
     at: Span,
     /// Variables with one bit more than their field has, which is set until the field is written, by pipeline
+    /// Storage of variables of type `list`, by number.
+    lists: Vec<list::List>,
     /// and by the half in which packets begin with them.
     marked: Vec<(u32, Half, VarId)>,
     /// Statements before the parser accepts.
@@ -235,6 +238,7 @@ impl<'a> Lower<'a> {
             marked: Vec::new(),
             at_accept: Vec::new(),
             shared_vars: 0,
+            lists: Vec::new(),
             shared_instances: 0,
         }
     }

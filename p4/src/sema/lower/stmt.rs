@@ -200,21 +200,32 @@ impl Lower<'_> {
             self.emit(Stmt::Loop { cond: Expr::Var(more), body, update });
             return;
         }
+        let mut length = None;
         let values = match self.expr(over) {
             Val::Elements(values) => values.into_iter().map(|v| self.save(v, span)).collect(),
+            list @ Val::List(_) => {
+                // What the body writes to the variable does not change what is iterated over.
+                let Val::List(list) = self.save(list, span) else { return };
+                let (values, of_them) = self.list_elements(list);
+                length = Some(Expr::Var(of_them));
+                values
+            }
             Val::Stack(s, h) => {
                 let elements = self.prog.stacks[s.0 as usize].elements.clone();
                 elements.into_iter().map(|e| Val::Header(crate::ir::HeaderRef::Fixed(e), h.clone())).collect()
             }
             Val::Unions(stacks, ty) => self.unions(&stacks, &ty),
-            _ => Vec::new(),
+            _ => {
+                self.unsupported(over.span, format!("a loop over `{}` here", over.ty));
+                return;
+            }
         };
         // Unrolled into a switch on the position, inside a loop for `break` and `continue` to refer to.
         let name = self.temp_name("at");
         let ty = Ty::Bit(32);
         let at = self.new_var(name, ty);
         self.emit(Stmt::Assign { target: LValue::Var(at), value: constant(0u8, ty), span });
-        let count = values.len();
+        let count = length.unwrap_or_else(|| constant(BigUint::from(values.len()), ty));
         let body = self.collect(|l| {
             let mut cases = Vec::new();
             for (i, value) in values.into_iter().enumerate() {
@@ -226,7 +237,7 @@ impl Lower<'_> {
         });
         let next = super::storage::binary(BinOp::Add, Expr::Var(at), constant(1u8, ty), ty);
         let update = vec![Stmt::Assign { target: LValue::Var(at), value: next, span }];
-        let cond = super::storage::binary(BinOp::Lt, Expr::Var(at), constant(BigUint::from(count), ty), ty);
+        let cond = super::storage::binary(BinOp::Lt, Expr::Var(at), count, ty);
         self.emit(Stmt::Loop { cond, body, update });
     }
 }

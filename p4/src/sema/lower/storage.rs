@@ -1,6 +1,7 @@
 //! Storage of values: structs become scalars; headers and stacks get numbers.
 
 use super::Lower;
+use super::list::ListId;
 use crate::ast::Span;
 use crate::ir::{self, BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, VarId};
 use crate::sema::types::{StructKind, StructTy, Type};
@@ -24,6 +25,7 @@ pub(crate) enum Place {
     Array(Vec<Place>),
     /// One of several places, chosen by an index at run time. Beyond the last one, nothing is written.
     Choice(Expr, Ty, Vec<Place>),
+    List(ListId),
     Opaque,
 }
 
@@ -51,6 +53,8 @@ pub(crate) enum Val {
     Union(Vec<HeaderRef>, Rc<StructTy>),
     Unions(Vec<StackId>, Rc<StructTy>),
     InvalidUnion,
+    /// What a variable of type `list` holds.
+    List(ListId),
     Opaque,
 }
 
@@ -109,6 +113,7 @@ impl Lower<'_> {
             Type::Tuple(items) => Place::Tuple(
                 items.iter().enumerate().map(|(i, t)| self.alloc(t, &format!("{name}[{i}]"))).collect(),
             ),
+            Type::List(element) => self.new_list(element, name),
             _ => Place::Opaque,
         }
     }
@@ -169,6 +174,7 @@ impl Lower<'_> {
                 let options: Vec<Val> = options.iter().map(|o| self.read(o)).collect();
                 chosen(index, *ty, &options)
             }
+            Place::List(list) => Val::List(*list),
             Place::Opaque => Val::Opaque,
         }
     }
@@ -401,7 +407,7 @@ pub(crate) fn scalars(lower: &Lower<'_>, val: &Val, out: &mut Vec<(Expr, Ty)>) {
         Val::Unions(stacks, ty) => {
             lower.unions(stacks, ty).iter().for_each(|u| scalars(lower, u, out));
         }
-        Val::InvalidUnion | Val::Opaque => {}
+        Val::InvalidUnion | Val::List(_) | Val::Opaque => {}
     }
 }
 
