@@ -448,7 +448,6 @@ impl Checker {
                     Writable::CtorParam => {
                         Some((e.span, format!("`{name}` is a parameter of the constructor")))
                     }
-                    Writable::LoopVar => Some((e.span, format!("`{name}` is set by the loop"))),
                 }
             }
             EKind::Field(base, _) | EKind::Slice(base, ..) | EKind::Index(base, _) => {

@@ -37,8 +37,6 @@ pub(super) enum Writable {
     NoDirection,
     /// A constructor's parameter.
     CtorParam,
-    /// The variable of a `for … in` loop.
-    LoopVar,
 }
 
 /// A type name; generic types need arguments.

@@ -1,6 +1,6 @@
 //! Checks statements.
 
-use super::scope::{Symbol, Writable};
+use super::scope::Symbol;
 use super::{Checker, Context};
 use crate::ast::{Block, Decl, DeclKind, Expr, ExprKind, Span, Stmt, StmtKind, SwitchCase};
 use crate::diag::Diagnostic;
@@ -283,7 +283,6 @@ impl Checker {
                 Some((id, _)) => id,
                 None => {
                     let id = c.new_local(&name.name, &var_ty);
-                    c.writable.insert(id, Writable::LoopVar);
                     c.declare(name, Symbol::Local { id, ty: var_ty.clone() });
                     id
                 }
