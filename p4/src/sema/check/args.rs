@@ -118,6 +118,8 @@ impl Checker {
                 continue;
             };
             let want = match param.ty.subst(subst) {
+                // An index of unknown type, written as a plain number.
+                Type::DontCare if matches!(arg.ty, Type::InfInt) => Type::Bit(32),
                 Type::DontCare => arg.ty.clone(),
                 want => want,
             };
@@ -151,8 +153,6 @@ impl Checker {
     }
 }
 
-/// A default value made in place, its type parameters replaced.
-fn specialised(e: TExpr, subst: &Subst) -> TExpr {
 /// Positions of the parameters in the order in which their arguments are written; what has none comes last.
 pub(super) fn written_order(params: &[Rc<Param>], args: &[Arg]) -> Vec<usize> {
     let place = |(at, arg): (usize, &Arg)| match &arg.name {
@@ -165,6 +165,8 @@ pub(super) fn written_order(params: &[Rc<Param>], args: &[Arg]) -> Vec<usize> {
     order
 }
 
+/// A default value made in place, its type parameters replaced.
+fn specialised(e: TExpr, subst: &Subst) -> TExpr {
     if !matches!(e.ty, Type::Block(_)) || !e.ty.has_vars() {
         return e;
     }

@@ -477,8 +477,10 @@ impl Checker {
         for (param, arg) in def.params.iter().zip(args) {
             let ty = param.ty.subst(subst);
             if matches!(param.ty.subst(outer), Type::DontCare) {
-                // What is only read may have any type with a width, its own.
-                let sized = arg.as_ref().is_none_or(|arg| arg.ty.scalar().is_some());
+                // What is only read may have any type with a width, its own. A plain number has none, but as an index it
+                // is clear without (`Register<bit<32>, _>(1)` with `read(0)`).
+                let is_index = |ty: &Type| matches!(ty, Type::InfInt) && param.name == "index";
+                let sized = arg.as_ref().is_none_or(|arg| arg.ty.scalar().is_some() || is_index(&arg.ty));
                 if param.dir == crate::ast::Direction::In && sized {
                     continue;
                 }
@@ -576,12 +578,12 @@ impl Checker {
     }
 }
 
-/// Whether an argument of this type may be given where the other is wanted; only scalars are compared.
-fn may_be(given: &Type, wanted: &Type) -> bool {
 fn no_args(target: Callee) -> TCall {
     TCall { target, type_args: vec![], args: vec![], order: vec![] }
 }
 
+/// Whether an argument of this type may be given where the other is wanted; only scalars are compared.
+fn may_be(given: &Type, wanted: &Type) -> bool {
     let scalar =
         |ty: &Type| ty.underlying().is_bits() || matches!(ty, Type::Bool | Type::Enum(_) | Type::Error);
     match (given, wanted) {
