@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::scope::{Symbol, TypeSym, Writable};
+use super::typeref::MAX_WIDTH;
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, Name, Span};
 use crate::diag::Diagnostic;
 use crate::sema::tree::{Callee, EKind, LocalId, StackPart, TExpr};
@@ -113,9 +114,9 @@ impl Checker {
             return TExpr::bad(span);
         }
         if let Type::Bit(w) | Type::Int(w) = ty
-            && w > 2048
+            && w > MAX_WIDTH
         {
-            self.error(span, format!("a width is at most 2048, not {w}"));
+            self.error(span, format!("a width is at most {MAX_WIDTH}, not {w}"));
             return TExpr::bad(span);
         }
         if !value::fits(value, &ty) {
@@ -382,7 +383,7 @@ impl Checker {
         let width = match base.ty {
             Type::Bit(w) | Type::Int(w) => w,
             // A number without a width is as wide as needed.
-            Type::InfInt => 2048,
+            Type::InfInt => MAX_WIDTH,
             _ => {
                 self.error(base.span, format!("`{}` has no bits to slice", base.ty));
                 return TExpr::bad(span);

@@ -10,8 +10,10 @@ use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
 
-/// Maximum width of a scalar, in bits.
-const MAX_WIDTH: u32 = 2048;
+/// Maximum width of a number, in bits.
+pub(super) const MAX_WIDTH: u32 = 2048;
+/// Maximum width of a varbit, in bits.
+const MAX_VARBIT: u32 = 16384;
 /// Maximum scalars in a type, including those of its parts.
 const MAX_PARTS: u64 = 1 << 14;
 /// Maximum nesting of types.
@@ -40,9 +42,9 @@ impl Checker {
             TypeRefKind::InfInt => Type::InfInt,
             TypeRefKind::DontCare => Type::DontCare,
             TypeRefKind::Bit(None) => Type::Bit(1),
-            TypeRefKind::Bit(Some(width)) => self.width(width, 0).map_or(Type::Poison, Type::Bit),
-            TypeRefKind::Int(width) => self.width(width, 1).map_or(Type::Poison, Type::Int),
-            TypeRefKind::Varbit(width) => self.width(width, 0).map_or(Type::Poison, Type::Varbit),
+            TypeRefKind::Bit(Some(width)) => self.width(width, 0, MAX_WIDTH).map_or(Type::Poison, Type::Bit),
+            TypeRefKind::Int(width) => self.width(width, 1, MAX_WIDTH).map_or(Type::Poison, Type::Int),
+            TypeRefKind::Varbit(width) => self.width(width, 0, MAX_VARBIT).map_or(Type::Poison, Type::Varbit),
             TypeRefKind::List(item) => {
                 let item = self.type_ref(item);
                 if item.is_poison() { Type::Poison } else { self.limited(Type::List(Rc::new(item)), ty.span) }
@@ -202,12 +204,12 @@ impl Checker {
         false
     }
 
-    fn width(&mut self, expr: &Expr, least: u32) -> Option<u32> {
+    fn width(&mut self, expr: &Expr, least: u32, most: u32) -> Option<u32> {
         let value = self.const_int(expr, "a width")?;
         match value.to_u32() {
-            Some(width) if (least..=MAX_WIDTH).contains(&width) => Some(width),
+            Some(width) if (least..=most).contains(&width) => Some(width),
             _ => {
-                self.error(expr.span, format!("a width is between {least} and {MAX_WIDTH}, not {value}"));
+                self.error(expr.span, format!("a width is between {least} and {most}, not {value}"));
                 None
             }
         }
