@@ -12,6 +12,7 @@ pub mod fit;
 pub mod ir;
 mod ir_text;
 pub mod lexer;
+mod p4_14;
 pub mod p4info;
 pub mod parser;
 pub mod preprocess;
@@ -131,6 +132,9 @@ fn read(
     diagnostics.extend(sources.warnings().iter().cloned());
     let sources = Arc::new(sources);
     if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        if let Some(why) = p4_14::recognised(sources.text()) {
+            diagnostics = vec![why];
+        }
         return Err(Diagnostics::new(sources, diagnostics));
     }
     Ok((sources, tree, diagnostics))

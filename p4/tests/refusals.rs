@@ -97,3 +97,77 @@ fn another_architecture_is_refused_with_what_is_supported_and_what_to_do() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
+
+#[test]
+fn a_program_in_the_first_version_of_the_language_is_called_so() {
+    let old = "header_type h_t { fields { a : 8; } }\nheader h_t h;\nparser start { return ingress; }\n\
+               field_list l { h.a; }\naction f() { drop(); }\ntable t { reads { h.a : exact; } actions { f; } }\n\
+               control ingress { apply(t); }\n";
+    let only_blocks = "parser start { return ingress; }\ncontrol ingress { }\n";
+    let metadata = "metadata m_t m { a : 1; }\n";
+    for text in [old, only_blocks, metadata, &format!("#include <core.p4>\n{old}")] {
+        let shown = p4rack_p4::compile(text, "old.p4", &Options::default()).unwrap_err().render(false);
+        for part in ["error: this is P4_14, and P4_16 is needed", "p4test --std p4-14"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert_eq!(shown.matches("error:").count(), 1, "{shown}");
+    }
+    // Mistakes in P4_16 stay what they are.
+    for text in [
+        "control I() { apply { } }\nheader h { bit<8> a }",
+        "control c { apply { } }",
+        "struct counter { bit<8> a }",
+    ] {
+        assert!(!errors(text)[0].contains("P4_14"), "{text}");
+    }
+}
+
+/// Warnings of a program, by their messages.
+fn warnings(text: &str) -> Vec<String> {
+    let compiled = common::compile(text);
+    compiled.warnings.items.iter().map(|d| d.message.clone()).collect()
+}
+
+#[test]
+fn a_change_to_a_header_that_is_never_emitted_is_warned_of() {
+    let with = |locals: &str, apply: &str, emits: &str| {
+        program(
+            "",
+            "state start { pkt.extract(hdr.eth); pkt.extract(hdr.other); transition accept; }",
+            locals,
+            apply,
+        )
+        .replace("pkt.emit(hdr);", emits)
+    };
+    let lost = ["`hdr.other` is extracted and changed here, but never emitted: the change is lost"];
+    let action = "action a(bit<48> to) { hdr.other.src = to; } table t { actions = { a; NoAction; } key = { hdr.other.dst: exact; } }";
+    for (locals, apply) in [
+        ("", "hdr.other.type = 1;"),
+        ("", "hdr.other.type[7:0] = 1;"),
+        ("", "hdr.other.type = hdr.other.type - 1;"),
+        (action, "if (hdr.other.isValid()) { t.apply(); }"),
+    ] {
+        assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr.eth);")), lost, "{apply}");
+        // All is emitted.
+        assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr);")), [""; 0], "{apply}");
+        // Nothing is: no deparser to put it into.
+        assert_eq!(warnings(&with(locals, apply, "")), [""; 0], "{apply}");
+    }
+    for (locals, apply) in [
+        // It is meant to go.
+        ("", "hdr.other.type = 1; hdr.other.setInvalid();"),
+        // What was changed goes elsewhere: into a copy, another header, a decision, a key, a call.
+        ("", "hdr.other.type = 1; hdr.eth = hdr.other;"),
+        ("", "hdr.other.type = 1; hdr.eth.type = hdr.other.type;"),
+        ("", "hdr.other.type = hdr.eth.type; if (hdr.other.type == 5) { mark_to_drop(sm); }"),
+        (
+            "table t { key = { hdr.other.type: exact; } actions = { NoAction; } }",
+            "hdr.other.type = 2; t.apply();",
+        ),
+        ("", "hdr.other.type = 3; digest<eth_t>(1, hdr.other);"),
+        // It is not changed.
+        ("", "hdr.eth.type = hdr.other.type;"),
+    ] {
+        assert_eq!(warnings(&with(locals, apply, "pkt.emit(hdr.eth);")), [""; 0], "{apply}");
+    }
+}

@@ -12,6 +12,8 @@ control C(inout bit<8> x) {
         x = T + 1;
         x = bit<8> 3;
         for (i in 0 .. 3) { }
+        if (x = 1) { }
+        for (bit<8> i = 0; i = 3; i = i + 1) { }
         action inner() { }
     }
     void function() { }

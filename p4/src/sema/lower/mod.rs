@@ -18,12 +18,13 @@ mod parts;
 mod stmt;
 mod storage;
 mod table;
+mod unemitted;
 mod unread;
 
 use super::tree::{Annos, Checked, InstDecl, LocalId, TExpr};
 use super::types::{BlockTy, ExternTy, Subst, Type};
 use crate::ast::Span;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::ir::{self, ActionId, Half, InstanceId, Role, StateId, TableId, Task, ValueSetId, VarId};
 use arch::Architecture;
 pub(crate) use externs::concatenated;
@@ -42,8 +43,12 @@ pub(super) fn lower(
     let mut lower = Lower::new(checked, name, arch);
     let done = lower.main(main);
     lower.check_names();
-    let diags = std::mem::take(&mut lower.diags);
-    (done.then(|| lower.finish()), diags)
+    let mut diags = std::mem::take(&mut lower.diags);
+    let program = done.then(|| lower.finish());
+    if diags.iter().all(|d| d.severity != Severity::Error) {
+        diags.extend(program.iter().flat_map(unemitted::warnings));
+    }
+    (program, diags)
 }
 
 /// Maximum statements and variables of a program with all calls inlined (long names count more).
@@ -142,6 +147,8 @@ pub(crate) struct Lower<'a> {
     called: HashSet<(usize, LocalId)>,
     /// Names that the control plane sees, with their declarations.
     shown: Vec<(&'static str, String, Span)>,
+    /// Where each action of the program is declared.
+    action_spans: Vec<Span>,
     /// Position of each action in P4Info.
     action_order: Vec<(usize, u32)>,
     value_sets: HashMap<(usize, LocalId), ValueSetId>,
@@ -149,8 +156,6 @@ pub(crate) struct Lower<'a> {
     pending: Vec<Vec<(Place, storage::Val)>>,
     /// Copied back after the extern call being lowered.
     copy_out: Vec<(Place, storage::Val)>,
-    /// Where each action of the program is declared.
-    action_spans: Vec<Span>,
     /// Where `return` stores its value.
     returns: Vec<Option<Place>>,
     /// The left side of a compound assignment. Its value reads it without evaluating it again.
@@ -161,13 +166,13 @@ pub(crate) struct Lower<'a> {
     /// Depth of calls, against runaway inlining.
     inlining: u32,
     temps: u32,
+    /// Storage of variables of type `list`, by number.
+    lists: Vec<list::List>,
     /// What may still be created before the program counts as too big.
     budget: u64,
     /// Source location of the statement being lowered.
     at: Span,
     /// Variables with one bit more than their field has, which is set until the field is written, by pipeline
-    /// Storage of variables of type `list`, by number.
-    lists: Vec<list::List>,
     /// and by the half in which packets begin with them.
     marked: Vec<(u32, Half, VarId)>,
     /// Statements before the parser accepts.
@@ -222,6 +227,7 @@ impl<'a> Lower<'a> {
             actions: HashMap::new(),
             called: HashSet::new(),
             shown: Vec::new(),
+            action_spans: Vec::new(),
             action_order: Vec::new(),
             value_sets: HashMap::new(),
             pending: Vec::new(),
@@ -231,14 +237,13 @@ impl<'a> Lower<'a> {
             state: None,
             depth: 0,
             inlining: 0,
-            action_spans: Vec::new(),
             temps: 0,
+            lists: Vec::new(),
             budget: MAX_ELABORATED,
             at: Span::default(),
             marked: Vec::new(),
             at_accept: Vec::new(),
             shared_vars: 0,
-            lists: Vec::new(),
             shared_instances: 0,
         }
     }
