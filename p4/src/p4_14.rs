@@ -1,4 +1,4 @@
-//! Recognises programs in P4_14, the language's first version, to say so instead of what is wrong with them as P4_16.
+//! Recognises programs in P4_14, the language's first version, so that one message says so and none treats them as P4_16.
 
 use crate::diag::Diagnostic;
 use crate::lexer::{Token, TokenKind, lex};

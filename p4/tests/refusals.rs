@@ -65,6 +65,7 @@ fn a_program_needs_main_of_a_known_architecture() {
 fn one_mistake_is_told_once() {
     let text = program("", "", "unknown_t v;", "v.x = 1; v.y = v.x + 1; meta.a = v.z;");
     assert_eq!(errors(&text), ["unknown name `unknown_t`"]);
+    assert_eq!(errors(&program("", "", "", "bit<8> i = i; meta.a = i;")), ["unknown name `i`"]);
 }
 
 #[test]

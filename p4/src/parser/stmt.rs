@@ -246,7 +246,7 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// Reports `=` behind a condition, and continues behind what is assigned.
+    /// Reports `=` behind a condition and skips the value behind it.
     fn no_assignment(&mut self) -> Parsed<()> {
         if self.kind() != TokenKind::Assign {
             return Ok(());

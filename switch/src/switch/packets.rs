@@ -51,7 +51,7 @@ impl Switch {
     }
 
     /// Same for a number without a port. The packet passes egress all the same, where the program may recirculate or clone
-    /// it; only what is sent there is dropped.
+    /// it; only a frame that egress sends there is dropped.
     #[cold]
     #[inline(never)]
     fn enqueue_nowhere(&mut self, id: PacketId, port: u64, now: Nanos) -> bool {

@@ -91,6 +91,11 @@ impl Checker {
         }
         let Some(scope) = self.scopes.last_mut() else { return };
         if let Some(old) = scope.names.get_mut(&ident.name) {
+            // Its own value named it before: that is reported already.
+            if matches!(old.symbol, Symbol::Poison) {
+                *old = Entry { symbol, span: ident.span };
+                return;
+            }
             if let (Symbol::Type(TypeSym::Block(first)), Symbol::Type(TypeSym::Block(new))) =
                 (&old.symbol, &symbol)
             {

@@ -204,7 +204,7 @@ impl Lower<'_> {
         let values = match self.expr(over) {
             Val::Elements(values) => values.into_iter().map(|v| self.save(v, span)).collect(),
             list @ Val::List(_) => {
-                // What the body writes to the variable does not change what is iterated over.
+                // A copy: the rounds stay the same when the body writes to the variable.
                 let Val::List(list) = self.save(list, span) else { return };
                 let (values, of_them) = self.list_elements(list);
                 length = Some(Expr::Var(of_them));

@@ -1,6 +1,6 @@
 //! Warns of a header that is extracted and changed, but never emitted: the change is lost.
 //!
-//! Only what can have no effect is reported. The header is not emitted, not made invalid (then it is meant to go) and
+//! Only changes without any effect are reported. The header is not emitted, not made invalid (then it is meant to go) and
 //! not copied, and the changed field goes nowhere: after parsing, only assignments to the same header read it.
 
 use crate::ast::Span;
