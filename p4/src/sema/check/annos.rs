@@ -230,7 +230,6 @@ const HAVE_EXPRESSIONS: &[&str] = &[
     "max_member_weight",
     "noWarn",
     "p4runtime_translation",
-    "p4runtime_translation_mappings",
     "selector_size_semantics",
     "synchronous",
 ];
