@@ -41,6 +41,15 @@ pub fn rack(rack: &Rack, board: Option<&Path>) -> Vec<Finding> {
             "rates of 1, 10, 25, 40, 50 or 100 Gb/s, on t2na also 200 or 400 Gb/s",
         ),
     ];
+    if rack.switch.arch.is_tofino() {
+        findings.push(finding(
+            "program",
+            purpose,
+            true,
+            generated(rack),
+            "what the message says, or another scheme",
+        ));
+    }
     if let Some(file) = board {
         let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()));
         let found = text.and_then(|text| connected(rack, &text, file));
@@ -102,6 +111,13 @@ fn cpu_port(rack: &Rack) -> Result<String, String> {
         true => Ok(described.to_string()),
         false => Err(format!("{described} is described, the chip's is {chip}")),
     }
+}
+
+/// Whether there is a program for the rack with all that it describes.
+fn generated(rack: &Rack) -> Result<String, String> {
+    let scheme = rack.scheme();
+    let made = p4rack_codegen::program(rack, scheme, rack.switch.arch);
+    made.map(|_| scheme.to_string()).map_err(|error| error.to_string())
 }
 
 fn rates(rack: &Rack) -> Result<String, String> {

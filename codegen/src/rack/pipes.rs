@@ -1,6 +1,7 @@
 //! Pipes of a chip: each has registers of its own.
 
 use super::Rack;
+use crate::arch::Arch;
 
 /// Bits of a port's number below the pipe's.
 const LOCAL_BITS: u16 = 7;
@@ -33,10 +34,11 @@ pub(crate) fn refuses(rack: &Rack) -> Option<String> {
     if let Some(other) = rack.hosts.iter().position(|host| pipe_of(host.port) != pipe) {
         return Some(format!(
             "keeps what it grants in registers, of which each pipe has its own, and hosts are in several pipes: {}, {}; \
-             give all hosts ports of one pipe, such as 1 to {}, or use arch = \"v1model\"",
+             give all hosts ports of one pipe, such as 1 to {}, or use arch = \"{}\"",
             place(0),
             place(other),
-            PIPE_PORTS - 1
+            PIPE_PORTS - 1,
+            Arch::default()
         ));
     }
     // Where there are fewer pipes than the port's number has, the switch counts them anew from the first.
