@@ -32,6 +32,9 @@ fn the_published_model_has_the_published_figures() {
         ("wonly_shortflow-100G-0.9", 1.386),
         ("ronly_shortflow-100G-0.2", 1.024),
         ("ronly_shortflow-100G-0.9", 1.215),
+        ("mix_w0.2_0.8", 1.216),
+        ("mix_w0.5_0.8", 1.246),
+        ("mix_w0.8_0.8", 1.301),
     ];
     // Where users put them, or beside this project.
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
