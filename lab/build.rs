@@ -1,4 +1,4 @@
-//! Tells the crate with which profile it is built, for reports of what was measured.
+//! Gives the crate the name of the profile that builds it, for reports of measurements.
 
 use std::env;
 use std::path::Path;

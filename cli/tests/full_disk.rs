@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 const FULL: &str = "No space left on device";
 
-/// Runs the command line in a folder that has a file system of so many bytes at `small`. `None` where there can be none.
+/// Runs the command line in a folder that has a file system of this size at `small`. `None` where there can be none.
 fn on_a_small_disk(bytes: u32, line: &str) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("small")).unwrap();

@@ -61,6 +61,43 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     assert!(page.contains("Mix F") && !page.contains("NaN"));
 }
 
+/// What another host writes to the server's port at the same time: TCP fills the port's queue with it, EDM does not, however late
+/// processes are. How long operations wait depends on the machine as well, so it is shown here and not asserted.
+#[test]
+fn bulk_traffic_fills_tcps_queue_and_not_edms() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("results.json");
+    let output = p4rack()
+        .args(["up", "--duration", "4"])
+        .arg(repo("examples/edm-bulk.toml"))
+        .arg(format!("--json={}", json.display()))
+        .output()
+        .unwrap();
+    let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(results["setting"]["bulk"], "h5");
+    let (l2, edm) = (&results["schemes"][0], &results["schemes"][1]);
+    for scheme in [l2, edm] {
+        let store = &scheme["store"];
+        assert_eq!((&store["lost"], &store["wrong"]), (&0.into(), &0.into()), "{store}");
+        assert!(store["bulk_bps"].as_u64() > Some(5_000_000), "{store}");
+        assert!(store["mixes"].as_array().unwrap().iter().all(|mix| mix["ops_per_s"].as_f64() > Some(1.0)));
+    }
+    let queue = |scheme: &Value| scheme["queue_max_bytes"].as_u64().unwrap();
+    assert!(queue(l2) > 2 * queue(edm), "{} {}", queue(l2), queue(edm));
+    let promises = results["promises"].as_array().unwrap();
+    let of = |what: &str| {
+        promises.iter().filter(|one| one["what"].as_str().unwrap().contains(what)).collect::<Vec<_>>()
+    };
+    let deepest = of("the server's queue at its deepest");
+    assert!(deepest.len() == 1 && deepest[0]["holds"] == true, "{deepest:?}");
+    assert_eq!(of("beside bulk traffic").len(), 3, "{promises:?}");
+    assert!(stdout(&output).contains("h5 wrote beside them"), "{}", stdout(&output));
+}
+
 /// A run can't go on without what serves its clients: it ends, and says what happened.
 #[test]
 fn a_server_that_is_killed_ends_the_run_by_name() {

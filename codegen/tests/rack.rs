@@ -312,6 +312,11 @@ fn a_store_has_a_server_and_clients() {
         ("clients = [\"h2\"]", "workload.server: is missing"),
         ("server = \"h1\"", "workload.clients: is missing"),
         ("server = \"h1\"\nclients = []", "workload.clients: is empty"),
+        (
+            "server = \"h1\"\nclients = [\"h2\"]\nbulk = \"h2\"",
+            "workload.bulk: h2 is the store's server or client",
+        ),
+        ("server = \"h1\"\nclients = [\"h2\"]\nbulk = \"h9\"", "workload.bulk: there is no host `h9`"),
         ("server = \"h1\"\nclients = [\"h1\"]", "workload.clients[0]: h1 is the server"),
         ("server = \"h9\"\nclients = [\"h1\"]", "workload.server: there is no host `h9`"),
         ("server = \"h1\"\nclients = [\"h2\"]\nmixes = []", "workload.mixes: is empty"),

@@ -224,7 +224,8 @@ pub struct Down {
 /// Ends a kept rack, with the processes that `exec` has started on it.
 pub fn down(name: Option<&str>) -> Result<Down, LabError> {
     let runtime = Runtime::locate();
-    let rack = runtime.find(name)?;
+    // The error has the words of racks that have ended.
+    let rack = runtime.find(name).inspect_err(|_| runtime.forget_words())?;
     end(rack.supervisor)?;
     Ok(Down { word: runtime.take_word(&rack.name), name: rack.name })
 }

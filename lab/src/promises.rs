@@ -1,7 +1,9 @@
 //! Promises of a run, and whether they were kept.
 
 use crate::results::{HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
+use crate::store::bulk;
 use crate::text;
+use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
 use p4rack_fabric::remote::Way;
 
@@ -11,6 +13,8 @@ pub const GOODPUT_SHARE: f64 = 0.85;
 pub const QUEUE_P999_FRAMES: u64 = 16;
 /// Factor by which PL2's 99th percentile is better than plain L2's.
 pub const RPC_FACTOR: f64 = 5.0;
+/// Factor by which EDM's 99th percentile beside bulk traffic is better than TCP's.
+pub const BULK_FACTOR: f64 = 2.0;
 /// Share of their goodput that the others keep when a host dies.
 pub const KILL_SHARE: f64 = 0.8;
 /// Time after the reset within which `counter` recovers.
@@ -28,6 +32,9 @@ pub fn judge(results: &Results) -> Vec<Promise> {
     for scheme in &results.schemes {
         if let Some(figures) = &scheme.store {
             store(scheme, figures, &mut promises);
+            if results.setting.bulk.is_some() && scheme.is_scheduled() {
+                beside_bulk(scheme, figures, results, &mut promises);
+            }
         } else if scheme.is_pl2() {
             pl2(scheme, plain, &results.setting, &mut promises);
         } else if overfull {
@@ -61,6 +68,35 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
         let (what, drops) = ("frames lost in the fabric", scheme.fabric_drops);
         out.push(promise(scheme, what, "0", text::count(drops), drops == 0));
     }
+}
+
+/// With bulk traffic of another host beside them, clients wait for a part of what they wait for over TCP, and the server's queue
+/// is no longer than what programs have under way. It is counted by the switch in bytes, so late processes change little of it.
+fn beside_bulk(scheme: &SchemeResult, figures: &StoreResult, results: &Results, out: &mut Vec<Promise>) {
+    let setting = &results.setting;
+    let plain = results.schemes.iter().find(|other| other.name == Scheme::L2.name());
+    for mix in &figures.mixes {
+        let Some(other) = plain.and_then(|plain| plain.mix_of(&mix.mix)) else { continue };
+        let (limit_us, over_tcp) = (other.p99_us / BULK_FACTOR, text::micros(other.p99_us));
+        let promised = format!("at most {}, half of the {over_tcp} over TCP", text::micros(limit_us));
+        let what = format!("99th percentile of mix {} beside bulk traffic", mix.mix);
+        out.push(promise(scheme, &what, &promised, text::micros(mix.p99_us), mix.p99_us <= limit_us));
+    }
+    let frames = bulk_queue_frames(setting);
+    let limit_bytes = frames * setting.mtu_frame_bytes;
+    out.push(promise(
+        scheme,
+        "the server's queue at its deepest, beside bulk traffic",
+        &format!("at most {frames} frames"),
+        text::depth(scheme.queue_max_bytes, setting.mtu_frame_bytes),
+        scheme.queue_max_bytes <= limit_bytes,
+    ));
+}
+
+/// Full frames that the programs have under way towards a store's server at most: an operation of each client, and the writes of
+/// the bulk host.
+pub fn bulk_queue_frames(setting: &Setting) -> u64 {
+    (setting.many.len() + bulk::UNDER_WAY) as u64
 }
 
 fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, out: &mut Vec<Promise>) {
@@ -287,6 +323,35 @@ mod tests {
             assert!(failures.len() == 1 && failures[0].starts_with(expected), "{expected}: {failures:?}");
         }
         assert!(broken(|r| r.schemes[0].fabric_drops = 1).is_empty(), "plain switching promises nothing");
+    }
+
+    #[test]
+    fn beside_bulk_traffic_edm_waits_for_half_of_tcps_time_and_its_queue_is_bounded() {
+        let broken = |change: fn(&mut Results)| {
+            let mut results = good_store();
+            results.setting.bulk = Some("h5".to_owned());
+            for scheme in 0..2 {
+                for mix in &mut store(&mut results, scheme).mixes {
+                    mix.p99_us = if scheme == 0 { 8_000.0 } else { 4_000.0 };
+                }
+            }
+            let most = bulk_queue_frames(&results.setting) * results.setting.mtu_frame_bytes;
+            results.schemes[1].queue_max_bytes = most;
+            change(&mut results);
+            judge(&results).iter().filter(|one| !one.holds).map(Promise::sentence).collect::<Vec<_>>()
+        };
+        assert_eq!(broken(|_| {}), [""; 0]);
+        let late = broken(|r| store(r, 1).mixes[1].p99_us = 4_001.0);
+        assert!(late.len() == 1 && late[0].contains("mix C beside bulk traffic"), "{late:?}");
+        let deep = broken(|r| r.schemes[1].queue_max_bytes += 1);
+        assert!(deep.len() == 1 && deep[0].contains("the server's queue at its deepest"), "{deep:?}");
+        // TCP promises neither, and without it only the queue is judged.
+        assert_eq!(broken(|r| r.schemes[0].queue_max_bytes = 1 << 20), [""; 0]);
+        let alone = broken(|r| {
+            r.schemes.remove(0);
+            store(r, 0).mixes[0].p99_us = 1e9;
+        });
+        assert_eq!(alone, [""; 0]);
     }
 
     #[test]

@@ -88,6 +88,9 @@ pub struct Setting {
     pub one: String,
     /// The others: the incast's senders, the outcast's receivers, the store's clients.
     pub many: Vec<String>,
+    /// Host with bulk traffic beside the store's clients, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bulk: Option<String>,
     /// Host of the client that reads values, if one does.
     #[serde(default)]
     pub client: Option<String>,
@@ -238,6 +241,9 @@ pub struct StoreResult {
     /// Processor time of the client's thread for each operation of a log store, kernel included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thread_cpu_ns: Option<f64>,
+    /// Rate at which bulk traffic beside the clients left its host, if there was some.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bulk_bps: Option<u64>,
     /// Operations without an answer, and confirmed writes that were not there at the end or that another one had replaced
     /// unseen.
     pub lost: u64,
@@ -415,6 +421,7 @@ pub(crate) mod tests {
                 k: 4,
                 one: "h1".to_owned(),
                 many: ["h2", "h3", "h4", "h5"].map(str::to_owned).into(),
+                bulk: None,
                 client: Some("h1".to_owned()),
                 load_percent: 400,
                 warm_up_s: 1.0,

@@ -222,6 +222,13 @@ impl Runtime {
         entries.filter_map(word).collect()
     }
 
+    /// Removes all words, once they were shown.
+    pub fn forget_words(&self) {
+        for (name, _) in self.words() {
+            let _ = self.take_word(&name);
+        }
+    }
+
     /// Takes the word that a rack of this name has left.
     pub fn take_word(&self, name: &str) -> Option<String> {
         let path = self.folder.join(format!("{name}.{WORD}"));

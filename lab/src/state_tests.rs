@@ -170,3 +170,22 @@ fn a_supervisor_is_known_by_its_words_and_its_folder() {
     assert!(!is_supervisor(&line(&["vi", "workload", "notes", "--runtime", "/run/p4rack"]), b"/run/p4rack"));
     assert!(!is_supervisor(b"", b"/run/p4rack"));
 }
+
+#[test]
+fn a_rack_that_has_ended_leaves_word_until_it_was_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::at(folder.path().join("p4rack"));
+    let _lock = runtime.lock("r").unwrap().unwrap();
+    runtime.leave_word("r", "the switch ended, signal 9").unwrap();
+    let error = runtime.find(Some("r")).unwrap_err().to_string();
+    assert!(
+        error.contains("no rack is running") && error.contains("r has ended: the switch ended"),
+        "{error}"
+    );
+    runtime.leave_word("r", "the agent of h1 ended").unwrap();
+    assert_eq!(runtime.take_word("r").as_deref(), Some("the agent of h1 ended"));
+    assert_eq!(runtime.take_word("r"), None);
+    runtime.leave_word("r", "again").unwrap();
+    runtime.forget_words();
+    assert!(!runtime.find(None).unwrap_err().to_string().contains("again"));
+}

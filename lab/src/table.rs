@@ -128,6 +128,10 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         let share = |store: &StoreResult| of(store.cold_share, |share| format!("{:.1} %", 100.0 * share));
         rows.push(("operations that read remote memory".into(), of_store(share)));
     }
+    if let Some(bulk) = &results.setting.bulk {
+        let rate = |store: &StoreResult| of(store.bulk_bps, |bps| text::rate(bps as f64));
+        rows.push((format!("{bulk} wrote beside them"), of_store(rate)));
+    }
     rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
     rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));
     rows.push(("frames lost in the fabric".into(), Box::new(|s| text::count(s.fabric_drops))));

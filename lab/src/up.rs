@@ -205,6 +205,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         k: rack.protocol::<Pl2>().map_or(0, |pl2| u32::from(pl2.k)),
         one: one.to_owned(),
         many: many.to_vec(),
+        bulk: workload.store.as_ref().and_then(|store| store.bulk.clone()),
         client: workload.rpc.as_ref().map(|rpc| rpc.client.clone()),
         load_percent: workload.load_percent,
         // A store has its records loaded before the window.

@@ -24,7 +24,7 @@ const TCA_TBF_BURST: u16 = 6;
 /// What the kernel doesn't count of a frame: FCS, preamble, gap; and the bytes of the smallest frame with them.
 const WIRE_OVERHEAD_BYTES: u16 = 24;
 const WIRE_BYTES_MIN: u16 = 84;
-/// What may be sent at once after a pause: two full frames.
+/// Bytes that may follow a pause without gaps: two full frames.
 const RATE_BURST_BYTES: u32 = 3_200;
 /// Metric of a route: TCP's congestion control.
 const RTAX_CC_ALGO: u16 = 16;

@@ -96,6 +96,7 @@ impl WorkloadArgs {
             Program::UdpSink { .. } => "sink",
             Program::RpcServer { .. } => "server",
             Program::RpcClient { .. } | Program::StoreClient { .. } => "client",
+            Program::StoreBulk { .. } => "bulk",
             Program::StoreLoad(_) | Program::StoreContents(_) | Program::LogClient(_) => "client",
             Program::StoreServer { .. } => "server",
             Program::Hostile(_) => "attacker",
@@ -164,6 +165,13 @@ enum Program {
     StoreLoad(StoreArgs),
     /// Use a store by the workload's mixes
     StoreClient {
+        #[command(flatten)]
+        store: StoreArgs,
+        #[command(flatten)]
+        span: SpanArgs,
+    },
+    /// Write beside a store's clients, as fast as it can
+    StoreBulk {
         #[command(flatten)]
         store: StoreArgs,
         #[command(flatten)]
@@ -433,6 +441,7 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
         Program::StoreServer { rack } => return ended(run::serve(&rack)),
         Program::StoreLoad(args) => return ended(args.run(Task::Load)),
         Program::StoreClient { store, span } => return ended(store.run(Task::Run(span.into()))),
+        Program::StoreBulk { store, span } => return ended(store.run(Task::Bulk(span.into()))),
         Program::StoreContents(args) => return ended(args.run(Task::Contents)),
         Program::LogClient(args) => return ended(args.run()),
         Program::Hostile(args) => return ended(super::hostile::attack(args)),

@@ -98,6 +98,7 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Ru
             Err(message) => sink.error(&mix.span, &mix.field, message, "write one of these"),
         }
     }
+    let bulk = section.string(sink, "bulk", "the name of a host").map(|bulk| bulk.value);
     let log = section.section(sink, "log").map(|log| read_log(sink, log));
     let (duration_s, seed) = read_run(sink, &mut section);
     section.finish(sink);
@@ -117,6 +118,7 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Ru
             records: records.map_or(1_000, |records| records.value as u32),
             value_bytes,
             mixes,
+            bulk,
             log,
         }),
     })
@@ -154,6 +156,18 @@ pub(super) fn check_workload(sink: &mut Sink<'_>, workload: &Workload, hosts: &[
         } else if other == center {
             let help = format!("remove it from the {many}");
             sink.refuse(&[&field], format!("{other} is the {one}"), help);
+        }
+    }
+    if let Some(bulk) = workload.store.as_ref().and_then(|store| store.bulk.as_deref())
+        && known_host(sink, "workload.bulk", bulk, hosts)
+    {
+        let log = workload.store.as_ref().is_some_and(|store| store.log.is_some());
+        if bulk == center || others.iter().any(|other| other == bulk) {
+            let message = format!("{bulk} is the store's server or client");
+            sink.refuse(&["workload.bulk"], message, "name another host");
+        } else if log {
+            let message = "a log store has no host with bulk traffic".to_owned();
+            sink.refuse(&["workload.bulk"], message, "remove it, or [workload.log]");
         }
     }
     if others.is_empty() {

@@ -210,6 +210,9 @@ pub struct Store {
     pub value_bytes: u32,
     /// Mixes of operations, one after the other, each for an equal part of the duration.
     pub mixes: Vec<Mix>,
+    /// Host that writes to the server's port as fast as it can, beside the clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<String>,
     /// With this it is a log store of the only client, whose older records are in the server's memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<Log>,

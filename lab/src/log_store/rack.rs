@@ -103,7 +103,7 @@ pub(crate) fn run(
     running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
     let Outcome { report, contents, spans_ns } = outcome;
-    let measured = Measured { reports: &[report], contents, spans_ns: &spans_ns, window, switch };
+    let measured = Measured { reports: &[report], contents, spans_ns: &spans_ns, window, switch, bulk: None };
     figures::result(running, store, plan, measured, progress)
 }
 

@@ -98,9 +98,12 @@ fn store_head(results: &Results, kept: usize, all: usize, class: &str) -> String
     let setting = &results.setting;
     let (one, many) = (escape(&setting.one), escape(&setting.many.join(", ")));
     let rate = text::rate(setting.port_rate_bps as f64);
+    let beside = setting.bulk.as_ref().map_or_else(String::new, |bulk| {
+        format!("Beside {} writing to {one} as fast as it can, ", escape(bulk))
+    });
     let what = match &setting.log {
         None => format!(
-            "{many} use a key-value store on {one}, each with one operation at a time, over links of {rate}. Under schemes with \
+            "{beside}{many} use a key-value store on {one}, each with one operation at a time, over links of {rate}. Under schemes with \
              EDM the values live in {one}’s memory, where the clients read and write them; under the others a server on {one} \
              answers over TCP."
         ),

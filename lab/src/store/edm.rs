@@ -70,6 +70,11 @@ impl<M: Memory> EdmStore<M> {
         EdmStore { memory, value_bytes, own, known: vec![0; records as usize] }
     }
 
+    /// The memory itself.
+    pub(super) fn memory(&mut self) -> &mut M {
+        &mut self.memory
+    }
+
     fn address(&self, key: u32) -> u64 {
         u64::from(key) * slot_bytes(self.value_bytes) as u64
     }

@@ -1,5 +1,6 @@
 //! What a store's clients have done together, while they do it and afterwards.
 
+use super::bulk::BulkReport;
 use super::client::{ClientReport, Contents, LogCosts, MixReport, SoFar};
 use crate::control::SwitchStats;
 use crate::error::LabError;
@@ -29,6 +30,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) spans_ns: &'a [u64],
     /// When the clients were at work.
     pub(crate) window: Span,
+    /// What was written beside the clients, if a host did so.
+    pub(crate) bulk: Option<BulkReport>,
     /// Statistics of the switch: when they began anew, at the end of the window, and when all had ended.
     pub(crate) switch: [SwitchStats; 3],
 }
@@ -63,10 +66,11 @@ pub(crate) fn result(
     measured: Measured<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
-    let Measured { reports, contents, spans_ns, window, switch: [early, windowed, last] } = measured;
+    let Measured { reports, contents, spans_ns, window, switch: [early, windowed, last], bulk } = measured;
     let counts = measure::switch_counts(running, &early, &last)?;
     let server = running.index(plan.workload.ends().0)?;
-    let figures = together(store, reports, contents, spans_ns);
+    let mut figures = together(store, reports, contents, spans_ns);
+    figures.bulk_bps = bulk.map(|bulk| bulk_bps(&[bulk], window.duration_ns));
     for mix in &figures.mixes {
         progress.line(&format!(
             "✓ {}, mix {}: {} operations a second, p50 {}, p99 {}",
@@ -99,6 +103,12 @@ pub(super) fn values_bps(store: &StoreParameters, reports: &[ClientReport], span
     let values: u64 = reports.iter().flat_map(|report| &report.mixes).map(|mix| mix.values).sum();
     let bits = u128::from(values) * u128::from(store.value_bytes) * 8;
     (bits * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
+}
+
+/// Rate at which bulk traffic left its host.
+pub(super) fn bulk_bps(reports: &[BulkReport], span_ns: u64) -> u64 {
+    let bytes: u64 = reports.iter().map(|report| report.bytes).sum();
+    (u128::from(bytes) * 8_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
 /// The result of a client, behind its progress lines. Fails early if something else of the rack ends.
@@ -169,6 +179,7 @@ pub(super) fn together(
         p999_us: whole.p999_us,
         cold_share: whole.cold_share,
         thread_cpu_ns: whole.thread_cpu_ns,
+        bulk_bps: None,
         lost: whole.lost + sum(|report| report.lost_writes) + contents.lost + overwritten,
         wrong: whole.wrong + contents.wrong + invented,
         mixes,
@@ -213,7 +224,13 @@ mod tests {
 
     /// Ten records, two clients with 100 and 200 operations of mix A and 300 of mix C, and 30 and 60 writes.
     fn figures_after(change: impl FnOnce(&mut [ClientReport; 2], &mut Contents)) -> StoreResult {
-        let store = StoreParameters { records: 10, value_bytes: 8, mixes: vec![Mix::A, Mix::C], log: None };
+        let store = StoreParameters {
+            records: 10,
+            value_bytes: 8,
+            mixes: vec![Mix::A, Mix::C],
+            bulk: None,
+            log: None,
+        };
         let client = |n: u64| ClientReport {
             mixes: vec![mix("A", 100 * n, 10 * n), mix("C", 300, 5)],
             writes: 30 * n,

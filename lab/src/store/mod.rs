@@ -1,5 +1,6 @@
 //! A key-value store and its clients: YCSB's mixes over TCP, or in EDM memory, on the same rack.
 
+pub mod bulk;
 pub mod client;
 pub mod edm;
 pub(crate) mod figures;

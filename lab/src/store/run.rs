@@ -1,6 +1,7 @@
 //! The store's workload on a running rack.
 
 use super::Store;
+use super::bulk::{self, BulkReport};
 use super::client::{self, ClientConfig, ClientReport};
 use super::edm::{EdmStore, OfNode};
 use super::figures::{self, Measured};
@@ -40,8 +41,21 @@ pub enum Task {
     Load,
     /// Runs the mixes.
     Run(Span),
+    /// Writes beside the clients, as fast as it can.
+    Bulk(Span),
     /// Reads every record.
     Contents,
+}
+
+/// Slots of a store: its records', and those that bulk traffic writes over.
+pub(super) fn slots(store: &StoreParameters) -> u32 {
+    store.records + store.bulk.as_ref().map_or(0, |_| bulk::SLOTS)
+}
+
+/// Where bulk traffic writes.
+pub(super) fn bulk_place(store: &StoreParameters) -> bulk::Place {
+    let slot_bytes = slot_bytes(store.value_bytes as usize);
+    bulk::Place { start: u64::from(store.records) * slot_bytes as u64, slot_bytes }
 }
 
 /// Checks that the rack's store can be in the memory of its server under a scheme with EDM.
@@ -89,6 +103,9 @@ pub fn run(
         let seed = crate::workload::seed(plan.seed, nth + 1);
         processes.push(start_client(running, host, seed, Task::Run(window))?);
     }
+    if let Some(bulk) = &store.bulk {
+        processes.push(start_client(running, bulk, plan.seed, Task::Bulk(window))?);
+    }
     progress.wait_until(&format!("{scheme}: starting the clients"), window.start_ns, &mut || {
         running.check()?;
         processes.iter_mut().try_for_each(Process::check_not_failed)
@@ -96,6 +113,9 @@ pub fn run(
     let early = control::start_stats_anew(running)?;
     figures::watch(progress, running, store, window, &mut processes)?;
     let windowed = control::stats(running)?;
+    let bulk = store.bulk.as_ref().and_then(|_| processes.pop());
+    let bulk: Option<BulkReport> =
+        bulk.map(|mut process| figures::report(&mut process, running)).transpose()?;
     let reports = processes.iter_mut().map(|process| figures::report(process, running));
     let reports: Vec<ClientReport> = reports.collect::<Result<_, _>>()?;
     let contents = progress.step(
@@ -108,14 +128,14 @@ pub fn run(
     let switch = [early, windowed, last];
     let part_ns = plan.window_ns / store.mixes.len().max(1) as u64;
     let spans_ns = vec![part_ns; store.mixes.len()];
-    let measured = Measured { reports: &reports, contents, spans_ns: &spans_ns, window, switch };
+    let measured = Measured { reports: &reports, contents, spans_ns: &spans_ns, window, switch, bulk };
     figures::result(running, store, plan, measured, progress)
 }
 
 /// Starts what serves the records under the scheme: a memory node, or a TCP server.
 fn start_server(running: &Running<'_>, store: &StoreParameters, server: &str) -> Result<Process, LabError> {
     if p4rack_memory::runs(running.rack) {
-        let bytes = u64::from(store.records) * slot_bytes(store.value_bytes as usize) as u64;
+        let bytes = u64::from(slots(store)) * slot_bytes(store.value_bytes as usize) as u64;
         let args = edm::serve_args(running, server, bytes);
         return Process::start(&format!("the memory node on {server}"), running.namespace(server)?, args);
     }
@@ -126,6 +146,7 @@ fn start_client(running: &Running<'_>, host: &str, seed: u64, task: Task) -> Res
     let word = match task {
         Task::Load => "store-load",
         Task::Run(_) => "store-client",
+        Task::Bulk(_) => "store-bulk",
         Task::Contents => "store-contents",
     };
     let mut args = vec![word.to_owned(), running.path.display().to_string()];
@@ -134,7 +155,7 @@ fn start_client(running: &Running<'_>, host: &str, seed: u64, task: Task) -> Res
     push("--scheme", running.scheme.name());
     push("--arch", running.rack.switch.arch.name().to_owned());
     push("--seed", seed.to_string());
-    if let Task::Run(span) = task {
+    if let Task::Run(span) | Task::Bulk(span) = task {
         push("--start-ns", span.start_ns.to_string());
         push("--duration-ns", span.duration_ns.to_string());
     }
@@ -163,11 +184,16 @@ pub fn use_store(
     let rack = rack.on(arch).under(scheme).map_err(|error| LabError::Unfit(error.to_string()))?;
     let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
+    let place = bulk_place(&store);
     let config = ClientConfig { mixes: store.mixes, records: store.records, value_bytes, seed, tells: true };
     if p4rack_memory::runs(&rack) {
         let remote = Remote { node: p4rack_memory::memory_node(&rack, server)?, key: edm::REGION_KEY };
         let node = p4rack_memory::client(&rack, &rack.hosts[usize::from(own)], HOST_INTERFACE)?;
-        let opened = Client::open(node).map_err(|error| LabError::Unfit(error.to_string()))?;
+        let mut opened = Client::open(node).map_err(|error| LabError::Unfit(error.to_string()))?;
+        if let Task::Bulk(span) = task {
+            let done = bulk::over_edm(&mut opened, remote, place, span);
+            return told(done.map_err(|error| std::io::Error::other(error.to_string())));
+        }
         return operate(
             EdmStore::new(OfNode { client: opened, remote }, value_bytes, own + 1, config.records),
             &config,
@@ -175,6 +201,9 @@ pub fn use_store(
         );
     }
     let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
+    if let Task::Bulk(span) = task {
+        return told(bulk::over_tcp(at, span));
+    }
     let connected =
         TcpStore::connect(at, value_bytes).map_err(LabError::system("connecting to the store"))?;
     operate(connected, &config, task)
@@ -184,11 +213,18 @@ fn operate(mut store: impl Store, config: &ClientConfig, task: Task) -> Result<(
     let done = match task {
         Task::Load => client::load(&mut store, config),
         Task::Run(span) => client::run(&mut store, config, span).and_then(|report| print_result(&report)),
+        // Not of a client.
+        Task::Bulk(_) => Ok(()),
         Task::Contents => {
             client::contents(&mut store, config.records).and_then(|contents| print_result(&contents))
         }
     };
     done.map_err(LabError::system("using the store"))
+}
+
+fn told(done: std::io::Result<BulkReport>) -> Result<(), LabError> {
+    done.and_then(|report| print_result(&report))
+        .map_err(LabError::system("writing beside the store's clients"))
 }
 
 fn described(path: &Path) -> Result<(Rack, StoreParameters), LabError> {

@@ -4,10 +4,11 @@
 //! Each client is a thread that waits whenever it has asked for something. One goes on at a time, in the order of virtual time,
 //! so a run is repeatable.
 
+use super::bulk::{self, BulkReport};
 use super::client::{self, ClientConfig, ClientReport, Contents};
 use super::edm::{EdmStore, Memory};
-use super::figures::{together, values_bps};
-use super::run::check;
+use super::figures::{bulk_bps, together, values_bps};
+use super::run::{bulk_place, check, slots};
 use super::slot::slot_bytes;
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
@@ -102,22 +103,37 @@ pub fn run(
         .map(|name| p4rack_memory::node(rack, name).map(usize::from))
         .collect::<Result<_, _>>()?;
     let first = &hosts[..hosts.len().min(1)];
-    simulated.together(first, |_| from, client::load)?;
+    simulated.together(first, |_| from, |_, store, config| client::load(store, config))?;
     simulated.rack.start_counting();
     let span = Span { start_ns: simulated.rack.now().0 + LEAD_NS, duration_ns: window_ns };
-    let reports: Vec<ClientReport> = simulated.together(
-        &hosts,
+    // The bulk host's writers come after the clients.
+    let clients = hosts.len();
+    let mut all = hosts.clone();
+    if let Some(bulk) = &store.bulk {
+        all.extend([usize::from(p4rack_memory::node(rack, bulk)?); bulk::UNDER_WAY]);
+    }
+    let place = bulk_place(store);
+    let done = simulated.together(
+        &all,
         |nth| seed(from, nth + 1),
-        |store, config| client::run(store, config, span),
+        |nth, store, config| match nth < clients {
+            true => client::run(store, config, span).map(|report| (Some(report), None)),
+            false => bulk::one_at_a_time(store.memory(), place, span).map(|report| (None, Some(report))),
+        },
     )?;
+    let (reports, bulk): (Vec<Option<ClientReport>>, Vec<Option<BulkReport>>) = done.into_iter().unzip();
+    let reports: Vec<ClientReport> = reports.into_iter().flatten().collect();
+    let bulk: Vec<BulkReport> = bulk.into_iter().flatten().collect();
     let counts = simulated.rack.counts(server);
     let counts = counts.ok_or_else(|| LabError::Unfit("the server has no port at the switch".to_owned()))?;
     let contents: Vec<Contents> =
-        simulated.together(first, |_| from, |store, config| client::contents(store, config.records))?;
+        simulated.together(first, |_| from, |_, store, config| client::contents(store, config.records))?;
     let values_bps = values_bps(store, &reports, window_ns);
     let spans_ns = vec![window_ns / store.mixes.len().max(1) as u64; store.mixes.len()];
     let contents = contents.first().copied();
     let contents = contents.ok_or_else(|| LabError::Unfit("the store has no clients".to_owned()))?;
+    let mut figures = together(store, &reports, contents, &spans_ns);
+    figures.bulk_bps = store.bulk.as_ref().map(|_| bulk_bps(&bulk, window_ns));
     Ok(SchemeResult {
         name: rack.scheme().name(),
         offered_bps: values_bps,
@@ -127,14 +143,14 @@ pub fn run(
         drops: counts.drops,
         queue_max_bytes: counts.queue_max_bytes,
         queue_p999_bytes: counts.queue_p999_bytes,
-        store: Some(together(store, &reports, contents, &spans_ns)),
+        store: Some(figures),
         ..SchemeResult::default()
     })
 }
 
 /// The rack, whose server has memory for all records.
 fn built(rack: &Rack, server: usize, store: &Store) -> Result<MemoryRack, LabError> {
-    let bytes = store.records as usize * slot_bytes(store.value_bytes as usize);
+    let bytes = slots(store) as usize * slot_bytes(store.value_bytes as usize);
     let mut hosts = Vec::new();
     for (nth, host) in rack.hosts.iter().enumerate() {
         let compute = p4rack_memory::client(rack, host, HOST_INTERFACE)?.node;
@@ -163,7 +179,7 @@ impl Simulated<'_> {
         &mut self,
         hosts: &[usize],
         seed: impl Fn(usize) -> u64,
-        program: impl Fn(&mut EdmStore<Virtual>, &ClientConfig) -> io::Result<T> + Sync,
+        program: impl Fn(usize, &mut EdmStore<Virtual>, &ClientConfig) -> io::Result<T> + Sync,
     ) -> Result<Vec<T>, LabError> {
         let now_ns = self.rack.now().0;
         let (value_bytes, store, program) = (self.store.value_bytes as usize, self.store, &program);
@@ -182,7 +198,8 @@ impl Simulated<'_> {
                 };
                 let memory = Virtual { now_ns, wishes: to_us, told: from_us };
                 threads.push(scope.spawn(move || {
-                    program(&mut EdmStore::new(memory, value_bytes, host as u16 + 1, config.records), &config)
+                    let mut store = EdmStore::new(memory, value_bytes, host as u16 + 1, config.records);
+                    program(nth, &mut store, &config)
                 }));
                 waiting.push(Waiting { host, wishes, told, state: State::Runs });
             }

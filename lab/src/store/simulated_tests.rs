@@ -40,3 +40,24 @@ fn a_run_in_virtual_time_is_repeatable() {
     assert_eq!(figures(3), figures(3));
     assert_ne!(figures(3), figures(4));
 }
+
+/// What another host writes to the server's port at the same time costs an operation a few chunks, and no queue grows.
+#[test]
+fn bulk_traffic_takes_little_of_the_clients_in_virtual_time() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/edm-bulk.toml");
+    for mode in Mode::ALL {
+        let rack = Rack::load(&example).unwrap().under(mode.scheme()).unwrap();
+        let workload = rack.workload.clone().unwrap();
+        let with = Store { records: 50, ..workload.store.clone().unwrap() };
+        let result = run(&rack, &workload, &with, 1, 200_000_000).unwrap();
+        let store = result.store.as_ref().unwrap();
+        assert_eq!((store.lost, store.wrong, result.fabric_drops), (0, 0, 0), "{mode:?}: {:?}", result.drops);
+        let bulk_bps = store.bulk_bps.unwrap();
+        assert!(bulk_bps > 20_000_000, "{mode:?}: {bulk_bps}");
+        // A record takes 84 µs on the link of 100 Mb/s, and 16 of the bulk host's may be before it.
+        let c = store.mixes.iter().find(|mix| mix.mix == "C").unwrap();
+        assert!(c.p99_us < 2_000.0, "{mode:?}: {c:?}");
+        let frames = (workload.senders.len() + bulk::UNDER_WAY) as u64;
+        assert!(result.queue_max_bytes <= frames * rack.wire_bytes(), "{mode:?}: {}", result.queue_max_bytes);
+    }
+}

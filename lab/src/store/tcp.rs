@@ -3,6 +3,7 @@
 //! ```text
 //! GET: 0 | key (4) | 0 (8)                   → slot
 //! PUT: 1 | key (4) | expected version (8) | value → version (8), all ones if another one is there
+//! bulk: 2 | 0 (4) | 0 (8) | bytes until the stream ends, which are thrown away
 //! ```
 
 use super::slot::{self, Slot};
@@ -18,6 +19,13 @@ use std::time::Duration;
 const REQUEST_BYTES: usize = 16;
 const GET: u8 = 0;
 const PUT: u8 = 1;
+const BULK: u8 = 2;
+/// The request behind which bulk traffic comes.
+pub const BULK_REQUEST: [u8; REQUEST_BYTES] = {
+    let mut request = [0; REQUEST_BYTES];
+    request[0] = BULK;
+    request
+};
 /// The answer of a PUT that found another version.
 const CONFLICT: u64 = u64::MAX;
 /// Maximum connections; further ones are closed immediately.
@@ -60,6 +68,9 @@ fn answer(mut stream: TcpStream, slots: &[Mutex<Slot>], value_bytes: usize) -> i
         let mut expected = [0; 8];
         expected.copy_from_slice(&request[8..]);
         let expected = u64::from_be_bytes(expected);
+        if request[0] == BULK {
+            return io::copy(&mut stream, &mut io::sink()).map(drop);
+        }
         let slot = slots.get(key as usize).ok_or(ErrorKind::InvalidData)?;
         let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
         match request[0] {
