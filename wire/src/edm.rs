@@ -280,7 +280,7 @@ crate::header! {
         total / "total": u32 = 32;
         /// where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
         offset / "offset": u32 = 32;
-        /// bytes of this chunk, which follow
+        /// bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
         bytes / "bytes": u16 = 16;
         /// start of who asks: ids count from 0 again with another one; RRES: the request's
         start / "start": u16 = 16;

@@ -2,10 +2,12 @@
 
 use super::config::{BadConfig, Config, Connection};
 use super::memory::Memory;
+use super::ready::Ready;
 use super::requester::{self, Outcome, Refused, Request, Requester};
 use super::responder::{self, ReceiveRefused, Received, Responder};
 use crate::common::counters;
 use p4rack_wire::Nanos;
+use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::frame::{self, FrameError};
 use p4rack_wire::roce::{DEFAULT_PARTITION, QPN_MAX};
 use std::collections::{BTreeMap, VecDeque};
@@ -93,8 +95,8 @@ pub struct Adapter<M> {
     config: Config,
     memory: M,
     pairs: BTreeMap<u32, Pair>,
-    /// Queue pairs that may have frames to send, in turn.
-    ready: VecDeque<u32>,
+    /// Queue pairs that may have frames to send.
+    ready: Ready,
     /// Queue pairs that may have completions, in turn.
     done: VecDeque<u32>,
     counters: Counters,
@@ -106,7 +108,7 @@ impl<M: Memory> Adapter<M> {
     /// An adapter without queue pairs. Errors: a parameter makes no sense.
     pub fn new(config: Config, memory: M) -> Result<Adapter<M>, BadConfig> {
         config.check()?;
-        let (ready, done) = (VecDeque::new(), VecDeque::new());
+        let (ready, done) = (Ready::default(), VecDeque::new());
         let (counters, removed) = (Counters::default(), Default::default());
         Ok(Adapter { config, memory, pairs: BTreeMap::new(), ready, done, counters, removed })
     }
@@ -175,15 +177,16 @@ impl<M: Memory> Adapter<M> {
         let requester = Requester::new(self.config.clone(), connection);
         let responder = Responder::new(self.config.clone(), connection);
         let pair = Pair { connection, requester, responder, requests_next: false, ready: false, done: false };
+        self.ready.open(connection.path.dst_ip);
         self.pairs.insert(qpn, pair);
         Ok(())
     }
 
     /// Removes a queue pair with all its requests and completions. Returns whether there was one.
     pub fn remove_pair(&mut self, qpn: u32) -> bool {
-        self.ready.retain(|other| *other != qpn);
         self.done.retain(|other| *other != qpn);
         let Some(pair) = self.pairs.remove(&qpn) else { return false };
+        self.ready.close(pair.connection.path.dst_ip, qpn);
         self.removed.0.add_up(pair.requester.counters());
         self.removed.1.add_up(pair.responder.counters());
         true
@@ -263,10 +266,13 @@ impl<M: Memory> Adapter<M> {
         }
     }
 
-    /// Writes the next frame over `out`, of the queue pairs in turn. Returns whether there was one.
+    /// Writes the next frame over `out`: hosts take turns, and so do the queue pairs of each. Returns whether there was one.
     pub fn poll_frame(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        while let Some(qpn) = self.ready.pop_front() {
-            let Some(pair) = self.pairs.get_mut(&qpn) else { continue };
+        while let Some(qpn) = self.ready.first() {
+            let Some(pair) = self.pairs.get_mut(&qpn) else {
+                self.ready.is_idle();
+                continue;
+            };
             // Requests and answers take turns, so that neither starves the other.
             pair.requests_next = !pair.requests_next;
             let turns = [pair.requests_next, !pair.requests_next];
@@ -275,11 +281,12 @@ impl<M: Memory> Adapter<M> {
                 false => pair.responder.poll_frame(&self.memory, out),
             });
             if sent {
-                self.ready.push_back(qpn);
+                self.ready.has_sent(overhead::wire_bytes(out.len() as u64));
                 self.counters.frames_out += 1;
                 return true;
             }
             pair.ready = false;
+            self.ready.is_idle();
         }
         false
     }
@@ -302,9 +309,9 @@ impl<M: Memory> Adapter<M> {
 }
 
 /// Something happened at a queue pair: it may have frames and completions.
-fn note(qpn: u32, pair: &mut Pair, ready: &mut VecDeque<u32>, done: &mut VecDeque<u32>) {
+fn note(qpn: u32, pair: &mut Pair, ready: &mut Ready, done: &mut VecDeque<u32>) {
     if !std::mem::replace(&mut pair.ready, true) {
-        ready.push_back(qpn);
+        ready.add(pair.connection.path.dst_ip, qpn);
     }
     if !std::mem::replace(&mut pair.done, true) {
         done.push_back(qpn);

@@ -15,6 +15,7 @@
 mod adapter;
 mod config;
 mod memory;
+mod ready;
 mod requester;
 mod responder;
 

@@ -5,15 +5,17 @@
 //! ```
 //!
 //! A request is the grant for the first chunks of its answer, and says when they may leave, unless it says that all grants follow
-//! ([`GRANTED_LATER`]); the switch grants the others. An atomic operation is carried out when its request arrives, before the next
+//! ([`GRANTED_LATER`]), and how many bytes these are: 0 stands for a window. The switch grants the others. An atomic operation is carried out when its request arrives, before the next
 //! message is handled, and never twice: duplicates of requests are dropped. Writes are applied chunk by chunk as they arrive;
 //! duplicates of chunks are dropped.
 
 use super::parts::{Parts, Taken};
 use super::release::Releases;
+use super::turns::Turns;
 use super::window::{Seen, Window};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, Opcode, Status, WORD_BYTES};
+use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -172,8 +174,11 @@ pub struct Node<B = Vec<u8>> {
     config: Config,
     regions: Vec<Region<B>>,
     requesters: BTreeMap<u16, Requester>,
-    /// The grant queue.
+    /// The grant queue: chunks whose time has not come.
     granted: Releases<Chunk>,
+    /// Those that may leave. Requesters take turns, so that none has more of the link than others who want it, whatever it has
+    /// been granted.
+    due: Turns<(Nanos, Chunk)>,
     /// Bytes of all answers that wait.
     answer_bytes: usize,
     counters: Counters,
@@ -201,7 +206,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             return Err(format!("the region at {:#x} has no room for its bytes", last.start));
         }
         let (requesters, granted) = (BTreeMap::new(), Releases::new());
-        Ok(Node { config, regions, requesters, granted, answer_bytes: 0, counters: Counters::default() })
+        let due = Turns::new(wire_bytes(config.chunk_bytes.into()));
+        Ok(Node { config, regions, requesters, granted, due, answer_bytes: 0, counters: Counters::default() })
     }
 
     /// Its counters.
@@ -242,7 +248,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             true => Ok(self.regions[nth].bytes.as_ref()[at..at + message.total as usize].to_vec()),
         });
         self.counters.reads += u64::from(found.is_ok());
-        self.answer(from, message.id, found, self.granted_from(arrived, message.offset));
+        let granted = match message.bytes {
+            0 => self.granted_at_once(),
+            bytes => bytes.into(),
+        };
+        self.answer(from, message.id, found, self.granted_from(arrived, message.offset), granted);
         Some(())
     }
 
@@ -255,7 +265,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let done = self.modify(&message, words);
         self.counters.modifies += u64::from(done.is_ok());
         let done = done.map(|old| old.to_be_bytes().to_vec());
-        self.answer(from, message.id, done, self.granted_from(arrived, message.offset));
+        self.answer(from, message.id, done, self.granted_from(arrived, message.offset), WORD_BYTES);
         Some(())
     }
 
@@ -345,7 +355,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let requester = self.requesters.get_mut(&from).filter(|_| grant.answer == 1);
         let found = requester.and_then(|one| Some((one.answers.get_mut(&grant.id)?, &mut one.heard)));
         match found {
-            Some(_) if self.granted.len() >= GRANTED_MAX => self.counters.overflows += 1,
+            Some(_) if self.granted.len() + self.due.len() >= GRANTED_MAX => self.counters.overflows += 1,
             Some((answer, heard))
                 if grant.offset == answer.granted
                     && (1..=most).contains(&grant.bytes)
@@ -435,6 +445,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let Some(known) = self.requesters.remove(&from) else { return };
         self.answer_bytes -= known.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
         self.granted.retain(|chunk| chunk.to != from);
+        self.due.forget(from);
     }
 
     /// The region that contains these bytes, and their offset in it.
@@ -454,9 +465,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok((nth, at as usize))
     }
 
-    /// Queues an answer, whose first chunks the request has granted from `at` on, if it has. Refused requests get the NULL
-    /// response, which needs no grant.
-    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>, at: Option<Nanos>) {
+    /// Queues an answer, whose first bytes, `most` of them, the request has granted from `at` on, if it has. Refused requests get
+    /// the NULL response, which needs no grant.
+    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>, at: Option<Nanos>, most: u32) {
         let (status, bytes) = match answer {
             Ok(bytes) => (Status::Done, bytes),
             Err(status) => {
@@ -464,19 +475,20 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
                 (status, Vec::new())
             }
         };
-        if self.granted.len() >= GRANTED_MAX {
+        if self.granted.len() + self.due.len() >= GRANTED_MAX {
             self.counters.overflows += 1;
             return;
         }
-        let granted = at.map_or(0, |_| (bytes.len() as u32).min(self.granted_at_once()));
+        let granted = at.map_or(0, |_| (bytes.len() as u32).min(most).min(self.granted_at_once()));
         let (at, is_queued) = (at.unwrap_or(Nanos::ZERO), granted > 0 || bytes.is_empty());
         let answers = &mut self.requesters.entry(to).or_default().answers;
         if answers.len() >= self.config.answers_max {
             self.counters.overflows += 1;
             let forgotten = forget_oldest(answers, id);
             self.answer_bytes -= forgotten.as_ref().map_or(0, |(_, answer)| answer.bytes.len());
-            self.granted
-                .retain(|chunk| chunk.to != to || forgotten.as_ref().is_none_or(|one| one.0 != chunk.id));
+            let stays = |chunk: &Chunk| forgotten.as_ref().is_none_or(|one| one.0 != chunk.id);
+            self.granted.retain(|chunk| chunk.to != to || stays(chunk));
+            self.due.retain_of(to, |(_, chunk)| stays(chunk));
         }
         self.answer_bytes += bytes.len();
         let replaced = answers.insert(id, Answer { status, bytes, granted, release: at });
@@ -488,13 +500,17 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.
     pub fn next_message(&self) -> Option<Nanos> {
-        self.granted.next_at()
+        self.due.first().map(|(at, _)| *at).or_else(|| self.granted.next_at())
     }
 
-    /// Writes the next message whose time has come over `out`, and returns the node that it is for.
+    /// Writes the next message whose time has come over `out`, and returns the node that it is for. To be called when the link is
+    /// free: then requesters have equal shares of it.
     pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+        while let Some((at, chunk)) = self.granted.next_at().zip(self.granted.pop(now)) {
+            self.due.push(chunk.to, wire_bytes(chunk.bytes.into()), (at, chunk));
+        }
         loop {
-            let Chunk { to, id, offset, bytes } = self.granted.pop(now)?;
+            let (_, Chunk { to, id, offset, bytes }) = self.due.pop()?;
             let Some(requester) = self.requesters.get_mut(&to) else { continue };
             let (start, answers) = (requester.start, &mut requester.answers);
             // A request with the same id may have replaced its answer.
@@ -524,6 +540,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             return Some(to);
         }
     }
+}
+
+/// Bytes on the wire of a frame with so many bytes of an answer.
+fn wire_bytes(bytes: u64) -> u64 {
+    let headers = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
+    overhead::wire_bytes(headers + bytes)
 }
 
 /// Removes and returns the oldest id, the one furthest behind `newest`.

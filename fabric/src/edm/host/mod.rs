@@ -6,4 +6,5 @@ mod parts;
 mod release;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod window;

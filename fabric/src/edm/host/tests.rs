@@ -507,6 +507,41 @@ fn answers_leave_when_requests_and_grants_say() {
 }
 
 /// A requester may wait for a long answer longer than one may be quiet: while grants of it come, its next request ends nothing.
+/// What one requester has been granted does not hold up the others: each has its turn at the link.
+#[test]
+fn requesters_share_the_link_whatever_they_were_granted() {
+    let config = memory::Config { chunk_bytes: 256, window: 4, ..memory::Config::default() };
+    let region =
+        Region { start: START, bytes: vec![0; BYTES], key: KEY, rights: Rights { read: true, write: false } };
+    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    let request = |id, total, key| {
+        let (version, kind) = (VERSION, Kind::Rreq as u8);
+        let request =
+            Message { version, kind, code: 0, id, key, address: START, total, offset: 0, bytes: 0, start: 1 };
+        let mut bytes = vec![0; Message::BYTES];
+        request.emit(&mut bytes);
+        bytes
+    };
+    // One has eight windows that may leave, another one floods the node with a wrong key; then a third asks for a word.
+    for id in 0..8 {
+        node.handle_message(1, &request(id, 1_024, KEY), Nanos(10));
+    }
+    for id in 0..200 {
+        node.handle_message(2, &request(id, 8, KEY + 1), Nanos(20));
+    }
+    node.handle_message(3, &request(0, 8, KEY), Nanos(30));
+    let (mut out, mut to) = (Vec::new(), Vec::new());
+    while let Some(who) = node.poll_message(Nanos(40), &mut out) {
+        to.push(who);
+    }
+    let before = to.iter().position(|who| *who == 3).unwrap();
+    assert!(to[..before].iter().filter(|who| **who == 1).count() <= 1, "{to:?}");
+    // Nulls take 84 bytes of the wire, chunks of 256 bytes 330.
+    assert!(to[..before].iter().filter(|who| **who == 2).count() <= 4, "{to:?}");
+    assert_eq!(to.iter().filter(|who| **who == 1).count(), 32);
+    assert_eq!(node.next_message(), None);
+}
+
 #[test]
 fn a_long_answer_survives_the_next_request() {
     let region =

@@ -1,0 +1,136 @@
+//! Those who share a link in turn, however much each of them has to send: a deficit round robin.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// What each of them has to send, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Turns<T> {
+    queues: BTreeMap<u16, Queue<T>>,
+    /// Those who have something to send, in the order of their turns.
+    order: VecDeque<u16>,
+    /// Whether the turn of the first one has begun.
+    begun: bool,
+    /// Bytes that a turn gives, beside what is left of the one before. No entry costs more.
+    turn_bytes: u64,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Queue<T> {
+    entries: VecDeque<(u64, T)>,
+    /// Bytes that it may still send.
+    credit: u64,
+}
+
+impl<T> Turns<T> {
+    /// Without entries.
+    pub fn new(turn_bytes: u64) -> Turns<T> {
+        Turns { queues: BTreeMap::new(), order: VecDeque::new(), begun: false, turn_bytes, len: 0 }
+    }
+
+    /// Adds an entry of `who`, which costs so many bytes; more than a turn gives count as a turn.
+    pub fn push(&mut self, who: u16, bytes: u64, what: T) {
+        let queue = self.queues.entry(who).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
+        if queue.entries.is_empty() {
+            // Nobody saves up turns in which there was nothing to send.
+            queue.credit = 0;
+            self.order.push_back(who);
+        }
+        queue.entries.push_back((bytes.min(self.turn_bytes), what));
+        self.len += 1;
+    }
+
+    /// Takes the next entry.
+    pub fn pop(&mut self) -> Option<T> {
+        loop {
+            let queue = self.queues.get_mut(self.order.front()?)?;
+            if !std::mem::replace(&mut self.begun, true) {
+                queue.credit += self.turn_bytes;
+            }
+            if queue.entries.front().is_some_and(|(bytes, _)| *bytes > queue.credit) {
+                self.begun = false;
+                self.order.rotate_left(1);
+                continue;
+            }
+            let (bytes, what) = queue.entries.pop_front()?;
+            queue.credit -= bytes;
+            self.len -= 1;
+            if queue.entries.is_empty() {
+                self.begun = false;
+                self.order.pop_front();
+            }
+            return Some(what);
+        }
+    }
+
+    /// The first entry of the one whose turn it is.
+    pub fn first(&self) -> Option<&T> {
+        self.queues.get(self.order.front()?)?.entries.front().map(|(_, what)| what)
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Keeps the entries of `who` for which `keep` holds.
+    pub fn retain_of(&mut self, who: u16, keep: impl Fn(&T) -> bool) {
+        let Some(queue) = self.queues.get_mut(&who) else { return };
+        let before = queue.entries.len();
+        queue.entries.retain(|(_, what)| keep(what));
+        self.len -= before - queue.entries.len();
+        if queue.entries.is_empty() && before > 0 {
+            self.begun &= self.order.front() != Some(&who);
+            self.order.retain(|other| *other != who);
+        }
+    }
+
+    /// Removes `who` with all its entries.
+    pub fn forget(&mut self, who: u16) {
+        self.retain_of(who, |_| false);
+        self.queues.remove(&who);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_send_as_many_bytes_however_much_they_have() {
+        let mut turns = Turns::new(100);
+        for nth in 0..1_000 {
+            turns.push(1, 100, (1, nth));
+            turns.push(2, 30, (2, nth));
+            if nth < 3 {
+                turns.push(3, 100, (3, nth));
+            }
+        }
+        let first: Vec<(u16, i32)> = (0..320).map_while(|_| turns.pop()).collect();
+        let of = |who: u16| first.iter().filter(|one| one.0 == who).count();
+        assert_eq!(of(3), 3);
+        let bytes = [of(1) * 100, of(2) * 30];
+        assert!(bytes[0].abs_diff(bytes[1]) <= 2 * 100, "{bytes:?}");
+        for who in 1..=3 {
+            let of: Vec<i32> = first.iter().filter(|one| one.0 == who).map(|one| one.1).collect();
+            assert!(of.iter().copied().eq(0..of.len() as i32), "{who}: those of each stay in order");
+        }
+        assert_eq!(turns.len(), 2_003 - 320);
+    }
+
+    #[test]
+    fn what_has_just_come_waits_for_one_turn_of_each_other() {
+        let mut turns = Turns::new(100);
+        (0..50).for_each(|nth| turns.push(1, 100, (1, nth)));
+        (0..50).for_each(|nth| turns.push(2, 50, (2, nth)));
+        assert_eq!(turns.pop(), Some((1, 0)));
+        turns.push(3, 100, (3, 0));
+        let before = std::iter::from_fn(|| turns.pop()).position(|one| one.0 == 3);
+        assert_eq!(before, Some(2), "two short ones of the second one's turn");
+        // Nothing of a requester that is forgotten is sent.
+        turns.forget(1);
+        assert_eq!(turns.pop().map(|one| one.0), Some(2));
+        turns.retain_of(2, |one| one.1 == 49);
+        assert_eq!((turns.len(), turns.first()), (1, Some(&(2, 49))));
+        assert_eq!((turns.pop(), turns.pop(), turns.first()), (Some((2, 49)), None, None));
+    }
+}
