@@ -40,6 +40,54 @@ fn a_missing_file_is_named() {
     }
 }
 
+/// Not two dozen syntax errors, but what the file is and what to do with it.
+#[test]
+fn a_file_of_another_kind_is_named_as_what_it_is() {
+    let experiment = "examples/paper/pl2/fig9-incast.toml";
+    for (command, file, says) in [
+        (
+            &["rack", "check"][..],
+            "examples/forward.p4",
+            "is a P4 program, not a rack description; p4rack p4 check",
+        ),
+        (
+            &["up", "-q"],
+            experiment,
+            "is an experiment of the simulator, not a rack description; p4rack sim run",
+        ),
+        (
+            &["p4", "check"],
+            "examples/two-hosts.toml",
+            "is a rack description, not a P4 program; p4rack rack check",
+        ),
+        (&["sim", "run"], "examples/two-hosts.toml", "is a rack description, not an experiment or a sweep"),
+        (
+            &["sim", "run"],
+            "examples/paper/pl2/fig9-sweep.toml",
+            "is a sweep of experiments: p4rack sim sweep",
+        ),
+        (
+            &["sim", "sweep", "--list"],
+            experiment,
+            "is an experiment of the simulator, not a sweep; p4rack sim run",
+        ),
+    ] {
+        let output = p4rack().args(command).arg(repo(file)).output().expect("p4rack starts");
+        let said = stderr(&output);
+        assert!(!output.status.success() && said.contains(says), "{command:?}: {said}");
+        assert_eq!(said.lines().filter(|line| line.contains("is a")).count(), 1, "{command:?}: {said}");
+    }
+}
+
+/// Before a switch is asked for what it can't have.
+#[test]
+fn reservations_of_a_rack_without_pl2_are_refused() {
+    let output =
+        p4rack().args(["pl2", "read"]).arg(repo("examples/edm-kv.toml")).output().expect("p4rack starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("rack edm-kv: has no [pl2] table"), "{}", stderr(&output));
+}
+
 #[test]
 fn wrong_usage_exits_with_two() {
     let output = p4rack().arg("generate").output().expect("p4rack starts");

@@ -68,6 +68,17 @@ fn a_sweep_goes_on_where_it_stopped_and_reports() {
     std::fs::write(dir.path().join("a.toml"), EXPERIMENT).unwrap();
     let sweep = "name = \"s\"\nbase = \"a.toml\"\nseeds = [1, 2]\n[vary]\n\"scheme.k\" = [4, 8]\n";
     std::fs::write(dir.path().join("s.toml"), sweep).unwrap();
+    let list = sim(&["sweep", "s.toml", "--list"], dir.path());
+    assert_eq!(text(&list.stdout).lines().count(), 4, "{}", text(&list.stderr));
+    let nowhere = sim(&["sweep", "s.toml"], dir.path());
+    assert!(text(&nowhere.stderr).contains("--out-dir"), "{}", text(&nowhere.stderr));
+    for command in ["report", "merge"] {
+        let said = text(&sim(&[command, "absent"], dir.path()).stderr);
+        assert!(
+            said.starts_with("error: absent: ") && !said.contains("--output") && !said.contains("--csv"),
+            "{said}"
+        );
+    }
     let first = sim(&["sweep", "s.toml", "--out-dir", "out", "--task", "2"], dir.path());
     assert!(text(&first.stdout).contains("1 tasks run"), "{}", text(&first.stderr));
     let half_written = std::fs::read_dir(dir.path().join("out")).unwrap().next().unwrap().unwrap().path();
@@ -145,6 +156,19 @@ fn a_cowbird_rack_runs_and_is_swept_into_a_table() {
     assert!(result["mops"].as_f64().unwrap() > 1.0 && result["lost"] == 0, "{result}");
     let output = sim(&["run", "a.toml", "--seed", "2"], dir.path());
     assert!(text(&output.stdout).contains("million/s"), "{}", text(&output.stdout));
+
+    // What is varied and what is reported under the same name is one column.
+    let sweep = "name = \"s\"\nbase = \"a.toml\"\n[vary]\nthreads = [1, 2]\nscheme = [\"local\"]\n";
+    std::fs::write(dir.path().join("v.toml"), sweep).unwrap();
+    let output = sim(&["sweep", "v.toml", "--out-dir", "varied"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(sim(&["merge", "varied"], dir.path()).status.code(), Some(0));
+    let csv = std::fs::read_to_string(dir.path().join("varied/results.csv")).unwrap();
+    let mut names: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    let columns = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), columns, "{csv}");
 
     let sweep = "name = \"s\"\nbase = \"a.toml\"\n[[case]]\nname = \"spot\"\n[[case]]\nname = \"local\"\n\
                  set = { scheme = \"local\" }\n[[ratio]]\nfigure = \"mops\"\nof = \"local\"\nby = \"spot\"\nsays = 1.2\n\

@@ -8,6 +8,7 @@
 
 mod arch;
 pub mod description;
+pub mod kind;
 pub mod rack;
 mod render;
 pub mod scheme;

@@ -17,7 +17,7 @@ P4RACK = os.environ.get("P4RACK", "p4rack")
 
 def tasks(sweep, results):
     """Ids of all tasks."""
-    command = [P4RACK, "sim", "sweep", sweep, "--out-dir", results, "--list"]
+    command = [P4RACK, "sim", "sweep", sweep, "--list"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [line.split("\t")[1] for line in listed.splitlines()]
 

@@ -5,6 +5,7 @@ use super::check::{
     check_name,
 };
 use super::workload::read_workload;
+use crate::kind::Kind;
 use crate::rack::units::{parse_rate, parse_size};
 use crate::rack::{
     BUFFER_BYTES, Definition, Protocol, RESERVED_PERCENT, Rack, RackError, Section, Sink, Switch, Target,
@@ -16,6 +17,15 @@ use std::sync::Arc;
 use toml::de::DeTable;
 
 pub(super) fn parse(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
+    read(text, file, protocols).map_err(|error| match Kind::of(text) {
+        Some(kind) if kind != Kind::Rack => {
+            RackError::of_file(file.to_owned(), kind.instead_of("a rack description"), kind.command(file))
+        }
+        _ => error,
+    })
+}
+
+fn read(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
     let mut sink = Sink::new(text, file);
     let (root, syntax) = DeTable::parse_recoverable(text);
     for error in &syntax {

@@ -34,7 +34,11 @@ impl RackError {
     /// The file cannot be read.
     pub(crate) fn unreadable(file: String, error: &std::io::Error) -> RackError {
         let help = "give the path of a rack description, e.g. examples/two-hosts.toml".to_owned();
-        let message = format!("can't be read: {error}");
+        RackError::of_file(file, format!("can't be read: {error}"), help)
+    }
+
+    /// The file as a whole is wrong.
+    pub(crate) fn of_file(file: String, message: String, help: String) -> RackError {
         RackError { errors: vec![FieldError { file, line: 0, field: String::new(), message, help }] }
     }
 }

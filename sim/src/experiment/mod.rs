@@ -14,6 +14,7 @@ use crate::trace::Trace;
 use crate::transport::{Transport, TransportSpec};
 pub(crate) use check::Check;
 use p4rack_codegen::Scheme;
+use p4rack_codegen::kind::Kind;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
 use p4rack_codegen::scheme::pl2::{Clocks, FLOW_LANES, K_MAX, Mode, Pl2};
@@ -418,6 +419,10 @@ pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(
     help: &str,
 ) -> Result<T, ExperimentError> {
     toml::from_str(text).map_err(|error| {
+        if let Some(kind @ (Kind::Rack | Kind::P4 | Kind::Json)) = Kind::of(text) {
+            let what = kind.instead_of("an experiment or a sweep");
+            return ExperimentError(vec![format!("{file}: {what}; {}", kind.command(file))]);
+        }
         let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let message = error.message().replace('\n', ", ");

@@ -1,5 +1,6 @@
 //! A P4 program given on the command line.
 
+use p4rack_codegen::kind::Kind;
 use p4rack_p4::{Diagnostics, Options};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -31,6 +32,11 @@ impl Source {
                 return ExitCode::from(USAGE);
             }
         };
+        if let Some(kind) = Kind::of(&text).filter(|kind| *kind != Kind::P4) {
+            let file = self.file.display().to_string();
+            eprintln!("error: {file}: {}; {}", kind.instead_of("a P4 program"), kind.command(&file));
+            return ExitCode::from(USAGE);
+        }
         let defines = self.define.iter().map(|d| definition(d));
         let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
         run(&text, &self.file.to_string_lossy(), &options)

@@ -32,6 +32,12 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Errors: there is no such folder.
+pub fn check_folder(dir: &Path) -> Result<(), String> {
+    let help = "give a folder of results, as p4rack sim sweep FILE --out-dir DIR makes it";
+    std::fs::read_dir(dir).map(drop).map_err(|error| format!("{}: {error}; {help}", dir.display()))
+}
+
 /// All results in a folder and its subfolders, of sweeps and single runs, sorted by name.
 pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
     let list = |dir: &Path| {

@@ -1,10 +1,12 @@
 //! `p4rack sim sweep` and `merge`: many runs, on all cores or several machines.
 
-use super::files::{read_json, result_path, results, with_traces, write};
+use super::files::{check_folder, read_json, result_path, results, with_traces, write};
 use super::{columns, hostile};
 use crate::output::{self, OutputFile};
 use indicatif::{ProgressBar, ProgressStyle};
+use p4rack_codegen::kind::Kind;
 use p4rack_sim::{Sweep, Task, TaskResult, Varied};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -16,7 +18,13 @@ pub struct SweepArgs {
     /// The sweep (docs/sim.md shows one)
     pub file: PathBuf,
     /// Folder for results, one file per task; a task with a result is not run again
-    #[arg(long, value_name = "DIR")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "list",
+        default_value = ".",
+        hide_default_value = true
+    )]
     pub out_dir: PathBuf,
     /// Print the ids and settings of tasks without running them
     #[arg(long)]
@@ -140,7 +148,12 @@ pub fn read<E: Varied>(path: &Path) -> Result<Sweep<E>, String> {
             std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
         Ok((text, name))
     };
-    Sweep::parse(&text, &name, read).map_err(|error| error.to_string())
+    Sweep::parse(&text, &name, read).map_err(|error| match Kind::of(&text) {
+        Some(kind @ Kind::Experiment) => {
+            format!("{name}: {}; {}", kind.instead_of("a sweep"), kind.command(&name))
+        }
+        _ => error.to_string(),
+    })
 }
 
 fn load(path: &Path) -> Result<Sweep, String> {
@@ -187,6 +200,7 @@ fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
 
 /// Merges all results into one table.
 pub fn merge(args: &MergeArgs) -> Result<bool, String> {
+    check_folder(&args.dir)?;
     let path = args.csv.clone().unwrap_or_else(|| args.dir.join("results.csv"));
     let output = OutputFile::open("--csv", &path)?;
     let results = results(&args.dir)?;
@@ -203,26 +217,42 @@ pub fn merge(args: &MergeArgs) -> Result<bool, String> {
         () if results.iter().all(columns::is_of_cowbird) => columns::OF_COWBIRD,
         () => &columns::OF_FRAMES,
     };
-    let mut csv = columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
-    keys.iter().for_each(|key| csv += &format!(",{}", cell(key)));
-    csv.push('\n');
-    for result in &results {
-        let value = |value: Option<&serde_json::Value>| match value {
-            Some(serde_json::Value::String(text)) => cell(text),
-            Some(serde_json::Value::Array(items)) => cell(
-                &items.iter().map(|item| item.as_str().unwrap_or_default()).collect::<Vec<_>>().join("; "),
-            ),
-            Some(other) if !other.is_null() => other.to_string(),
-            _ => String::new(),
+    // A setting that the results repeat under its name is no second column.
+    keys.retain(|key| {
+        let path = columns.iter().find(|(name, _)| name == key).map(|(_, path)| *path);
+        let repeats = |path| {
+            results.iter().all(|result| text(result.pointer(path)) == text(result["settings"].get(key)))
         };
-        let mut row: Vec<String> = columns.iter().map(|(_, path)| value(result.pointer(path))).collect();
-        row.extend(keys.iter().map(|key| value(result["settings"].get(key))));
+        !path.is_some_and(repeats)
+    });
+    let name = |key: &String| match columns.iter().any(|(name, _)| name == key) {
+        true => cell(&format!("settings.{key}")),
+        false => cell(key),
+    };
+    let names = columns.iter().map(|(name, _)| (*name).to_owned()).chain(keys.iter().map(name));
+    let mut csv = names.collect::<Vec<_>>().join(",") + "\n";
+    for result in &results {
+        let columns = columns.iter().map(|(_, path)| text(result.pointer(path)));
+        let row: Vec<String> =
+            columns.chain(keys.iter().map(|key| text(result["settings"].get(key)))).collect();
         csv += &row.join(",");
         csv.push('\n');
     }
     output.write(csv.as_bytes())?;
     println!("{}: {} results", path.display(), results.len());
     Ok(true)
+}
+
+/// A value as a cell.
+fn text(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => cell(text),
+        Some(Value::Array(items)) => {
+            cell(&items.iter().map(|item| item.as_str().unwrap_or_default()).collect::<Vec<_>>().join("; "))
+        }
+        Some(other) if !other.is_null() => other.to_string(),
+        _ => String::new(),
+    }
 }
 
 fn cell(text: &str) -> String {

@@ -4,7 +4,7 @@ mod golden;
 mod papers;
 
 use super::columns::{is_of_cowbird, is_of_memory};
-use super::files::results;
+use super::files::{check_folder, results};
 use crate::output::OutputFile;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -33,6 +33,7 @@ pub struct ReportArgs {
 
 /// Writes the page, and prints how each figure of a paper compares.
 pub fn report(args: &ReportArgs) -> Result<bool, String> {
+    check_folder(&args.dir)?;
     let path = args.output.clone().unwrap_or_else(|| args.dir.join("report.html"));
     let output = OutputFile::open("--output", &path)?;
     let results = results(&args.dir)?;
