@@ -20,6 +20,7 @@ pub mod progress;
 pub mod promises;
 pub mod report;
 pub mod results;
+pub mod rows;
 mod running;
 pub mod state;
 pub mod stats;

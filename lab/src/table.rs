@@ -1,38 +1,34 @@
 //! The result table in the terminal.
 
 use crate::results::{MixResult, Results, SchemeResult, StoreResult};
+use crate::rows::Rows;
 use crate::{text, worlds};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use p4rack_codegen::rack::WorkloadKind;
 
-/// Figures of all schemes, one column each.
+/// Figures of all schemes, one column each, as wide as standard output takes them.
 pub fn render(results: &Results) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY).set_content_arrangement(ContentArrangement::Disabled);
-    let mut header = vec![Cell::new("")];
     let columns = results.columns();
-    header.extend(columns.iter().map(|(name, _)| Cell::new(name).set_alignment(CellAlignment::Right)));
-    table.set_header(header);
+    let names = columns.iter().map(|(name, _)| format!(">{name}"));
+    let mut table = Rows::new(&std::iter::once(String::new()).chain(names).collect::<Vec<_>>());
     for (label, figure) in rows(results) {
-        let mut row = vec![Cell::new(label)];
-        row.extend(columns.iter().map(|(_, s)| Cell::new(figure(s)).set_alignment(CellAlignment::Right)));
-        table.add_row(row);
+        let cells = columns.iter().map(|(_, scheme)| figure(scheme));
+        table.push(std::iter::once(label).chain(cells).collect());
     }
-    let mut out = table.to_string();
-    out.push_str(&format!("\n{}", results.context()));
+    let mut out = table.text() + "
+" + &results.context();
     let waiting = results.schemes.iter().flat_map(|scheme| &scheme.rpc).any(|value| value.unfinished > 0);
     if waiting {
         out.push_str(&format!(
-            "\na request that was still waiting at the end counts with the time it had waited, at least with the whole window of {} s",
+            "a request that was still waiting at the end counts with the time it had waited, at least with the whole window of {} s\n",
             results.duration_s
         ));
     }
     for agreement in worlds::agreements(results) {
         let how = if agreement.holds { "the same" } else { "NOT the same" };
-        out.push_str(&format!("\n{}: {how} order of schemes, real and simulated", agreement.figure));
+        out.push_str(&format!("{}: {how} order of schemes, real and simulated\n", agreement.figure));
     }
     let kept = results.promises.iter().filter(|promise| promise.holds).count();
-    out.push_str(&format!("\n{kept} of {} promises kept\n", results.promises.len()));
+    out.push_str(&format!("{kept} of {} promises kept\n", results.promises.len()));
     for promise in results.promises.iter().filter(|promise| !promise.holds) {
         out.push_str(&format!("  not kept: {}\n", promise.sentence()));
     }

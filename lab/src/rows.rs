@@ -1,0 +1,214 @@
+//! Tables of text, no wider than the terminal.
+//!
+//! Columns of text wrap between words; figures never do. Where all columns of figures don't fit side by side, the rest of them
+//! follow in a second table with the same first columns.
+
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use std::io::IsTerminal;
+
+/// Width of tables in characters where standard output is no terminal, and no COLUMNS says otherwise.
+const WIDTH: usize = 160;
+/// Characters that a wrapped column of text has at least.
+const TEXT_MIN: usize = 14;
+/// Characters between two columns.
+const GAP: u16 = 2;
+
+/// The width in characters that tables on standard output may have: COLUMNS, the terminal's, or 160.
+pub fn width() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || {
+        let output = std::io::stdout();
+        let size = output.is_terminal().then(|| terminal_size::terminal_size_of(&output)).flatten();
+        size.map(|(width, _)| usize::from(width.0))
+    };
+    said.or_else(terminal).filter(|width| *width > 0).unwrap_or(WIDTH)
+}
+
+/// A table of text under a header.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    header: Vec<String>,
+    /// Whether a column is one of figures whatever its cells look like.
+    figures: Vec<bool>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// A table with these columns. A name that begins with `>` is of a column of figures; columns of bare numbers are, too.
+    pub fn new<S: AsRef<str>>(header: &[S]) -> Rows {
+        let names = || header.iter().map(AsRef::as_ref);
+        Rows {
+            header: names().map(|name| name.strip_prefix('>').unwrap_or(name).to_owned()).collect(),
+            figures: names().map(|name| name.starts_with('>')).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table as lines, as wide as standard output takes it.
+    pub fn text(&self) -> String {
+        self.within(width())
+    }
+
+    /// The table as lines of at most `width` characters, if its longest words permit.
+    pub fn within(&self, width: usize) -> String {
+        let columns: Vec<Column> = (0..self.header.len()).map(|nth| self.column(nth)).collect();
+        let leading = columns.iter().take_while(|column| !column.is_figures).count();
+        let room = |shown: &[usize]| {
+            let gaps = usize::from(GAP) * shown.len().saturating_sub(1);
+            shown.iter().map(|nth| columns[*nth].least).sum::<usize>() + gaps
+        };
+        let mut tables: Vec<Vec<usize>> = vec![(0..leading).collect()];
+        for nth in leading..columns.len() {
+            let last = tables.last_mut().expect("there is always one");
+            last.push(nth);
+            // Each table has at least one column of its own.
+            if room(last) > width && last.len() > leading + 1 {
+                last.pop();
+                tables.push((0..leading).chain([nth]).collect());
+            }
+        }
+        let texts: Vec<String> = tables.iter().map(|shown| self.part(shown, &columns, width)).collect();
+        texts.join("\n")
+    }
+
+    /// Some of its columns.
+    fn part(&self, shown: &[usize], columns: &[Column], width: usize) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width.try_into().unwrap_or(u16::MAX));
+        let cells = |row: &[String]| -> Vec<Cell> {
+            let cell = |nth: &usize| {
+                let right = if columns[*nth].is_figures { CellAlignment::Right } else { CellAlignment::Left };
+                Cell::new(row.get(*nth).map_or("", String::as_str)).set_alignment(right)
+            };
+            shown.iter().map(cell).collect()
+        };
+        table.set_header(cells(&self.header));
+        self.rows.iter().for_each(|row| _ = table.add_row(cells(row)));
+        let natural: usize = shown.iter().map(|nth| columns[*nth].natural).sum();
+        let fits = natural + usize::from(GAP) * shown.len().saturating_sub(1) <= width;
+        for (position, nth) in shown.iter().enumerate() {
+            let Some(column) = table.column_mut(position) else { continue };
+            let gap = if position + 1 == shown.len() { 0 } else { GAP };
+            column.set_padding((0, gap));
+            let of = &columns[*nth];
+            // Both include the gap.
+            let fixed =
+                |chars: usize| Width::Fixed(u16::try_from(chars).unwrap_or(u16::MAX).saturating_add(gap));
+            column.set_constraint(match (fits, of.is_figures) {
+                (true, _) => ColumnConstraint::Absolute(fixed(of.natural.max(1))),
+                (false, true) => ColumnConstraint::Absolute(fixed(of.least.max(1))),
+                (false, false) => ColumnConstraint::LowerBoundary(fixed(of.least.max(1))),
+            });
+        }
+        let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
+        lines.collect()
+    }
+
+    fn column(&self, nth: usize) -> Column {
+        let cells = || self.rows.iter().map(|row| row.get(nth).map_or("", String::as_str));
+        let header = self.header[nth].as_str();
+        let longest = |texts: &mut dyn Iterator<Item = &str>| texts.map(chars).max().unwrap_or(0);
+        let longest_cell = longest(&mut cells());
+        let is_figures = self.figures[nth] || (!self.rows.is_empty() && cells().all(is_number));
+        let natural = longest_cell.max(chars(header));
+        let least = match is_figures {
+            true => longest_cell.max(longest(&mut header.split(' '))),
+            false => natural.min(TEXT_MIN),
+        };
+        Column { is_figures, natural, least }
+    }
+}
+
+/// What a column takes, in characters.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    /// Stands at the right and does not wrap.
+    is_figures: bool,
+    /// Without wrapping.
+    natural: usize,
+    /// As narrow as it may be.
+    least: usize,
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn is_number(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | '\u{202f}');
+    text == "–"
+        || (text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(is_part)
+            && text.matches('.').count() < 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rows;
+
+    fn row(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(|cell| (*cell).to_owned()).collect()
+    }
+
+    #[test]
+    fn numbers_stand_at_the_right() {
+        let mut rows = Rows::new(&["port", "name", ">takes"]);
+        rows.push(row(&["1", "a", "3 µs"]));
+        rows.push(row(&["12345", "b", "20 µs"]));
+        assert_eq!(rows.within(80), " port  name  takes\n    1  a      3 µs\n12345  b     20 µs\n");
+    }
+
+    #[test]
+    fn addresses_are_no_numbers() {
+        let mut rows = Rows::new(&["ip", "name"]);
+        rows.push(row(&["10.0.0.1", "h1"]));
+        rows.push(row(&["10.0.0.22", "h2"]));
+        assert_eq!(rows.within(80), "ip         name\n10.0.0.1   h1\n10.0.0.22  h2\n");
+    }
+
+    #[test]
+    fn text_wraps_between_words() {
+        let mut rows = Rows::new(&["table", "actions"]);
+        rows.push(row(&["ingress.forward", "set_port drop count multicast mirror"]));
+        let text = rows.within(34);
+        assert_eq!(
+            text,
+            "table            actions\ningress.forward  set_port drop\n                 count multicast\n                 mirror\n"
+        );
+    }
+
+    /// A figure in two lines would be read as two.
+    #[test]
+    fn figures_never_wrap_and_columns_that_do_not_fit_follow_below() {
+        let mut rows = Rows::new(&["", ">one", ">two", ">three"]);
+        rows.push(row(&["frames lost in the fabric", "146 799", "2 626 000", "12 ms"]));
+        rows.push(row(&["goodput", "97.4 Mb/s", "91.0 Mb/s", "92.8 Mb/s"]));
+        for width in [20, 30, 40, 50, 60] {
+            let text = rows.within(width);
+            for figure in ["146 799", "2 626 000", "12 ms", "97.4 Mb/s", "91.0 Mb/s", "92.8 Mb/s"] {
+                assert_eq!(text.matches(figure).count(), 1, "{width}: {text}");
+            }
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width.max(25)), "{width}: {text}");
+        }
+        assert_eq!(rows.within(40).lines().filter(|line| line.contains("goodput")).count(), 2);
+        assert_eq!(rows.within(80).lines().count(), 3);
+    }
+
+    #[test]
+    fn a_table_without_rows_is_its_header() {
+        assert_eq!(Rows::new(&["a", "b"]).within(80), "a  b\n");
+        assert_eq!(Rows::new::<&str>(&[]).within(80), "");
+    }
+}
