@@ -176,8 +176,8 @@ fn head(results: &Results) -> String {
 fn scheme_heads(results: &Results) -> String {
     let mut out = String::new();
     for (name, scheme) in results.columns() {
-        let (name, key) = (escape(&name), escape(&scheme.name));
-        put(&mut out, format_args!("<th scope=col><i class='key scheme-{key}'></i>{name}</th>"));
+        let (name, class) = (escape(&name), plots::scheme_class(results, &scheme.name));
+        put(&mut out, format_args!("<th scope=col><i class='key {class}'></i>{name}</th>"));
     }
     out
 }
@@ -189,8 +189,8 @@ fn figures(results: &Results) -> String {
     );
     for (label, figure) in table::rows(results) {
         put(&mut out, format_args!("<tr><th scope=row>{}</th>", escape(&label)));
-        for (_, scheme) in results.columns() {
-            put(&mut out, format_args!("<td>{}</td>", escape(&figure(scheme))));
+        for (name, scheme) in results.columns() {
+            put(&mut out, format_args!("<td data-h='{}'>{}</td>", escape(&name), escape(&figure(scheme))));
         }
         out.push_str("</tr>\n");
     }
@@ -217,9 +217,9 @@ fn drops(results: &Results) -> String {
     );
     for reason in reasons {
         put(&mut out, format_args!("<tr><th scope=row><code>{}</code></th>", escape(reason)));
-        for (_, scheme) in results.columns() {
+        for (name, scheme) in results.columns() {
             let count = scheme.drops.get(reason).copied().unwrap_or(0);
-            put(&mut out, format_args!("<td>{}</td>", text::count(count)));
+            put(&mut out, format_args!("<td data-h='{}'>{}</td>", escape(&name), text::count(count)));
         }
         out.push_str("</tr>\n");
     }
@@ -309,8 +309,8 @@ fn each_scheme(
 fn scheme_legend(results: &Results) -> String {
     let mut legend = String::from("<p class=legend>");
     for scheme in &results.schemes {
-        let name = escape(&scheme.name);
-        put(&mut legend, format_args!("<span><i class='key scheme-{name}'></i>{name}</span>"));
+        let (name, class) = (escape(&scheme.name), plots::scheme_class(results, &scheme.name));
+        put(&mut legend, format_args!("<span><i class='key {class}'></i>{name}</span>"));
     }
     legend.push_str("</p>");
     legend
@@ -337,7 +337,8 @@ fn promises(results: &Results) -> String {
         put(
             &mut out,
             format_args!(
-                "<tr><td class={class}><span aria-label='{word}'>{mark}</span></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                "<tr><td class={class}><span aria-label='{word}'>{mark}</span></td><td>{}</td><td>{}</td><td data-h=promised>{}</td>\
+                 <td data-h=measured>{}</td></tr>\n",
                 escape(&promise.scheme),
                 escape(&promise.what),
                 escape(&promise.promised),
@@ -401,6 +402,34 @@ mod tests {
                 html.matches(&format!("<{element}>")).count() + html.matches(&format!("<{element} ")).count();
             assert_eq!(opened, html.matches(&format!("</{element}>")).count(), "<{element}>");
         }
+    }
+
+    /// A line without a colour is not there.
+    #[test]
+    fn every_scheme_and_host_has_a_colour() {
+        let mut results = judged();
+        results.schemes[1].name = "edm-matched+pl2-clock".to_owned();
+        let html = html(&[results]);
+        let classes: std::collections::BTreeSet<&str> = html
+            .split(['\'', '"', ' ', '>'])
+            .map(|word| word.trim_start_matches("class="))
+            .filter(|word| word.starts_with("scheme-") || word.starts_with("host-"))
+            .collect();
+        assert_eq!(classes.iter().filter(|class| class.starts_with("scheme-")).count(), 3, "{classes:?}");
+        for class in classes {
+            assert!(STYLE.contains(&format!(".{class} {{")), "{class}");
+        }
+        for number in 0..plots::SCHEME_COLOURS {
+            assert!(STYLE.contains(&format!(".scheme-{number} {{")), "{number}");
+        }
+    }
+
+    /// On a narrow screen a row is a card, whose cells say what they are.
+    #[test]
+    fn each_figure_names_its_scheme() {
+        let html = html(&[judged()]);
+        let figures = html.split("<h2>Figures</h2>").nth(1).unwrap().split("</table>").next().unwrap();
+        assert_eq!(figures.matches("<td data-h='").count(), figures.matches("<td").count() - 1);
     }
 
     #[test]

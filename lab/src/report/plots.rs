@@ -12,6 +12,15 @@ const NARROW: (f64, f64) = (360.0, 240.0);
 /// Maximum points of a line, more than its width in pixels.
 const POINTS: usize = 700;
 
+/// Number of scheme colours in the style sheet. Further schemes reuse them.
+pub const SCHEME_COLOURS: usize = 7;
+
+/// Class with the colour of a scheme: its place among the report's.
+pub fn scheme_class(results: &Results, name: &str) -> String {
+    let place = results.schemes.iter().position(|scheme| scheme.name == name).unwrap_or(0);
+    format!("scheme-{}", place % SCHEME_COLOURS)
+}
+
 /// Points of a latency's distribution: µs, share at or below.
 type Curve = [(f64, f64)];
 
@@ -27,10 +36,14 @@ pub fn latency(results: &Results, what: &str, curve: impl Fn(&SchemeResult) -> O
     for (name, points) in &curves {
         let mut line = vec![(points.first().map_or(low, |p| p.0), 0.0)];
         line.extend_from_slice(points);
-        plot.line(&format!("scheme-{name}"), &line, true);
+        plot.line(&scheme_class(results, name), &line, true);
     }
     plot.level(0.99, "");
     plot.finish()
+}
+
+fn seconds_tick(seconds: f64) -> String {
+    format!("{}", (seconds * 100.0).round() / 100.0)
 }
 
 fn latency_tick(us: f64) -> String {
@@ -59,12 +72,12 @@ pub fn queue(results: &Results, scheme: &SchemeResult) -> String {
         .map(|(at_ns, bytes)| (at_ns as f64 / 1e9, bytes as f64 / frame_bytes))
         .collect();
     window(&mut plot, scheme);
-    plot.line(&format!("thin scheme-{}", scheme.name), &points, false);
+    plot.line(&format!("thin {}", scheme_class(results, &scheme.name)), &points, false);
     if results.setting.kind != WorkloadKind::Store {
         plot.level(promises::QUEUE_P999_FRAMES as f64, "16 frames");
     }
     moments(&mut plot, scheme);
-    plot.axes("seconds", "frames (log)", |s| format!("{s:.0}"), |frames| format!("{frames:.0}"));
+    plot.axes("seconds", "frames (log)", seconds_tick, |frames| format!("{frames:.0}"));
     plot.finish()
 }
 
@@ -96,7 +109,7 @@ pub fn goodput(results: &Results, scheme: &SchemeResult) -> String {
     }
     plot.level(port_mbps, "port rate");
     moments(&mut plot, scheme);
-    plot.axes("seconds", "Mb/s", |s| format!("{s:.0}"), |mbps| format!("{mbps:.0}"));
+    plot.axes("seconds", "Mb/s", seconds_tick, |mbps| format!("{mbps:.0}"));
     plot.finish()
 }
 
@@ -125,5 +138,20 @@ fn moments(plot: &mut Plot, scheme: &SchemeResult) {
     }
     if let Some(at) = scheme.series.reset_ns {
         plot.moment(seconds(at), "reset");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn marks_of_short_runs_differ() {
+        for end in [0.3, 1.2, 3.0, 60.0] {
+            let ticks = Axis::linear(0.0, end).ticks();
+            let texts: BTreeSet<String> = ticks.iter().map(|seconds| seconds_tick(*seconds)).collect();
+            assert_eq!(texts.len(), ticks.len(), "{texts:?}");
+        }
     }
 }

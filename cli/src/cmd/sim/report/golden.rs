@@ -104,8 +104,9 @@ pub fn html(all: &[Golden]) -> String {
         // Writing to a string cannot fail, so the result is ignored.
         let _ = write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{}</td>\
-             <td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td data-h=\"figure\">{}</td><td data-h=\"scheme\">{}</td>\
+             <td data-h=\"published\">{}</td><td data-h=\"here\" class=\"{class}\">{}</td><td data-h=\"÷ alone\">{}</td>\
+             <td data-h=\"mean, ns\">{}</td><td data-h=\"verdict\">{}</td></tr>",
             escape(&one.case),
             one.figure(),
             escape(&one.scheme),
@@ -159,6 +160,6 @@ mod tests {
         assert!(lines[3].ends_with(&format!("here 1.200: {unlike}")));
         assert!(html(&all).contains("1 of 4 figures within 5 %") && html(&[]).is_empty());
         let unmeasured = golden(&[json!({ "outcome": { "name": "g", "golden": 1.0, "slowdown": {} } })]);
-        assert_eq!(html(&unmeasured).matches("<td>–</td>").count(), 2, "nothing is shown as 0");
+        assert_eq!(html(&unmeasured).matches(">–</td>").count(), 3, "nothing is shown as 0");
     }
 }

@@ -384,9 +384,10 @@ impl Comparison {
         out.push_str("</tr></thead><tbody>");
         for row in &self.rows {
             let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(&row.case));
-            for (cell, judged) in row.cells.iter().zip(&row.judged) {
+            for ((cell, judged), column) in row.cells.iter().zip(&row.judged).zip(&self.columns) {
                 let off = *judged && !cell.iter().all(|value| self.agrees(*value));
-                let _ = write!(out, "<td class=\"{}\">{}</td>", if off { "off" } else { "" }, range(cell));
+                let (class, column) = (if off { "off" } else { "" }, escape(column));
+                let _ = write!(out, "<td data-h=\"{column}\" class=\"{class}\">{}</td>", range(cell));
             }
             out.push_str("</tr>");
         }
