@@ -17,8 +17,7 @@ pub struct Args {
     /// Architecture of the program: v1model, tna (Tofino) or t2na (Tofino 2) [default: as described]
     #[arg(long)]
     arch: Option<Arch>,
-    /// l2, pl2-counter, pl2-clock, edm-timed-dst, edm-timed, edm-calendar, edm-matched, cowbird, or two joined by + [default: as described]
-    #[arg(long)]
+    #[arg(long, help = super::schemes::help("as described"))]
     scheme: Option<Scheme>,
     /// Print what was written as JSON
     #[arg(long)]

@@ -20,8 +20,7 @@ pub struct Args {
     /// Kind of switch [default: the description's target]
     #[arg(long, value_parser = ["embedded", "bmv2"])]
     switch: Option<String>,
-    /// l2, pl2-counter or pl2-clock [default: as described]
-    #[arg(long)]
+    #[arg(long, help = super::schemes::help("as described"))]
     scheme: Option<Scheme>,
     /// Instead of Mininet's prompt, ping between all hosts and run an incast; exit code 1 on failure
     #[arg(long)]

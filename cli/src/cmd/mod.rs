@@ -31,6 +31,7 @@ pub mod pl2;
 pub mod queue;
 pub mod rack;
 pub mod roce;
+mod schemes;
 mod sde;
 pub mod sim;
 mod simulated;

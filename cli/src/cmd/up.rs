@@ -34,9 +34,7 @@ pub struct UpArgs {
     /// Build the rack and leave it running without its workload; see `p4rack exec` and `p4rack down`
     #[arg(long, conflicts_with_all = ["json", "html", "duration_s", "seed"])]
     keep: bool,
-    /// l2, pl2-clock, edm-timed, …, or for a log store local, cowbird-p4, …; may be repeated [default: as described; with --keep,
-    /// the rack's protocols]
-    #[arg(long, value_name = "SCHEME")]
+    #[arg(long, value_name = "SCHEME", help = super::schemes::help_of_runs("as described; with --keep, the rack's protocols"))]
     scheme: Vec<Run>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
     #[arg(long)]

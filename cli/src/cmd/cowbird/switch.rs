@@ -36,8 +36,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct Args {
     /// The rack description, TOML, with a [cowbird] table
     rack: PathBuf,
-    /// Scheme with Cowbird [default: as described]
-    #[arg(long)]
+    #[arg(long, help = crate::cmd::schemes::help("as described; it needs Cowbird"))]
     scheme: Option<Scheme>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
     #[arg(long)]

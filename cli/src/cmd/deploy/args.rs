@@ -35,8 +35,7 @@ impl FromStr for To {
 pub struct Args {
     /// The rack description, TOML
     pub rack: PathBuf,
-    /// l2, pl2-counter, pl2-clock, edm-timed-dst, edm-timed, edm-calendar, edm-matched, cowbird, or two joined by + [default: as described]
-    #[arg(long)]
+    #[arg(long, help = crate::cmd::schemes::help("as described"))]
     pub scheme: Option<Scheme>,
     /// Architecture of the program: v1model, tna or t2na [default: as described; with --to tofino, tna]
     #[arg(long)]
