@@ -72,7 +72,8 @@ typedef struct p4rack_memory_operation {
  *
  * rack       path of the rack's description
  * host       name of this host in it
- * interface  to the switch; NULL is "eth0"
+ * interface  to the switch; NULL is "eth0". It has the host's MAC address, or the host's agent uses it as well; another
+ *            one is refused before a frame is sent
  * scheme     that runs, with EDM; NULL is the description's
  * error      receives the reason if it fails, cut off at `error_length` with its final zero; may be NULL
  *

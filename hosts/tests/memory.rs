@@ -5,8 +5,8 @@
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_hosts::memory::{
-    Client, ClientConfig, Error, Handle, Operation, PortConfig, PortError, Remote, Server, ServerConfig,
-    ServerError, ServerReport,
+    Client, ClientConfig, Error, Handle, NodeAddress, Operation, PortConfig, PortError, Remote, Server,
+    ServerConfig, ServerError, ServerReport,
 };
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::signal::Signals;
@@ -39,12 +39,16 @@ fn mac(node: u16) -> MacAddr {
     MacAddr([2, 0, 0, 0, 0, node as u8 + 1])
 }
 
+fn node(number: u16) -> NodeAddress {
+    NodeAddress { name: format!("h{}", number + 1), mac: mac(number) }
+}
+
 fn port(own: u16) -> PortConfig {
     PortConfig {
         interface: "eth0".to_owned(),
         ether_type: ETHER_TYPE,
         rate_bps: 1_000_000_000,
-        nodes: (0..3).map(mac).collect(),
+        nodes: (0..3).map(node).collect(),
         own,
     }
 }
@@ -141,8 +145,8 @@ fn with_rack(loses: fn(Kind, u64) -> bool, stats: Option<PathBuf>, test: impl Fn
         );
         return;
     };
-    for (ns, name) in [(&client, "port0"), (&server, "port1")] {
-        let end = VethEnd { name: "eth0", ns, mac: None };
+    for (ns, name, own) in [(&client, "port0", 0), (&server, "port1", MEMORY)] {
+        let end = VethEnd { name: "eth0", ns, mac: Some(mac(own)) };
         Links::add_veth(end, VethEnd { name, ns: &switch, mac: None }).unwrap();
         let pipe =
             |ns: &NetNs, name: &str| ns.run(|| Links::open().unwrap().make_pipe(name, 1_600).map(drop));
@@ -264,6 +268,61 @@ fn every_failure_has_its_error() {
             assert!(matches!(client.wait(waiting), Err(Error::Port(_))));
         })
         .unwrap();
+    });
+}
+
+/// A wrong name or a wrong place is refused before a frame is sent: at the switch it would count as spoofed.
+#[test]
+fn a_node_opens_the_link_of_its_own_host_alone() {
+    with_rack(never, None, |ns| {
+        let frames_sent = |interface: &str| Links::open().unwrap().get(interface).unwrap().tx_frames;
+        let refused = |own: u16, interface: &str| {
+            let port = PortConfig { interface: interface.to_owned(), ..port(own) };
+            let error = Client::open(ClientConfig { port, ..client_config() }).unwrap_err();
+            assert!(matches!(error, PortError::NotHere(_)), "{error}");
+            error.to_string()
+        };
+        let add_pair = |ns: &NetNs| {
+            let end = |name| VethEnd { name, ns, mac: None };
+            Links::add_veth(end("own0"), end("own1")).unwrap();
+            let mut links = Links::open_in(ns).unwrap();
+            ["own0", "own1"].into_iter().for_each(|name| links.set_up(name).unwrap());
+            links.add_address("own0", [198, 51, 100, 1].into(), 24).unwrap();
+        };
+        add_pair(ns);
+        ns.run(|| {
+            let before = ["eth0", "own0"].map(frames_sent);
+            let said = refused(MEMORY, "eth0");
+            assert!(said.contains("not h2's link") && said.contains("this is h1"), "{said}");
+            assert!(
+                said.contains("`p4rack exec h2 -- COMMAND`") && said.contains("give h1 as the name"),
+                "{said}"
+            );
+            let said = refused(0, "own0");
+            assert!(
+                said.contains("with the address 198.51.100.1") && said.contains("name its interface"),
+                "{said}"
+            );
+            assert_eq!(["eth0", "own0"].map(frames_sent), before);
+            // Beside an agent, whose TAP interface has the host's address, its link has any.
+            let mut links = Links::open().unwrap();
+            links.set_mac("eth0", MacAddr([2, 9, 9, 9, 9, 9])).unwrap();
+            links.set_mac("own1", mac(0)).unwrap();
+            drop(Client::open(client_config()).unwrap());
+        })
+        .unwrap();
+        let elsewhere = NetNs::create().unwrap();
+        add_pair(&elsewhere);
+        elsewhere
+            .run(|| {
+                let before = frames_sent("own1");
+                let said = refused(0, "own1");
+                assert!(said.contains("no interface here has h1's MAC address 02:00:00:00:00:01"), "{said}");
+                assert_eq!(frames_sent("own1"), before);
+                // The missing interface is not what is wrong.
+                assert!(refused(0, "eth0").contains("`p4rack exec h1"));
+            })
+            .unwrap();
     });
 }
 

@@ -7,7 +7,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::edm::Edm;
 use p4rack_fabric::edm::host::{compute, memory};
-use p4rack_hosts::memory::{ClientConfig, PortConfig};
+use p4rack_hosts::memory::{ClientConfig, NodeAddress, PortConfig};
 use p4rack_wire::Nanos;
 
 /// Timeout of a node where the switch remembers demands for less than half of it: processes of one machine wake late.
@@ -55,7 +55,7 @@ fn port(rack: &Rack, host: &Host, interface: &str) -> Result<PortConfig, NoMemor
         interface: interface.to_owned(),
         ether_type: edm(rack)?.ether_type,
         rate_bps: host.rate_bps,
-        nodes: rack.hosts.iter().map(|host| host.mac).collect(),
+        nodes: rack.hosts.iter().map(|host| NodeAddress { name: host.name.clone(), mac: host.mac }).collect(),
         own: node(rack, &host.name)?,
     })
 }

@@ -29,6 +29,9 @@ const RATE_BURST_BYTES: u32 = 3_200;
 /// Metric of a route: TCP's congestion control.
 const RTAX_CC_ALGO: u16 = 16;
 
+/// File that lists the interfaces of the calling thread's namespace.
+const INTERFACES: &str = "/proc/thread-self/net/dev";
+
 /// What the kernel reports about an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkInfo {
@@ -155,6 +158,16 @@ impl Links {
             })?;
         let info = answer.as_deref().and_then(parse_link);
         info.ok_or_else(|| Error::new(what(), io::Error::from(io::ErrorKind::InvalidData)))
+    }
+
+    /// All interfaces of the calling thread's namespace, which must be this value's, with what the kernel reports about them.
+    pub fn all(&mut self) -> Result<Vec<(String, LinkInfo)>, Error> {
+        let text = fs::read_to_string(INTERFACES).context(|| format!("reading {INTERFACES}"))?;
+        // Two lines of headings; each other line begins with a name and a colon.
+        let names =
+            text.lines().skip(2).filter_map(|line| line.trim_start().rsplit_once(':').map(|(name, _)| name));
+        // One may vanish between the two looks.
+        Ok(names.filter_map(|name| Some((name.to_owned(), self.get(name).ok()?))).collect())
     }
 
     /// Whether there is such an interface.

@@ -155,21 +155,30 @@ pub fn fail(error: &CtrlError, as_json: bool) -> ExitCode {
     }
     eprintln!("{error}");
     if matches!(error, CtrlError::Connect { .. })
-        && let Some(hint) = kept_rack_hint()
+        && let Some(hint) = kept_rack_hint("switch")
     {
         eprintln!("{hint}");
     }
     ExitCode::from(1)
 }
 
-/// A hint for racks of `up --keep`: their switch listens in a namespace of its own.
-fn kept_rack_hint() -> Option<String> {
+/// A word as a shell takes it.
+fn quoted(word: String) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// A hint for racks of `up --keep`: the command as it runs at the `place`, in a namespace of its own.
+pub fn kept_rack_hint(place: &str) -> Option<String> {
     let racks = Runtime::locate().racks().ok().filter(|racks| !racks.is_empty())?;
     let names: Vec<&str> = racks.iter().map(|rack| rack.name.as_str()).collect();
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> = std::env::args().skip(1).map(quoted).collect();
     let rack = if racks.len() > 1 { "--rack NAME " } else { "" };
     Some(format!(
-        "{} runs here, its switch in a namespace of its own: p4rack exec {rack}switch -- p4rack {}",
+        "{} runs here, {place} in a namespace of its own: p4rack exec {rack}{place} -- p4rack {}",
         names.join(", "),
         words.join(" ")
     ))

@@ -6,7 +6,7 @@ use p4rack_codegen::scheme::pl2::{self, Pl2};
 use p4rack_codegen::{Arch, Scheme, endpoint_config, spoken_beside};
 use p4rack_fabric::Config;
 use p4rack_hosts::{Agent, AgentConfig};
-use p4rack_netdev::{clock, signal::Signals};
+use p4rack_netdev::{Links, clock, signal::Signals};
 use p4rack_wire::{MacAddr, Nanos};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -40,8 +40,7 @@ struct RunArgs {
     /// Name of the TAP interface to create
     #[arg(long, default_value = "app0")]
     tap: String,
-    /// l2, pl2-counter or pl2-clock [default: as described]
-    #[arg(long)]
+    #[arg(long, help = super::schemes::help("as described"))]
     scheme: Option<Scheme>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
     #[arg(long)]
@@ -124,11 +123,24 @@ fn agent(args: RunArgs) -> Result<(), String> {
     if let Some(path) = config.stats_file.as_deref().filter(|path| *path != Path::new("-")) {
         OutputFile::open("--stats", path)?;
     }
+    check_place(&rack, host, &config.interface)?;
     let signals = Signals::take().map_err(|error| error.to_string())?;
     let ready = format!("ready {} {} on {} scheme {scheme}", config.name, config.tap, config.interface);
     let agent = Agent::start(config, signals).map_err(|error| error.to_string())?;
     output::announce(&ready);
     agent.run().map_err(|error| error.to_string())
+}
+
+/// Errors: the interface has another host's MAC address, so the switch would drop all that this one's agent sends.
+fn check_place(rack: &Rack, host: &Host, interface: &str) -> Result<(), String> {
+    let link = Links::open().and_then(|mut links| links.get(interface)).map_err(|error| error.to_string())?;
+    match rack.hosts.iter().find(|other| other.mac == link.mac && other.name != host.name) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "interface `{interface}` has {0}'s MAC address {1}: give --name {0}, or run this on {2}",
+            other.name, other.mac, host.name
+        )),
+    }
 }
 
 /// Prints who falls silent and runs the command, outside of the agent's thread, which must not block.

@@ -63,7 +63,8 @@ pub struct Client {
 impl Client {
     /// Opens the link in the calling thread's network namespace.
     ///
-    /// Errors: there is no such interface, no permission, or another program on this host runs a node on it.
+    /// Errors: there is no such interface, it is not this host's link, no permission, or another program on this host runs a
+    /// node on it.
     pub fn open(config: ClientConfig) -> Result<Client, PortError> {
         let port = Port::open(config.port)?;
         let mut poller = Poller::new();

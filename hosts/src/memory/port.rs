@@ -1,7 +1,7 @@
 //! EDM's messages as frames on a link.
 
 use p4rack_netdev::packet::{Frames, Options};
-use p4rack_netdev::{Links, PacketSocket, packet};
+use p4rack_netdev::{Links, PacketSocket, link, packet};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate, edm};
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,19 @@ pub struct PortConfig {
     pub ether_type: EtherType,
     /// Rate of the link, which frames are paced to: a veth has none of its own.
     pub rate_bps: u64,
-    /// Addresses of all nodes of the rack. A node's number is its position.
-    pub nodes: Vec<MacAddr>,
+    /// All nodes of the rack. A node's number is its position.
+    pub nodes: Vec<NodeAddress>,
     /// Number of this node.
     pub own: u16,
+}
+
+/// A host of the rack, as a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    /// Name of the host.
+    pub name: String,
+    /// Its MAC address, the only source that its port of the switch accepts.
+    pub mac: MacAddr,
 }
 
 /// Why a node did not start, or stopped.
@@ -35,12 +44,67 @@ pub enum PortError {
     /// The number of this node is none of the rack's.
     #[error("node {0} is none of the rack's {1}")]
     NoSuchNode(u16, usize),
+    /// The interface is not the link of this node's host.
+    #[error(transparent)]
+    NotHere(#[from] NotHere),
     /// The interface disappeared.
     #[error("interface `{0}` vanished: the other end was removed, or the switch's namespace ended")]
     Gone(String),
     /// Waiting for frames failed.
     #[error("waiting for packets: {0}")]
     Wait(io::Error),
+}
+
+/// The interface is not a host's link, so no frame was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "interface `{interface}` is not {host}'s link to the rack: {why}; run this on {host}, e.g. `p4rack exec {host} -- COMMAND`{or}"
+)]
+pub struct NotHere {
+    /// The interface.
+    pub interface: String,
+    /// Name of the host whose link it should be.
+    pub host: String,
+    /// What shows it.
+    pub why: String,
+    /// What else can be done.
+    pub or: String,
+}
+
+/// Checks that an interface is the link of `nodes[own]`: it has the host's MAC address, or the host's agent, whose TAP interface
+/// has that address, has the link, which then has no address of the system's.
+fn check_place(
+    links: &mut Links,
+    interface: &str,
+    nodes: &[NodeAddress],
+    own: &NodeAddress,
+) -> Result<(), PortError> {
+    let all = links.all()?;
+    let is_host = all.iter().any(|(_, link)| link.mac == own.mac);
+    let address = link::ipv4_of(interface);
+    let given = all.iter().find(|(name, _)| name == interface).map(|(_, link)| link);
+    let is_agents = is_host && address.is_none();
+    if given.is_some_and(|link| link.mac == own.mac) || is_agents {
+        return Ok(());
+    }
+    let other = nodes.iter().find(|node| all.iter().any(|(_, link)| link.mac == node.mac));
+    let (why, or) = match (other, address) {
+        (Some(other), _) if other.name != own.name => {
+            (format!("this is {}", other.name), format!(", or give {} as the name of this host", other.name))
+        }
+        (_, Some(address)) if is_host => (
+            format!("the system itself uses it, with the address {address}"),
+            ", and name its interface to the switch".to_owned(),
+        ),
+        _ => (
+            format!("no interface here has {}'s MAC address {}", own.name, own.mac),
+            format!(
+                "; on a machine without an agent, give the link that address: `ip link set dev INTERFACE address {}`",
+                own.mac
+            ),
+        ),
+    };
+    Err(NotHere { interface: interface.to_owned(), host: own.name.clone(), why, or }.into())
 }
 
 /// Counters of a port; the node and the kernel have their own.
@@ -72,15 +136,16 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// Opens the interface in the calling thread's network namespace. It must be up.
+    /// Opens the interface in the calling thread's network namespace. It must be up, and the link of this node's host.
     pub fn open(config: PortConfig) -> Result<Port, PortError> {
-        if usize::from(config.own) >= config.nodes.len() {
+        let Some(own) = config.nodes.get(usize::from(config.own)) else {
             return Err(PortError::NoSuchNode(config.own, config.nodes.len()));
-        }
-        let links = Links::open()?;
+        };
+        let mut links = Links::open()?;
+        check_place(&mut links, &config.interface, &config.nodes, own)?;
         let options = Options { frames: Frames::Only(config.ether_type), ..Options::default() };
         let socket = PacketSocket::open(&config.interface, &options)?;
-        let mut numbers: Vec<_> = config.nodes.iter().copied().zip(0..).collect();
+        let mut numbers: Vec<_> = config.nodes.iter().map(|node| node.mac).zip(0..).collect();
         numbers.sort_unstable();
         let rate = WireRate::new(config.rate_bps);
         let (message, frame) = (Vec::with_capacity(packet::MAX_FRAME), Vec::with_capacity(packet::MAX_FRAME));
@@ -95,7 +160,7 @@ impl Port {
 
     /// Reads what has come, at most a batch, and hands over each message with the number of its sender and its time of arrival.
     pub fn receive(&mut self, mut message: impl FnMut(u16, &[u8], Nanos)) -> Result<(), PortError> {
-        let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)], self.config.ether_type);
+        let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);
         let read = self.socket.receive(|frame, at| match edm::parse_frame(frame, ether_type) {
             None => stats.malformed += 1,
@@ -136,8 +201,8 @@ impl Port {
     }
 
     fn send(&mut self, to: u16, message: &[u8], now: Nanos) {
-        let Some(dst) = self.config.nodes.get(usize::from(to)) else { return };
-        let src = self.config.nodes[usize::from(self.config.own)];
+        let Some(NodeAddress { mac: dst, .. }) = self.config.nodes.get(usize::from(to)) else { return };
+        let src = self.config.nodes[usize::from(self.config.own)].mac;
         edm::emit_frame(*dst, src, self.config.ether_type, message, &mut self.frame);
         let length = self.frame.len();
         let start = self.free_at.max(now.saturating_sub(CATCH_UP));
