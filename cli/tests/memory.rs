@@ -142,6 +142,25 @@ fn a_host_uses_a_file_of_another() {
         let said = rack.fails(what, options);
         assert!(said.starts_with("error: ") && said.contains(expected), "{what} {options:?}: {said}");
     }
+    // In short, with the same words.
+    assert_eq!(rack.succeeds("cas", &[&at[..], &["0x7", "9"]].concat()), "7 (0x7) was at 0x1000 of h1\n");
+    assert_eq!(rack.succeeds("add", &[&at[..], &["0xa"]].concat()), "9 (0x9) was at 0x1000 of h1\n");
+
+    // Wrong places are named, with the command for the right one.
+    let read =
+        ["memory", "read", &rack.path, "--name", "h2", "--at", "h1", "--bytes", "64 B", "--scheme", SCHEME];
+    let outside = rack.rack.command().args(read).output().unwrap();
+    let said = stderr(&outside);
+    assert_eq!(outside.status.code(), Some(1), "{}", stdout(&outside));
+    assert!(said.contains("is not h2's link to the rack"), "{said}");
+    assert!(
+        said.contains(": p4rack exec h2 -- p4rack memory read") && said.contains("--bytes '64 B'"),
+        "{said}"
+    );
+    let own = env!("CARGO_BIN_EXE_p4rack");
+    let elsewhere = rack.rack.exec("h3", &[&[own], &read[..]].concat()).output().unwrap();
+    assert!(stderr(&elsewhere).contains("this is h3"), "{}", stderr(&elsewhere));
+
     let output = rack.memory("h2", "read", &["--at", "h3", "--bytes", "8"]).output().unwrap();
     assert!(stderr(&output).contains("h3 is no memory node: edm.memory has h1"), "{}", stderr(&output));
 
@@ -150,7 +169,7 @@ fn a_host_uses_a_file_of_another() {
     assert!(stderr(&second).contains("another process serves it"), "{}", stderr(&second));
     end(&mut serving);
     let report: Value = serde_json::from_slice(&fs::read(&stats).unwrap()).unwrap();
-    assert_eq!((&report["counters"]["writes"], &report["counters"]["modifies"]), (&2.into(), &4.into()));
+    assert_eq!((&report["counters"]["writes"], &report["counters"]["modifies"]), (&2.into(), &6.into()));
     assert_eq!(report["refused"]["wrong_key"], 1, "{report}");
 
     // Nobody is there any more: unknown, told in time.

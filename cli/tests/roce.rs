@@ -9,11 +9,20 @@ use common::{can_make_namespaces, one_at_a_time, p4rack, stderr, stdout};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::{Links, NetNs};
 use p4rack_wire::MacAddr;
+use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 const SETUP: &str = "192.168.9.2:9561";
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
 
 #[test]
 fn memory_of_a_pool_is_read_written_and_modified_by_hand() {
@@ -48,14 +57,33 @@ fn memory_of_a_pool_is_read_written_and_modified_by_hand() {
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
         stdout(&output)
     };
-    assert_eq!(fine(&["write", "100", "far memory"]), "");
-    assert_eq!(fine(&["read", "104", "6"]), "memory");
-    assert_eq!(fine(&["add", "8", "5"]), "0\n");
-    assert_eq!(fine(&["cas", "8", "5", "7"]), "5\n");
-    assert_eq!(fine(&["cas", "8", "5", "9", "--lose-per-mille", "100"]), "7\n");
+    assert_eq!(fine(&["write", "100", "far memory"]), "wrote 10 bytes at offset 0x64\n");
+    let shown = fine(&["read", "0x68", "6"]);
+    assert!(shown.starts_with("00000068  6d 65 6d 6f 72 79") && shown.ends_with("memory\n"), "{shown}");
+    assert_eq!(fine(&["read", "104", "0x6", "--output", "-"]), "memory");
+    assert_eq!(
+        json(&fine(&["read", "104", "2", "--json"])),
+        json!({ "offset": 104, "bytes": 2, "hex": "6d65" })
+    );
+    assert_eq!(fine(&["add", "8", "5"]), "0 (0x0) was at offset 0x8\n");
+    assert_eq!(fine(&["cas", "0x8", "5", "0x7"]), "5 (0x5) was at offset 0x8\n");
+    assert_eq!(json(&fine(&["cas", "8", "5", "9", "--lose-per-mille", "100", "--json"]))["old"], 7);
+    let modify = |options: &str| fine(&[&["modify", "8", "--operation"][..], &words(options)].concat());
+    assert_eq!(modify("cas --expected 7 --operand 0x10"), "7 (0x7) was at offset 0x8\n");
+    assert_eq!(modify("fetch-add --operand 1"), "16 (0x10) was at offset 0x8\n");
+    assert_eq!(fine(&["write", "16", "--hex", "00ff"]), "wrote 2 bytes at offset 0x10\n");
     for (words, says) in [
-        (vec!["read", "65530", "16"], "RemoteAccess; the pool has 65536 bytes"),
-        (vec!["add", "9", "1"], "Unaligned"),
+        (
+            vec!["read", "65530", "16"],
+            "reading 16 bytes at offset 0xfffa: the peer's memory does not permit it",
+        ),
+        (vec!["read", "65530", "16"], "; the pool has 65536 bytes, from offset 0 to 0xffff"),
+        (vec!["add", "9", "1"], "a word's address must be a multiple of 8"),
+        (vec!["read", "0xg", "1"], "decimal or 0x"),
+        (vec!["read", "0", "0"], "write 1 to"),
+        (vec!["write", "0"], "--hex"),
+        (vec!["modify", "8", "--operation", "cas", "--operand", "1"], "cas needs it"),
+        (vec!["modify", "8", "--operation", "min", "--operand", "1"], "RDMA has cas and fetch-add"),
         (vec!["read", "0", "8", "--mtu", "256"], "mtu_bytes is 256 there and 1024 here"),
     ] {
         let output = ask(&words);
@@ -146,7 +174,7 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
         .output()
         .unwrap();
     let text = stderr(&wrong);
-    assert!(text.contains("RemoteAccess") && text.contains("check --rkey, --address"), "{text}");
+    assert!(text.contains("does not permit it") && text.contains("check --rkey, --address"), "{text}");
     told("-TERM");
     let last = pool.until("adapter");
     assert!(last.contains("refused_access 1") && last.contains("writes 1"), "{last}");

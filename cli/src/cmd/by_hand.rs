@@ -1,5 +1,6 @@
 //! A queue pair whose values were exchanged by hand: with another implementation of RoCE, or with a network adapter.
 
+use super::values::{number, number_of};
 use p4rack_fabric::roce::Connection;
 use p4rack_hosts::roce::pool::DOMAIN;
 use p4rack_hosts::roce::setup::Station;
@@ -20,42 +21,27 @@ pub(super) struct ByHand {
     #[arg(long, help_heading = HEADING, value_name = "IP", requires = "peer_mac")]
     peer_ip: Option<Ipv4Addr>,
     /// The peer's queue pair
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
     peer_qpn: Option<u32>,
     /// Sequence number of the first packet that the peer sends
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
     peer_psn: Option<u32>,
     /// Our queue pair
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
     qpn: Option<u32>,
     /// Sequence number of the first packet that we send
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
     psn: Option<u32>,
     /// Key of the memory (rkey): of ours where it is offered, of the peer's where it is used
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number::<32>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<32>)]
     pub(super) rkey: Option<u32>,
     /// Address of the memory's first byte
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = address)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number)]
     pub(super) address: Option<u64>,
 }
 
 /// Each argument says it itself: what follows them has another one.
 const HEADING: &str = "Values exchanged by hand, instead of a set-up";
-
-fn address(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| "write a number, decimal or 0x…".to_owned())
-}
-
-/// A number of so many bits.
-fn number<const BITS: u32>(text: &str) -> Result<u32, String> {
-    let value = address(text)?;
-    let narrow = u32::try_from(value).ok().filter(|narrow| narrow.checked_shr(BITS).unwrap_or(0) == 0);
-    narrow.ok_or_else(|| format!("it has more than {BITS} bits"))
-}
 
 impl ByHand {
     /// Whether there are such values.

@@ -1,15 +1,18 @@
 //! `p4rack roce`.
 
+mod operate;
+
 use super::adapter::{Adapter, GrpcServer, Telling, Tls, runtime, text};
 use super::by_hand::ByHand;
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
-use p4rack_fabric::roce::{Completion, Outcome, Region, Regions, Request, Rights};
+use p4rack_fabric::roce::{Region, Regions, Rights};
 use p4rack_hosts::roce::Port;
 use p4rack_hosts::roce::bench::{self, Kind, Rate};
 use p4rack_hosts::roce::latency::{self, Load};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service};
 use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, numbers};
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{clock, netns};
 use p4rack_wire::Nanos;
@@ -21,8 +24,6 @@ use tokio::runtime::Runtime;
 const SETUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9561);
 /// Address of a pool's first byte: any will do, peers learn it.
 const START: u64 = 1 << 32;
-/// How long a single operation may take, repetitions included.
-const PATIENCE: Nanos = Nanos::from_secs(10);
 
 /// Arguments of `p4rack roce`.
 #[derive(clap::Args, Debug)]
@@ -37,44 +38,16 @@ enum Command {
     ///
     /// Prints a line "ready …" when peers can connect, and what it counted when SIGTERM or SIGINT ends it.
     Serve(Box<ServeArgs>),
-    /// Read memory of a pool and print it
-    Read {
-        #[command(flatten)]
-        peer: Box<Peer>,
-        /// First byte, from the start of the pool
-        offset: u64,
-        /// How many bytes
-        bytes: u32,
-    },
-    /// Write text to memory of a pool
-    Write {
-        #[command(flatten)]
-        peer: Box<Peer>,
-        /// First byte, from the start of the pool
-        offset: u64,
-        /// What to write
-        text: String,
-    },
+    /// Read bytes of a pool's memory
+    Read(Box<operate::ReadArgs>),
+    /// Write bytes to a pool's memory
+    Write(Box<operate::WriteArgs>),
+    /// Change a word of a pool's memory atomically and print the old one
+    Modify(Box<operate::ModifyArgs>),
     /// Swap a word of eight bytes if it is the expected one; prints the word before
-    Cas {
-        #[command(flatten)]
-        peer: Box<Peer>,
-        /// First byte, from the start of the pool; a multiple of 8
-        offset: u64,
-        /// The word that is expected
-        compare: u64,
-        /// The new word
-        swap: u64,
-    },
+    Cas(Box<operate::CasArgs>),
     /// Add to a word of eight bytes, modulo 2^64; prints the word before
-    Add {
-        #[command(flatten)]
-        peer: Box<Peer>,
-        /// First byte, from the start of the pool; a multiple of 8
-        offset: u64,
-        /// What to add
-        add: u64,
-    },
+    Add(Box<operate::AddArgs>),
     /// How long writes, reads and atomic operations take on a pool's memory, which they overwrite
     Latency {
         #[command(flatten)]
@@ -151,21 +124,11 @@ struct Peer {
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Serve(args) => serve(*args),
-        Command::Read { peer, offset, bytes } => {
-            operate(&peer, offset, |key, address| Request::Read { key, address, bytes })
-        }
-        Command::Write { peer, offset, text } => operate(&peer, offset, |key, address| Request::Write {
-            key,
-            address,
-            bytes: text.into_bytes(),
-            immediate: None,
-        }),
-        Command::Cas { peer, offset, compare, swap } => {
-            operate(&peer, offset, |key, address| Request::CompareSwap { key, address, compare, swap })
-        }
-        Command::Add { peer, offset, add } => {
-            operate(&peer, offset, |key, address| Request::FetchAdd { key, address, add })
-        }
+        Command::Read(args) => args.run(),
+        Command::Write(args) => args.run(),
+        Command::Modify(args) => args.run(),
+        Command::Cas(args) => args.run(),
+        Command::Add(args) => args.run(),
         Command::Latency { peer, length, bytes, under_way, seconds, after, json } => {
             let load = |kind| Load { kind, bytes, under_way: under_way.into(), span: span(seconds) };
             latencies(&peer, length, load, span(after.unwrap_or(0.0)), json)
@@ -241,8 +204,9 @@ struct Pair {
     /// Key and address of the memory.
     key: u32,
     address: u64,
-    /// Its bytes; unknown by hand.
+    /// Its bytes and rights; unknown by hand.
     bytes: Option<u64>,
+    rights: Option<Rights>,
     // The connection ends with these.
     _runtime: Runtime,
     _call: Option<Connected>,
@@ -259,7 +223,7 @@ fn pair(peer: &Peer) -> Result<Pair, String> {
     let runtime = runtime()?;
     let mut call: Option<Connected> = None;
     let by_hand = by_hand.zip(peer.by_hand.connection(station));
-    let (qpn, connection, (key, address), bytes) = match by_hand {
+    let (qpn, connection, (key, address), offered) = match by_hand {
         Some((memory, (qpn, connection))) => (qpn, connection, memory, None),
         None => {
             let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
@@ -267,11 +231,17 @@ fn pair(peer: &Peer) -> Result<Pair, String> {
             let connecting = server.connect(station, &config, None, &mut random);
             let connected = call.insert(runtime.block_on(connecting).map_err(text)?);
             let offer = connected.offers.first().copied().ok_or("the pool offers no memory")?;
-            (connected.qpn, connected.connection, (offer.key, offer.address), Some(offer.bytes))
+            (
+                connected.qpn,
+                connected.connection,
+                (offer.key, offer.address),
+                Some((offer.bytes, offer.rights)),
+            )
         }
     };
     port.adapter().add_pair(qpn, connection).map_err(text)?;
-    Ok(Pair { port, qpn, key, address, bytes, _runtime: runtime, _call: call })
+    let (bytes, rights) = offered.unzip();
+    Ok(Pair { port, qpn, key, address, bytes, rights, _runtime: runtime, _call: call })
 }
 
 fn span(seconds: f64) -> Nanos {
@@ -293,7 +263,7 @@ fn latencies(
             return Err("--length reaches beyond the last address".to_owned());
         }
     }
-    let Pair { mut port, qpn, key, address, bytes, _runtime, _call } = pair(peer)?;
+    let Pair { mut port, qpn, key, address, bytes, rights: _, _runtime, _call } = pair(peer)?;
     let bytes = bytes.or(length).unwrap_or(0);
     // Atomic operations need a word.
     if u64::from(load(Kind::Write).bytes).max(8) > bytes {
@@ -316,56 +286,30 @@ fn latencies(
     }
     if json {
         println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON"));
-    }
-    for one in all.iter().filter(|_| !json) {
-        let kind = format!("{:?}", one.kind).to_lowercase();
-        println!(
-            "{kind:>5} {:>5} B  {:>8.0} requests/s  p50 {:>7.0} us  p99 {:>7.0} us  max {:>7.0} us  {} packets repeated, \
-             {} timeouts",
-            one.bytes, one.requests_per_s, one.p50_us, one.p99_us, one.max_us, one.repeated, one.timeouts
-        );
+    } else {
+        let head = [
+            "",
+            ">bytes",
+            ">requests/s",
+            ">p50, µs",
+            ">p99, µs",
+            ">max, µs",
+            ">packets repeated",
+            ">timeouts",
+        ];
+        let mut rows = Rows::new(&head);
+        for one in &all {
+            let kind = format!("{:?}", one.kind).to_lowercase();
+            let figures =
+                [one.requests_per_s, one.p50_us, one.p99_us, one.max_us].map(|of| format!("{of:.0}"));
+            let counts = [one.repeated.to_string(), one.timeouts.to_string()];
+            rows.push([&[kind, one.bytes.to_string()][..], &figures[..], &counts].concat());
+        }
+        print!("{}", rows.text());
     }
     match all.iter().map(|one| one.failed).sum::<u64>() {
         0 => Ok(()),
         failed => Err(format!("{failed} requests were not done; the figures are of the others")),
-    }
-}
-
-/// Does one thing to a pool's memory and prints what came back.
-fn operate(peer: &Peer, offset: u64, request: impl FnOnce(u32, u64) -> Request) -> Result<(), String> {
-    let Pair { mut port, qpn, key, address, bytes, _runtime, _call } = pair(peer)?;
-    let request = request(key, address.wrapping_add(offset));
-    port.adapter()
-        .handle_request(qpn, request)
-        .map_err(|refused| format!("the adapter refuses the request: {refused:?}"))?;
-    let until = clock::now() + PATIENCE;
-    let outcome = loop {
-        port.turn(Some(until)).map_err(text)?;
-        if let Some((_, Completion::Request(_, outcome))) = port.adapter().poll_completion() {
-            break outcome;
-        }
-        if clock::now() >= until {
-            return Err(format!("no answer within {} s", PATIENCE.as_secs_f64()));
-        }
-    };
-    match outcome {
-        Outcome::Done => Ok(()),
-        Outcome::Read(bytes) => {
-            output::write_bytes(&bytes);
-            Ok(())
-        }
-        Outcome::Word(word) => {
-            println!("{word}");
-            Ok(())
-        }
-        Outcome::Failed(failure) => Err(match bytes {
-            Some(bytes) => format!(
-                "{failure:?}; the pool has {bytes} bytes from offset 0, and words start at multiples of 8"
-            ),
-            None => format!(
-                "{failure:?}; check --rkey, --address and the region's rights, and words start at multiples of 8"
-            ),
-        }),
     }
 }
 
@@ -378,18 +322,27 @@ fn measure(bytes: u32, seconds: f64, lose_per_mille: u16, json: bool) -> Result<
         println!("{}", serde_json::to_string_pretty(&rates).expect("numbers and names are JSON"));
         return Ok(());
     }
+    let head = [
+        "",
+        ">bytes",
+        ">messages/s",
+        ">responder, ns a message",
+        ">so on a core of its own, /s",
+        ">requester, ns",
+        ">packets repeated",
+    ];
+    let mut rows = Rows::new(&head);
     for rate in &rates {
         let kind = format!("{:?}", rate.kind).to_lowercase();
-        println!(
-            "{kind:>5} {:>5} B  {:>9.0} messages/s  responder {:>6.0} ns a message = {:>9.0}/s a core  requester {:>6.0} ns  \
-             {} packets repeated",
-            rate.bytes,
+        let figures = [
             rate.messages_per_s,
             rate.responder_cpu_ns,
             rate.responder_messages_per_core_s,
             rate.requester_cpu_ns,
-            rate.repeated
-        );
+        ];
+        let figures = figures.map(|of| format!("{of:.0}"));
+        rows.push([&[kind, rate.bytes.to_string()][..], &figures[..], &[rate.repeated.to_string()]].concat());
     }
+    print!("{}", rows.text());
     Ok(())
 }

@@ -20,6 +20,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::{self, Extension, Packet};
 use p4rack_wire::roce::{AtomicEth, Bth, ImmDt, Nak, Opcode, Reth, Syndrome, WORD_BYTES, psn, rnr_wait_ns};
 use std::collections::VecDeque;
+use std::fmt;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +133,34 @@ pub enum Failure {
     RnrRetriesExceeded,
     /// A request before it failed.
     Flushed,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refused::UnknownPair => "there is no such queue pair",
+            Refused::TooLong => "it is longer than a message may be",
+            Refused::Unaligned => "a word's address must be a multiple of 8",
+            Refused::Full => "as many requests as allowed are under way or wait to be fetched",
+            Refused::Broken => "the queue pair has failed: set it up anew",
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::InvalidRequest => "the peer says that the request is invalid or too long",
+            Failure::RemoteAccess => {
+                "the peer's memory does not permit it: the key is another one, the bytes are not all in its region, or it lacks \
+                 the right"
+            }
+            Failure::RemoteOperational => "the peer failed",
+            Failure::RetriesExceeded => "the peer did not answer, however often it was asked",
+            Failure::RnrRetriesExceeded => "the peer never had a buffer for it",
+            Failure::Flushed => "a request before it failed",
+        })
+    }
 }
 
 counters! {

@@ -187,7 +187,7 @@ struct Pair {
 impl Pair {
     fn ask(&mut self, request: Request) -> Result<(), RemoteError> {
         let asked = self.port.adapter().handle_request(self.qpn, request);
-        asked.map(drop).map_err(|refused| RemoteError::Refused(format!("{refused:?}")))
+        asked.map(drop).map_err(|refused| RemoteError::Refused(refused.to_string()))
     }
 }
 

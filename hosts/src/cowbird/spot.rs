@@ -239,7 +239,7 @@ impl Spot {
         while let Some((qpn, completion)) = self.port.adapter().poll_completion() {
             if let Completion::Request(_, outcome) = completion {
                 if let Outcome::Failed(failure) = &outcome {
-                    self.fail(qpn, &format!("{failure:?}"));
+                    self.fail(qpn, &failure.to_string());
                 }
                 self.engine.handle_outcome(qpn, outcome, now);
             }
@@ -254,7 +254,7 @@ impl Spot {
         while let Some((qpn, request)) = self.engine.poll_request(now) {
             if let Err(refused) = self.port.adapter().handle_request(qpn, request) {
                 self.counters.refused_requests += 1;
-                self.fail(qpn, &format!("{refused:?}"));
+                self.fail(qpn, &refused.to_string());
                 self.engine.forget_pair(qpn);
             }
         }

@@ -1,12 +1,12 @@
 //! `p4rack memory bench`: how fast remote memory is.
 
-use super::values::number;
 use super::{Here, SchemeArgs, There, client, in_words};
+use crate::cmd::values::{number, number_of};
 use p4rack_codegen::Rack;
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
+use p4rack_lab::rows::Rows;
 use p4rack_lab::text;
 use serde_json::json;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "HOST", requires = "name")]
     at: Option<String>,
     /// With --name: key of the region
-    #[arg(long, default_value_t = 1, requires = "name")]
+    #[arg(long, default_value = "1", value_parser = number_of::<32>, requires = "name")]
     key: u32,
     /// With --name: address of bytes that may be overwritten, a multiple of eight
     #[arg(long, default_value = "0", value_parser = number, requires = "name")]
@@ -81,40 +81,21 @@ pub(super) fn run(args: Args) -> Result<(), String> {
 
 /// Figures of memory, and ping-pongs with how many times as long memory takes.
 fn table(figures: &MemoryFigures, ping_pongs: &[LatencyFigures]) -> String {
-    let mut out = format!(
-        "{:<16}{:>10}{:>12}{:>12}{:>12}{:>12}{:>9}",
-        format!("{} bytes", figures.bytes),
-        "times",
-        "min",
-        "p50",
-        "p99",
-        "p99.9",
-        "unknown"
-    );
-    // Writing to a string cannot fail.
-    for ping_pong in ping_pongs {
-        let _ = write!(out, "  × {}", ping_pong.what);
-    }
+    let first = format!("{} bytes", figures.bytes);
+    let head = [first.as_str(), ">times", ">min", ">p50", ">p99", ">p99.9", ">unknown"];
+    let ratios = ping_pongs.iter().map(|ping_pong| format!(">× {}", ping_pong.what));
+    let mut rows = Rows::new(&head.map(str::to_owned).into_iter().chain(ratios).collect::<Vec<_>>());
     for one in figures.latencies.iter().chain(ping_pongs) {
-        let [min, p50, p99, p999] = [one.min_us, one.p50_us, one.p99_us, one.p999_us].map(text::micros);
-        let _ = write!(
-            out,
-            "\n{:<16}{:>10}{min:>12}{p50:>12}{p99:>12}{p999:>12}{:>9}",
-            one.what, one.operations, one.unknown
-        );
-        for ping_pong in ping_pongs {
-            let _ =
-                write!(out, "{:>width$.2}", one.p50_us / ping_pong.p50_us, width = ping_pong.what.len() + 4);
-        }
+        let mut row = vec![one.what.to_string(), one.operations.to_string()];
+        row.extend([one.min_us, one.p50_us, one.p99_us, one.p999_us].map(text::micros));
+        row.push(one.unknown.to_string());
+        row.extend(ping_pongs.iter().map(|ping_pong| format!("{:.2}", one.p50_us / ping_pong.p50_us)));
+        rows.push(row);
     }
-    out.push('\n');
+    let mut rates = Rows::new(&["", ">a second", ">at a time", ">unknown"]);
     for rate in &figures.rates {
         let per_s = text::count(rate.per_s as u64);
-        let _ = writeln!(
-            out,
-            "{:<16}{per_s:>10} a second, {} at a time, {} unknown",
-            rate.what, rate.at_once, rate.unknown
-        );
+        rates.push(vec![rate.what.to_string(), per_s, rate.at_once.to_string(), rate.unknown.to_string()]);
     }
-    out
+    format!("{}\n{}", rows.text(), rates.text())
 }

@@ -1,9 +1,10 @@
 //! `p4rack memory follow`: a memory operation on its way through captures.
 
 use super::operations::{Operation, Seen, What, operations};
-use super::values::number;
 use super::{SchemeArgs, described, in_words};
+use crate::cmd::values::number;
 use p4rack_codegen::Rack;
+use p4rack_lab::rows::Rows;
 use p4rack_lab::text;
 use p4rack_stf::pcap::Reader;
 use p4rack_wire::MacAddr;
@@ -160,22 +161,20 @@ fn end(operation: &Operation) -> String {
 }
 
 fn list(rack: &Rack, found: &[&Operation], most: usize) -> String {
-    let mut out = format!("{:>6}  {:>12}  {:>10}  {:>6}  operation\n", "number", "begins", "takes", "frames");
+    let mut rows = Rows::new(&[">number", ">begins", ">takes", ">frames", "operation"]);
     let start_ns =
         found.iter().filter_map(|operation| operation.events.first()).map(|event| event.time_ns).min();
     for operation in found.iter().take(most) {
         let begins_ns = operation.events.first().map_or(0, |event| event.time_ns) - start_ns.unwrap_or(0);
-        let _ = writeln!(
-            out,
-            "{:>6}  {:>12}  {:>10}  {:>6}  {}: {}",
-            operation.number,
+        rows.push(vec![
+            operation.number.to_string(),
             text::micros(begins_ns as f64 / 1e3),
             text::micros(operation.took_ns() as f64 / 1e3),
-            operation.events.len(),
-            sentence(rack, operation),
-            end(operation)
-        );
+            operation.events.len().to_string(),
+            format!("{}: {}", sentence(rack, operation), end(operation)),
+        ]);
     }
+    let mut out = rows.text();
     if found.len() > most {
         let _ = writeln!(
             out,
@@ -196,10 +195,11 @@ fn timeline(rack: &Rack, operation: &Operation) -> String {
         end(operation)
     );
     let start_ns = operation.events.first().map_or(0, |event| event.time_ns);
-    let width = operation.events.iter().map(|event| event.at.len()).max().unwrap_or(0);
+    let mut rows = Rows::new(&[">after", "at", "frame", ""]);
     for event in &operation.events {
         let after = text::micros((event.time_ns - start_ns) as f64 / 1e3);
-        let _ = writeln!(out, "{after:>12}  {:width$}  {:<7} {}", event.at, event.kind, event.says);
+        rows.push(vec![after, event.at.clone(), event.kind.to_owned(), event.says.clone()]);
     }
+    out += &rows.text();
     out
 }

@@ -3,15 +3,16 @@
 mod bench;
 mod follow;
 mod operations;
-mod values;
 
 use super::adapter::Telling;
+use super::connect::kept_rack_hint;
+use super::values::{Bytes, dump, hex, in_hex, number, number_of, opcode, size};
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::units::show_size;
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
-use p4rack_hosts::memory::{Client, Error, Remote, Server, ServerConfig};
+use p4rack_hosts::memory::{Client, Error, PortError, Remote, Server, ServerConfig, ServerError};
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
 use p4rack_wire::edm::Opcode;
@@ -19,7 +20,6 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use values::{Bytes, dump, hex, in_hex, number, opcode, size};
 
 /// Arguments of `p4rack memory`.
 #[derive(clap::Args, Debug)]
@@ -40,6 +40,25 @@ enum Command {
     Write(WriteArgs),
     /// Change a word of another host's memory atomically and print the old one
     Modify(ModifyArgs),
+    /// Swap a word of another host's memory if it is the expected one; prints the word before
+    Cas {
+        #[command(flatten)]
+        there: There,
+        /// The word that is expected, decimal or 0x…
+        #[arg(value_parser = number)]
+        expected: u64,
+        /// The new word
+        #[arg(value_parser = number)]
+        new: u64,
+    },
+    /// Add to a word of another host's memory, modulo 2^64; prints the word before
+    Add {
+        #[command(flatten)]
+        there: There,
+        /// What to add, decimal or 0x…
+        #[arg(value_parser = number)]
+        operand: u64,
+    },
     /// Measure remote memory: latency of one operation at a time, operations a second of several
     ///
     /// Without --name it builds the rack on this machine, serves memory on the first memory node, measures it from the first
@@ -60,7 +79,7 @@ struct Here {
     /// Name of this host in the description
     #[arg(long)]
     name: String,
-    /// Interface to the switch; the host's agent may use it as well
+    /// Interface to the switch: it has the host's MAC address, or its agent uses it as well
     #[arg(long, default_value = "eth0")]
     interface: String,
     #[command(flatten)]
@@ -69,8 +88,7 @@ struct Here {
 
 #[derive(clap::Args, Debug)]
 struct SchemeArgs {
-    /// Scheme of the rack, with EDM [default: as described]
-    #[arg(long)]
+    #[arg(long, help = crate::cmd::schemes::help("as described; it needs EDM"))]
     scheme: Option<Scheme>,
     /// Architecture of the switch's program: v1model, tna or t2na [default: as described]
     #[arg(long)]
@@ -88,7 +106,7 @@ struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Key that gives access
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = number_of::<32>)]
     key: u32,
     /// Address of the first byte, decimal or 0x…
     #[arg(long, default_value = "0", value_parser = number)]
@@ -109,7 +127,7 @@ struct There {
     #[arg(long, value_name = "HOST")]
     at: String,
     /// Key of the region
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = number_of::<32>)]
     key: u32,
     /// Address of the first byte, decimal or 0x…
     #[arg(long, default_value = "0", value_parser = number)]
@@ -172,6 +190,12 @@ pub fn run(args: Args) -> ExitCode {
         Command::Read(args) => read(args),
         Command::Write(args) => write(args),
         Command::Modify(args) => modify(args),
+        Command::Cas { there, expected, new } => {
+            modify(ModifyArgs { there, operation: Opcode::Cas, operand: new, expected: Some(expected) })
+        }
+        Command::Add { there, operand } => {
+            modify(ModifyArgs { there, operation: Opcode::FetchAdd, operand, expected: None })
+        }
         Command::Bench(args) => bench::run(args),
         Command::Follow(args) => follow::run(&args),
     };
@@ -193,6 +217,15 @@ fn described(path: &Path, args: &SchemeArgs) -> Result<Rack, String> {
 
 fn in_words(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Why a node did not start; in the wrong place with the command for the right one, if a rack that was left running has it.
+fn not_opened(error: &PortError) -> String {
+    let hint = match error {
+        PortError::NotHere(place) => kept_rack_hint(&place.host),
+        _ => None,
+    };
+    hint.map_or_else(|| error.to_string(), |hint| format!("{error}\n{hint}"))
 }
 
 impl Here {
@@ -226,7 +259,10 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         metrics_addr: args.telling.metrics_addr,
     };
     let signals = Signals::take().map_err(in_words)?;
-    let server = Server::open(config, vec![region]).map_err(in_words)?;
+    let server = Server::open(config, vec![region]).map_err(|error| match &error {
+        ServerError::Port(port) => not_opened(port),
+        _ => error.to_string(),
+    })?;
     output::announce(&format!(
         "ready {}: {} at {:#x} with key {} on {}",
         args.here.name,
@@ -245,7 +281,7 @@ fn client(there: &There) -> Result<(Client, Remote, usize), String> {
     let config =
         p4rack_memory::client(&rack, there.here.host(&rack)?, &there.here.interface).map_err(in_words)?;
     let most = p4rack_memory::edm(&rack).map_err(in_words)?.message_bytes_max;
-    let client = Client::open(config).map_err(in_words)?;
+    let client = Client::open(config).map_err(|error| not_opened(&error))?;
     Ok((client, Remote { node, key: there.key }, most as usize))
 }
 

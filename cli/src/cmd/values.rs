@@ -1,4 +1,4 @@
-//! Values of options, and bytes as text.
+//! Values of options that several commands take, and bytes as text.
 
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::edm::Opcode;
@@ -8,6 +8,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bytes(pub Vec<u8>);
 
+/// Bytes in hexadecimal.
 pub(super) fn hex(text: &str) -> Result<Bytes, String> {
     let wrong = || "write two hexadecimal digits for each byte, e.g. 00ff10".to_owned();
     if !text.bytes().all(|digit| digit.is_ascii_hexdigit()) || !text.len().is_multiple_of(2) {
@@ -17,6 +18,7 @@ pub(super) fn hex(text: &str) -> Result<Bytes, String> {
     (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map(Bytes)
 }
 
+/// Two hexadecimal digits for each byte.
 pub(super) fn in_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");
@@ -24,6 +26,7 @@ pub(super) fn in_hex(bytes: &[u8]) -> String {
     })
 }
 
+/// A number of 64 bits.
 pub(super) fn number(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
@@ -32,11 +35,19 @@ pub(super) fn number(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| "write a number of 64 bits, decimal or 0x…".to_owned())
 }
 
-/// A number of bytes, with a unit or without.
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    text.parse().or_else(|_| parse_size(text))
+/// A number of up to 32 bits.
+pub(super) fn number_of<const BITS: u32>(text: &str) -> Result<u32, String> {
+    let value = number(text)?;
+    let narrow = u32::try_from(value).ok().filter(|narrow| narrow.checked_shr(BITS).unwrap_or(0) == 0);
+    narrow.ok_or_else(|| format!("it has more than {BITS} bits"))
 }
 
+/// A number of bytes, with a unit or without.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    number(text).or_else(|_| parse_size(text))
+}
+
+/// An atomic operation.
 pub(super) fn opcode(text: &str) -> Result<Opcode, String> {
     Ok(match text {
         "cas" => Opcode::Cas,
