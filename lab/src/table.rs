@@ -14,8 +14,7 @@ pub fn render(results: &Results) -> String {
         let cells = columns.iter().map(|(_, scheme)| figure(scheme));
         table.push(std::iter::once(label).chain(cells).collect());
     }
-    let mut out = table.text() + "
-" + &results.context();
+    let mut out = format!("{}\n{}\n", table.text(), results.context());
     let waiting = results.schemes.iter().flat_map(|scheme| &scheme.rpc).any(|value| value.unfinished > 0);
     if waiting {
         out.push_str(&format!(

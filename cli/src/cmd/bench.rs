@@ -2,6 +2,7 @@
 
 use super::bmv2;
 use p4rack_codegen::Arch;
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::netns;
 use p4rack_netdev::packet::{self, Io};
 use p4rack_switchd::bench::forward::{self, Beside, Forward, Rate};
@@ -181,22 +182,22 @@ fn forward_beside_bmv2(only: Option<Io>, seconds: f64, rounds: usize) -> Result<
     both.into_iter().collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-fn rate_head(kind: &str) -> String {
-    format!("{kind:<12}{:>12}{:>14}{:>16}\n", "frames/s", "offered/s", "CPU ns/frame")
-}
-
-fn rate_line(name: &str, rate: &Rate) -> String {
-    let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
-    let limit = if rate.sender_was_limit() { "  (the sender was the limit)" } else { "" };
-    format!("{name:<12}{frames_per_s:>12.0}{offered_per_s:>14.0}{cpu_ns_per_frame:>16.0}{limit}\n")
+/// Two rates below each other.
+fn rates(kind: &str, both: [(&str, &Rate); 2]) -> String {
+    let mut rows = Rows::new(&[kind, ">frames/s", ">offered/s", ">CPU ns/frame", ""]);
+    for (name, rate) in both {
+        let Rate { frames_per_s, cpu_ns_per_frame, offered_per_s } = rate;
+        let figures = [*frames_per_s, *offered_per_s, *cpu_ns_per_frame].map(|figure| format!("{figure:.0}"));
+        let limit = if rate.sender_was_limit() { "(the sender was the limit)" } else { "" };
+        rows.push([&[name.to_owned()][..], &figures[..], &[limit.to_owned()]].concat());
+    }
+    rows.text()
 }
 
 fn forward_text(result: &Forward) -> String {
     format!(
-        "{}{}{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {} s a round, median round)",
-        rate_head(&result.io.to_string()),
-        rate_line("switch", &result.switch),
-        rate_line("empty loop", &result.empty_loop),
+        "{}ratio {:.2}, by CPU time {:.2} ({}-byte frames, {} s a round, median round)",
+        rates(&result.io.to_string(), [("switch", &result.switch), ("empty loop", &result.empty_loop)]),
         result.ratio,
         result.cpu_ratio,
         result.frame_bytes,
@@ -206,29 +207,21 @@ fn forward_text(result: &Forward) -> String {
 
 fn beside_text(Beside { frame_bytes, other, switch }: &Beside) -> String {
     format!(
-        "{}{}{}({frame_bytes}-byte frames, at the pace at which BMv2 forwards most)",
-        rate_head("beside BMv2"),
-        rate_line("switch", switch),
-        rate_line("BMv2", other),
+        "{}({frame_bytes}-byte frames, at the pace at which BMv2 forwards most)",
+        rates("beside BMv2", [("switch", switch), ("BMv2", other)]),
     )
 }
 
 fn timers_text(results: &[Lateness]) -> String {
-    let mut text = format!(
-        "{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}   (late by, µs)",
-        "scheduling", "spinning", "p50", "p99", "p99.9", "max"
-    );
+    let mut rows = Rows::new(&["scheduling", ">spinning", ">p50", ">p99", ">p99.9", ">max", "(late by, µs)"]);
     for r in results {
         let scheduling = match r.scheduling.map(|granted| granted.fifo_priority) {
             Some(Some(priority)) => format!("FIFO {priority}"),
             Some(None) => "FIFO refused".to_owned(),
             None => "ordinary".to_owned(),
         };
-        let [p50, p99, p999, max] = [r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns].map(|ns| ns as f64 / 1e3);
-        text += &format!(
-            "\n{scheduling:<14}{:>10}{p50:>10.1}{p99:>10.1}{p999:>10.1}{max:>10.1}",
-            r.spinning_threads
-        );
+        let late = [r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns].map(|ns| format!("{:.1}", ns as f64 / 1e3));
+        rows.push([&[scheduling, r.spinning_threads.to_string()][..], &late[..]].concat());
     }
-    text
+    rows.text()
 }

@@ -1,5 +1,6 @@
 //! `p4rack bench edm`: what simulating a message of EDM costs.
 
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::clock;
 use p4rack_sim::{MemoryExperiment, run_memory};
 use serde::Serialize;
@@ -100,18 +101,29 @@ fn measure(args: &Args, (scheme, says): &(&'static str, &str)) -> Result<Speed, 
 }
 
 fn text(speeds: &[Speed]) -> String {
-    let mut text = format!(
-        "{:<16}{:>10}{:>10}{:>14}{:>20}{:>12}{:>20}\n",
-        "scheme", "messages", "cpu s", "messages/s", "÷ published 54/s", "peak MB", "published ÷ peak"
-    );
+    let head = [
+        "scheme",
+        ">messages",
+        ">cpu s",
+        ">messages/s",
+        ">÷ published 54/s",
+        ">peak MB",
+        ">published ÷ peak",
+    ];
+    let mut rows = Rows::new(&head);
     for one in speeds {
         let peak = one.peak_bytes.map_or(("–".into(), "–".into()), |bytes| {
             (format!("{:.0}", bytes as f64 / 1e6), format!("{:.1}", PUBLISHED_BYTES / bytes as f64))
         });
-        text += &format!(
-            "{:<16}{:>10}{:>10.2}{:>14.0}{:>20.1}{:>12}{:>20}\n",
-            one.scheme, one.messages, one.cpu_s, one.messages_per_s, one.times_published, peak.0, peak.1
-        );
+        rows.push(vec![
+            one.scheme.to_string(),
+            one.messages.to_string(),
+            format!("{:.2}", one.cpu_s),
+            format!("{:.0}", one.messages_per_s),
+            format!("{:.1}", one.times_published),
+            peak.0,
+            peak.1,
+        ]);
     }
-    text
+    rows.text()
 }

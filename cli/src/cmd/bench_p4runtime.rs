@@ -1,9 +1,9 @@
 //! `p4rack bench p4runtime`.
 
-use super::entity::Rows;
 use super::{bmv2, connect};
 use crate::output::OutputFile;
 use p4rack_ctrl::bench::{self, Figure, Plan, Run};
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
 use p4rack_p4rt::text;
@@ -143,7 +143,7 @@ pub(super) fn json_of(figures: &[Figure]) -> Value {
 
 /// The figures of both servers side by side.
 fn compared(ours: &[Figure], theirs: &[Figure]) -> Rows {
-    let mut rows = Rows::new(&["", "the switch", "BMv2", "unit", "ratio"]);
+    let mut rows = Rows::new(&["", ">the switch", ">BMv2", "unit", ">ratio"]);
     for figure in ours {
         let Some(other) = theirs.iter().find(|other| other.name == figure.name) else { continue };
         rows.push(vec![

@@ -5,6 +5,7 @@ use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme, program};
 use p4rack_entities::{Candidate, accepted, write};
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_switch::{Config, PortConfig, Switch};
@@ -27,8 +28,7 @@ pub struct Args {
     /// Frames of each round
     #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
     frames: u32,
-    /// Only this scheme
-    #[arg(long)]
+    #[arg(long, help = super::schemes::help("all that the rack has"))]
     scheme: Option<Scheme>,
     /// Only these frames: plain, pl2 or edm
     #[arg(long, value_name = "NAME")]
@@ -65,11 +65,15 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn print(costs: &[Cost]) {
-    println!("{:<14}{:<10}{:>14}{:>10}{:>8}", "scheme", "frames", "v1model ns", "tna ns", "ratio");
+    let mut rows = Rows::new(&["scheme", "frames", ">v1model ns", ">tna ns", ">ratio"]);
     for cost in costs {
         let Cost { scheme, frames, v1model_ns, tna_ns, ratio } = cost;
-        println!("{scheme:<14}{frames:<10}{v1model_ns:>14.1}{tna_ns:>10.1}{ratio:>8.2}");
+        let ns = [v1model_ns, tna_ns].map(|ns| format!("{ns:.1}"));
+        rows.push(
+            [&[scheme.to_string(), frames.to_string()][..], &ns[..], &[format!("{ratio:.2}")]].concat(),
+        );
     }
+    print!("{}", rows.text());
 }
 
 fn costs(args: &Args) -> Result<Vec<Cost>, String> {

@@ -1,6 +1,7 @@
 //! `p4rack bench sim`: cost of a frame's way through the simulated rack.
 
 use super::sim::threads;
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::clock;
 use p4rack_sim::{Experiment, run};
 use serde::Serialize;
@@ -181,35 +182,29 @@ pub(super) fn peak_bytes() -> Option<u64> {
 }
 
 fn text(args: &Args, results: &Results) -> String {
-    let mut text = format!(
-        "{:<14}{:>14}{:>16}{:>10}{:>16}\n",
-        "scheme", "frame-hops", "frame-hops/s", "ns/hop", "best, hops/s"
-    );
+    let mut speed = Rows::new(&["scheme", ">frame-hops", ">frame-hops/s", ">ns/hop", ">best, hops/s"]);
     for one in &results.speed {
-        text += &format!(
-            "{:<14}{:>14}{:>16.0}{:>10.0}{:>16.0}\n",
-            one.scheme, one.frame_hops, one.hops_per_s, one.ns_per_hop, one.best_hops_per_s
-        );
+        let figures =
+            [one.hops_per_s, one.ns_per_hop, one.best_hops_per_s].map(|figure| format!("{figure:.0}"));
+        speed.push([&[one.scheme.to_string(), one.frame_hops.to_string()][..], &figures[..]].concat());
     }
+    let mut text = speed.text();
     if let Some(threads) = args.threads {
-        let heads =
-            ("hosts", "traffic", "frame-hops", "1 thread, hops/s", format!("{threads} threads"), "speed-up");
-        text += &format!(
-            "\n{:<8}{:<14}{:>12}{:>18}{:>14}{:>10}\n",
-            heads.0, heads.1, heads.2, heads.3, heads.4, heads.5
-        );
-    }
-    for one in &results.together {
-        let hops = one.frame_hops as f64;
-        text += &format!(
-            "{:<8}{:<14}{:>12}{:>18.0}{:>14.0}{:>10.2}\n",
-            one.hosts,
-            one.traffic,
-            one.frame_hops,
-            hops / one.one_thread_s,
-            hops / one.all_threads_s,
-            one.speedup
-        );
+        let all = format!(">{threads} threads");
+        let mut together =
+            Rows::new(&[">hosts", "traffic", ">frame-hops", ">1 thread, hops/s", &all, ">speed-up"]);
+        for one in &results.together {
+            let hops = one.frame_hops as f64;
+            together.push(vec![
+                one.hosts.to_string(),
+                one.traffic.to_string(),
+                one.frame_hops.to_string(),
+                format!("{:.0}", hops / one.one_thread_s),
+                format!("{:.0}", hops / one.all_threads_s),
+                format!("{:.2}", one.speedup),
+            ]);
+        }
+        text += &format!("\n{}", together.text());
     }
     let mb = |bytes: Option<u64>| bytes.map_or("?".to_owned(), |bytes| format!("{:.1}", bytes as f64 / 1e6));
     text += &format!(

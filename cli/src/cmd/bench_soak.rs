@@ -55,7 +55,7 @@ fn soaked(args: &Args) -> Result<bool, String> {
     if !args.json {
         println!("seed {}", args.seed);
         println!(
-            "{:>9}{:>10}{:>12}{:>10}{:>13}{:>10}{:>10}{:>8}",
+            "{:>8}{:>10}{:>11}{:>9}{:>13}{:>10}{:>9}{:>8}",
             "seconds", "memory MB", "updates", "refused", "entries read", "sessions", "packets", "errors"
         );
     }
@@ -63,7 +63,7 @@ fn soaked(args: &Args) -> Result<bool, String> {
         if !args.json {
             let Sample { seconds, resident_mb, updates, refused, read, sessions, packets, errors } = sample;
             println!(
-                "{seconds:>9.1}{resident_mb:>10.1}{updates:>12}{refused:>10}{read:>13}{sessions:>10}{packets:>10}{errors:>8}"
+                "{seconds:>8.1}{resident_mb:>10.1}{updates:>11}{refused:>9}{read:>13}{sessions:>10}{packets:>9}{errors:>8}"
             );
         }
     };

@@ -1,12 +1,12 @@
 //! `p4rack bench hostile`, and the program that it runs on the hostile host.
 
-use super::entity::Rows;
 use crate::output;
 use p4rack_codegen::rack::Host;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::hostile::{Attack, Config, Fared, Hostile};
 use p4rack_lab::hostile::{self, Beside, Options};
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::packet::Options as SocketOptions;
 use p4rack_netdev::{Links, PacketSocket, Poller, clock};
 use p4rack_wire::Nanos;
@@ -25,8 +25,7 @@ pub struct Args {
     /// The hostile sender [default: the workload's last]
     #[arg(long)]
     host: Option<String>,
-    /// Only this scheme; may be repeated [default: pl2-clock and pl2-counter]
-    #[arg(long)]
+    #[arg(long, help = super::schemes::help("pl2-clock and pl2-counter") + "; may be repeated")]
     scheme: Vec<Scheme>,
     /// Only this attack (see docs/hostile.md); may be repeated
     #[arg(long)]
@@ -92,8 +91,15 @@ fn as_json(all: &[Beside]) -> String {
 }
 
 fn table(all: &[Beside]) -> String {
-    let mut rows =
-        Rows::new(&["scheme", "attack", "others' goodput", "frames lost", "p99", "over rate", "promises"]);
+    let mut rows = Rows::new(&[
+        "scheme",
+        "attack",
+        ">others' goodput",
+        ">frames lost",
+        ">p99",
+        ">over rate",
+        "promises",
+    ]);
     for Beside { scheme, attack, fared, excess_frames } in all {
         rows.push(vec![
             scheme.clone(),

@@ -6,6 +6,7 @@ use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use p4rack_ctrl::mgmt::{Cell, Described, Generated, Manager, Operation, Register};
 use p4rack_ctrl::{CtrlError, Protocol, Session, bfrt};
+use p4rack_lab::rows::Rows;
 use p4rack_wire::EtherType;
 use p4rack_wire::pl2::Side;
 use serde_json::{Value, json};
@@ -112,6 +113,10 @@ pub fn run(args: Args) -> ExitCode {
             return ExitCode::from(1);
         }
     };
+    if let Some(rack) = rack.as_ref().filter(|rack| rack.protocol::<Pl2>().is_none()) {
+        eprintln!("rack {}: has no [pl2] table, so its switch keeps no reservations", rack.name);
+        return ExitCode::from(1);
+    }
     match connect::block_on(exchange(operation, &registers, rack.as_ref())) {
         Ok(rows) => print(&rows, rack.as_ref(), registers.json),
         Err(Failure::Usage(message)) => {
@@ -287,9 +292,15 @@ fn print(rows: &[(Register, u32)], rack: Option<&Rack>, as_json: bool) {
         println!("{:#}", Value::from(rows.iter().map(row).collect::<Vec<Value>>()));
         return;
     }
-    println!("{:>4}  {:<12}  {:<6}  {:>12}", "port", "host", "target", "reserved");
+    let mut table = Rows::new(&[">port", "host", "target", ">reserved"]);
     for (register, value) in rows {
         let name = host(register.port).unwrap_or("-");
-        println!("{:>4}  {name:<12}  {:<6}  {value:>12}", register.port, target(register.target));
+        table.push(vec![
+            register.port.to_string(),
+            name.to_owned(),
+            target(register.target).to_owned(),
+            value.to_string(),
+        ]);
     }
+    print!("{}", table.text());
 }

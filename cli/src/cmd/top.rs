@@ -1,13 +1,13 @@
 //! `p4rack top`: live view of a switch's ports, queues, reservations and drops.
 
 use super::connect;
-use super::entity::Rows;
 use crate::output;
 use p4rack_codegen::scheme::{cowbird, edm, l2, pl2};
 use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 use p4rack_p4rt::schema::Schema;
 use std::collections::BTreeMap;
@@ -256,13 +256,13 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
     let mut ports = Rows::new(&[
         "port",
         "host",
-        "in Mb/s",
-        "out Mb/s",
-        "of Mb/s",
+        ">in Mb/s",
+        ">out Mb/s",
+        ">of Mb/s",
         "queue",
         "most",
-        "source",
-        "destination",
+        ">source",
+        ">destination",
         "drops",
     ]);
     let names = rack.map(Rack::drop_reasons).unwrap_or_default();
@@ -294,8 +294,8 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
                 .to_string(),
         ]);
     }
-    let mut dropped = Rows::new(&["dropped", "frames", "a second"]);
-    let mut used = Rows::new(&["used up, no loss", "frames", "a second"]);
+    let mut dropped = Rows::new(&["dropped", "frames", ">a second"]);
+    let mut used = Rows::new(&["used up, no loss", "frames", ">a second"]);
     let per_s = |now: u64, old: u64| format!("{:.1}", rate(now, old) / 8.0);
     for (reason, count) in &now.stats.drops {
         let mut counts = [*count, before.stats.drops.get(reason).copied().unwrap_or(0)];
@@ -362,11 +362,11 @@ mod tests {
 device 1 at x, over 2.00 s, buffer 0 B, at most 0 B
 
 port  host  in Mb/s  out Mb/s  of Mb/s  queue  most  source  destination  drops
-   1  -     1.00     10.00     100.00    1500  9000  free    12.0 µs          0
+   1  -        1.00     10.00   100.00   1500  9000    free      12.0 µs      0
 
 dropped          frames  a second
-queue_full            6  3.0
-program: cell 1       4  0.0
+queue_full            6       3.0
+program: cell 1       4       0.0
 ";
         assert_eq!(text, expected);
     }

@@ -1,6 +1,7 @@
 //! `p4rack cowbird bench`.
 
 use p4rack_cowbird::bench::{self, Costs};
+use p4rack_lab::rows::Rows;
 
 /// Records that are measured unless others are asked for.
 const RECORDS: [u32; 3] = [8, 64, 256];
@@ -27,18 +28,14 @@ pub(super) fn run(args: &Args) {
         println!("{}", serde_json::to_string_pretty(&costs).expect("numbers are JSON"));
         return;
     }
+    let head = ["", ">record", ">cowbird", ">issue", ">poll", ">verbs", ">post", ">poll", "(ns)"];
+    let mut rows = Rows::new(&head);
     for one in &costs {
+        let ns =
+            [one.cowbird_ns(), one.issue_ns, one.poll_ns, one.verbs_ns(), one.post_ns, one.completion_ns];
         let kind = if one.write { "write" } else { "read" };
-        println!(
-            "{kind:>5} {:>5} B  cowbird {:>6.1} ns = issue {:>5.1} + poll {:>5.1}  verbs {:>6.1} ns = post {:>5.1} + \
-             poll {:>5.1}",
-            one.bytes,
-            one.cowbird_ns(),
-            one.issue_ns,
-            one.poll_ns,
-            one.verbs_ns(),
-            one.post_ns,
-            one.completion_ns
-        );
+        let ns = ns.map(|ns| format!("{ns:.1}"));
+        rows.push([&[kind.to_owned(), format!("{} B", one.bytes)][..], &ns[..]].concat());
     }
+    print!("{}", rows.text());
 }

@@ -4,6 +4,7 @@ use super::in_switch::InSwitch;
 use crate::cmd::adapter::text;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::cowbird::hash::{self, Probes, RECORD_BYTES_MAX};
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::netns;
 
 /// Records that are measured unless others are asked for: the paper's.
@@ -41,25 +42,21 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let records = if args.bytes.is_empty() { &RECORDS } else { args.bytes.as_slice() };
     let mut all = Vec::new();
     for bytes in records {
+        eprintln!("measuring records of {bytes} B");
         for scheme in Way::WITHOUT_SWITCH {
             let probes = hash::run(scheme, args.records, *bytes, args.seconds)
                 .map_err(|error| format!("{}, {bytes} B: {error}", scheme.title()))?;
-            if !args.json {
-                show(&probes);
-            }
             all.push(probes);
         }
         if args.switch {
             let probes = in_switch(args, *bytes)
                 .map_err(|error| format!("{}, {bytes} B: {error}", Way::CowbirdP4.title()))?;
-            if !args.json {
-                show(&probes);
-            }
             all.push(probes);
         }
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON"));
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON")),
+        false => print!("{}", table(&all)),
     }
     Ok(())
 }
@@ -68,20 +65,20 @@ fn in_switch(args: &Args, bytes: u32) -> Result<Probes, String> {
     hash::run_in_switch(InSwitch::between_two()?, args.records, bytes, args.seconds).map_err(text)
 }
 
-fn show(probes: &Probes) {
-    print!(
-        "{:<18} {:>4} B  {:>9.0} probes/s  CPU a probe: thread {:>6.0} ns",
-        probes.scheme.title(),
-        probes.record_bytes,
-        probes.probes_per_s,
-        probes.thread_cpu_ns
-    );
-    let others =
-        [("adapter", probes.adapter_cpu_ns), ("engine", probes.engine_cpu_ns), ("pool", probes.pool_cpu_ns)];
-    for (name, ns) in others {
-        if let Some(ns) = ns {
-            print!(", {name} {ns:.0} ns");
-        }
+fn table(all: &[Probes]) -> String {
+    let head = [">record", "engine", ">probes/s", ">thread, ns a probe", ">adapter", ">engine", ">pool"];
+    let mut rows = Rows::new(&head);
+    for probes in all {
+        let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
+        rows.push(vec![
+            format!("{} B", probes.record_bytes),
+            probes.scheme.title().to_owned(),
+            format!("{:.0}", probes.probes_per_s),
+            format!("{:.0}", probes.thread_cpu_ns),
+            ns(probes.adapter_cpu_ns),
+            ns(probes.engine_cpu_ns),
+            ns(probes.pool_cpu_ns),
+        ]);
     }
-    println!();
+    rows.text()
 }

@@ -5,6 +5,7 @@ use crate::cmd::adapter::text;
 use p4rack_codegen::rack::Mix;
 use p4rack_fabric::remote::Way;
 use p4rack_lab::log_store::{self, MixFigures, Setup};
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::netns;
 use p4rack_wire::Nanos;
 
@@ -63,18 +64,17 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     };
     let mut all = Vec::new();
     for way in Way::ALL.into_iter().filter(|way| args.switch || *way != Way::CowbirdP4) {
+        eprintln!("measuring {}", way.title());
         let figures = match way {
             Way::CowbirdP4 => in_switch(&setup),
             _ => log_store::run(way, &setup).map_err(text),
         };
         let figures = figures.map_err(|error| format!("{}: {error}", way.title()))?;
-        if !args.json {
-            figures.iter().for_each(show);
-        }
         all.extend(figures);
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON"));
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON")),
+        false => print!("{}", table(&all)),
     }
     let sum = |of: fn(&MixFigures) -> u64| all.iter().map(of).sum::<u64>();
     match (sum(|figures| figures.lost), sum(|figures| figures.wrong)) {
@@ -87,26 +87,34 @@ fn in_switch(setup: &Setup) -> Result<Vec<MixFigures>, String> {
     log_store::run_in_switch(InSwitch::between_two()?, setup).map_err(text)
 }
 
-fn show(figures: &MixFigures) {
-    print!(
-        "{:<18} {}  {:>9.0} operations/s  p50 {:>7.1} µs  p99 {:>8.1} µs  cold {:>4.1} %  CPU each: thread {:>6.0} ns",
-        figures.scheme.title(),
-        figures.mix,
-        figures.ops_per_s,
-        figures.p50_us,
-        figures.p99_us,
-        100.0 * figures.cold_share,
-        figures.thread_cpu_ns
-    );
-    let others = [
-        ("adapter", figures.adapter_cpu_ns),
-        ("engine", figures.engine_cpu_ns),
-        ("pool", figures.pool_cpu_ns),
+fn table(all: &[MixFigures]) -> String {
+    let head = [
+        "way",
+        "mix",
+        ">operations/s",
+        ">p50, µs",
+        ">p99, µs",
+        ">cold %",
+        ">thread, ns each",
+        ">adapter",
+        ">engine",
+        ">pool",
     ];
-    for (name, ns) in others {
-        if let Some(ns) = ns {
-            print!(", {name} {ns:.0} ns");
-        }
+    let mut rows = Rows::new(&head);
+    for figures in all {
+        let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
+        rows.push(vec![
+            figures.scheme.title().to_owned(),
+            figures.mix.to_string(),
+            format!("{:.0}", figures.ops_per_s),
+            format!("{:.1}", figures.p50_us),
+            format!("{:.1}", figures.p99_us),
+            format!("{:.1}", 100.0 * figures.cold_share),
+            format!("{:.0}", figures.thread_cpu_ns),
+            ns(figures.adapter_cpu_ns),
+            ns(figures.engine_cpu_ns),
+            ns(figures.pool_cpu_ns),
+        ]);
     }
-    println!();
+    rows.text()
 }

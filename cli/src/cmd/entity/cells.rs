@@ -1,11 +1,12 @@
 //! `p4rack counter`, `p4rack meter`, `p4rack register`.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, connect, report, show};
+use super::{Options, Verb, connect, print_rows, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::items::{Colors, CounterItem, Counts, Item, MeterItem, Rates, RegisterItem, TableItem};
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::schema::{Schema, name_of};
 use serde_json::json;
 use std::process::ExitCode;
@@ -394,7 +395,7 @@ async fn list(options: &Options, kind: &str) -> ExitCode {
     } else {
         let mut rows = Rows::new(&[kind, "size"]);
         found.into_iter().for_each(|(name, size)| rows.push(vec![name, size]));
-        rows.print();
+        print_rows(&rows);
     }
     ExitCode::SUCCESS
 }

@@ -1,12 +1,13 @@
 //! `p4rack group`: action profiles, multicast groups, clone sessions, value sets.
 
-use super::{Options, Rows, Verb, connect, report, show};
+use super::{Options, Verb, connect, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::CtrlError;
 use p4rack_ctrl::items::{
     ActionItem, CloneItem, GroupItem, GroupMember, Item, MemberItem, MulticastItem, ReplicaItem, ValueSetItem,
 };
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::schema::{Schema, name_of};
 use std::process::ExitCode;
 

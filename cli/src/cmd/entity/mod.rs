@@ -19,6 +19,7 @@ use p4rack_ctrl::client::name;
 use p4rack_ctrl::items::Item;
 use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::{ConnectOptions, CtrlError, Link, Protocol};
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::v1::{Entity, Update, update::Type};
 use p4rack_p4rt::schema::Schema;
@@ -188,7 +189,7 @@ fn show(found: Result<Vec<Item>, CtrlError>, options: &Options, rows: impl Fn(&[
             if options.json {
                 print_json(&items);
             } else {
-                rows(&items).print();
+                print_rows(&rows(&items));
             }
             ExitCode::SUCCESS
         }
@@ -216,67 +217,10 @@ fn print_json(value: &impl serde::Serialize) {
     println!("{text}");
 }
 
-/// A table of text.
-#[derive(Clone, Debug, Default)]
-pub struct Rows {
-    header: Vec<String>,
-    rows: Vec<Vec<String>>,
-}
-
-impl Rows {
-    /// A table with these columns.
-    pub fn new(header: &[&str]) -> Rows {
-        Rows { header: header.iter().map(|name| (*name).to_owned()).collect(), rows: Vec::new() }
-    }
-
-    /// Adds a row.
-    pub fn push(&mut self, row: Vec<String>) {
-        self.rows.push(row);
-    }
-
-    /// The table as lines, with numbers right-aligned.
-    pub fn text(&self) -> String {
-        let columns = self.header.len();
-        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
-        let lines = || std::iter::once(&self.header).chain(&self.rows);
-        let width = |column| lines().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let right: Vec<bool> = (0..columns)
-            .map(|column| !self.rows.is_empty() && self.rows.iter().all(|row| number(&cell(row, column))))
-            .collect();
-        let mut text = String::new();
-        for row in lines() {
-            let mut line = String::new();
-            for (column, width) in widths.iter().enumerate() {
-                let cell = cell(row, column);
-                line +=
-                    &if right[column] { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") };
-            }
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text
-    }
-
-    fn print(&self) {
-        if self.rows.is_empty() {
-            println!("nothing");
-        } else {
-            print!("{}", self.text());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Rows;
-
-    #[test]
-    fn numbers_stand_at_the_right() {
-        let mut rows = Rows::new(&["port", "name"]);
-        rows.push(vec!["1".into(), "a".into()]);
-        rows.push(vec!["12345".into(), "b".into()]);
-        assert_eq!(rows.text(), " port  name\n    1  a\n12345  b\n");
+/// Prints a table, or that it is empty.
+fn print_rows(rows: &Rows) {
+    match rows.is_empty() {
+        true => println!("nothing"),
+        false => print!("{}", rows.text()),
     }
 }

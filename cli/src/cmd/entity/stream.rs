@@ -1,7 +1,7 @@
 //! `p4rack digest` and `p4rack packet`: messages of the stream channel.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, connect, report, show};
+use super::{Options, Verb, connect, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{DigestItem, Item, show_data};
@@ -9,6 +9,7 @@ use p4rack_ctrl::reconcile::key_of;
 use p4rack_ctrl::session::Event;
 use p4rack_ctrl::values::{Format, parse};
 use p4rack_ctrl::{CtrlError, Protocol, Session, bfrt};
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::p4::v1::{DigestList, PacketIn, PacketMetadata, PacketOut, update};
 use p4rack_p4rt::schema::{Schema, name_of};

@@ -1,12 +1,13 @@
 //! `p4rack table`.
 
 use super::pairs::pairs;
-use super::{Options, Rows, Verb, connect, report, show};
+use super::{Options, Verb, connect, print_rows, report, show};
 use crate::cmd::complete;
 use clap_complete::engine::ArgValueCompleter;
 use p4rack_ctrl::items::{ActionItem, Counts, Item, TableItem};
 use p4rack_ctrl::session::Event;
 use p4rack_ctrl::{CtrlError, Link, Session};
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4::v1::WriteRequest;
 use p4rack_p4rt::schema::{Schema, id_of, match_type, name_of};
 use p4rack_p4rt::text;
@@ -279,7 +280,7 @@ async fn list(options: &Options) -> ExitCode {
     if options.json {
         super::print_json(&tables);
     } else {
-        rows.print();
+        print_rows(&rows);
     }
     ExitCode::SUCCESS
 }

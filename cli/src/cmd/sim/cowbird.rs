@@ -3,8 +3,8 @@
 use super::files::{read_json, result_path, write};
 use super::run::RunArgs;
 use super::sweep::{self, Item, SweepArgs, run_all};
-use crate::cmd::entity::Rows;
 use crate::output::OutputFile;
+use p4rack_lab::rows::Rows;
 use p4rack_sim::{CowbirdExperiment, CowbirdOutcome, Sweep, TaskResult, run_cowbird};
 use serde_json::{Value, json};
 
@@ -77,16 +77,16 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
     let mut rows = Rows::new(&[
         "settings",
         "scheme",
-        "Mops",
-        "p50 µs",
-        "p99 µs",
-        "calls %",
-        "ns a record",
-        "engine %",
-        "fullest link %",
-        "TCP Gb/s",
-        "wrong",
-        "lost",
+        ">Mops",
+        ">p50 µs",
+        ">p99 µs",
+        ">calls %",
+        ">ns a record",
+        ">engine %",
+        ">fullest link %",
+        ">TCP Gb/s",
+        ">wrong",
+        ">lost",
     ]);
     for task in &sweep.tasks {
         let path = result_path(&args.out_dir, &task.id);
@@ -177,12 +177,14 @@ fn text_of(outcome: &CowbirdOutcome) -> String {
     for (reason, count) in &outcome.drops {
         text += &format!("  dropped      {count} {reason}\n");
     }
-    if !outcome.paper.is_empty() {
-        text += &format!("\n{:<44}{:>12}{:>12}\n", "figure", "paper", "here");
-    }
+    let mut papers = Rows::new(&["figure", ">paper", ">here", "source"]);
     for compared in &outcome.paper {
         let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.3}"));
-        text += &format!("{:<44}{:>12}{ours:>12}\n  {}\n", compared.figure, compared.paper, compared.source);
+        let (figure, source) = (compared.figure.clone(), compared.source.clone());
+        papers.push(vec![figure, compared.paper.to_string(), ours, source]);
+    }
+    if !papers.is_empty() {
+        text += &format!("\n{}", papers.text());
     }
     text += &format!("digest {}\n", outcome.digest);
     text

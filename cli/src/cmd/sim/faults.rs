@@ -1,7 +1,7 @@
 //! `p4rack sim faults`: EDM under faults, seed by seed.
 
-use crate::cmd::entity::Rows;
 use p4rack_codegen::scheme::edm::Mode;
+use p4rack_lab::rows::Rows;
 use p4rack_sim::FaultsRack;
 use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
         let known: Vec<String> = Mode::ALL.iter().map(|mode| mode.scheme().name().to_string()).collect();
         return Err(format!("--scheme: write one of {}", known.join(", ")));
     }
-    let mut rows = Rows::new(&["scheme", "seeds", "operations", "unknown", "failed", "what happened"]);
+    let mut rows = Rows::new(&["scheme", ">seeds", ">operations", ">unknown", ">failed", "what happened"]);
     let mut passed = true;
     for mode in modes {
         let sum = run(mode, args)?;

@@ -1,8 +1,8 @@
 //! Compares each attack of a sweep with the same host behaving.
 
 use super::files::{read_json, result_path};
-use crate::cmd::entity::Rows;
 use crate::cmd::hostile::{times, verdict};
+use p4rack_lab::rows::Rows;
 use p4rack_sim::{NO_ATTACK, OthersOutcome, Sweep, Task};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn compare(sweep: &Sweep, dir: &Path) -> Result<bool, String> {
             kept &= has_measure;
             continue;
         };
-        let mut rows = Rows::new(&["attack", "others' goodput", "frames lost", "p99", "promises"]);
+        let mut rows = Rows::new(&["attack", ">others' goodput", ">frames lost", ">p99", "promises"]);
         for (attack, others) in results.iter().filter(|(attack, _)| *attack != NO_ATTACK) {
             let fared = honest.compare(others);
             kept &= fared.broken().is_empty();

@@ -3,8 +3,8 @@
 use super::files::{read_json, result_path, write};
 use super::run::RunArgs;
 use super::sweep::{self, Item, SweepArgs, run_all};
-use crate::cmd::entity::Rows;
 use crate::output::OutputFile;
+use p4rack_lab::rows::Rows;
 use p4rack_sim::{MemoryExperiment, MemoryOutcome, Sweep, Table1, TaskResult, run_memory};
 use serde_json::json;
 use std::path::Path;
@@ -100,19 +100,19 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
     let mut rows = Rows::new(&[
         "settings",
         "scheme",
-        "published",
-        "golden",
-        "off",
-        "÷ alone",
-        "p99",
-        "alone ns",
-        "mean ns",
-        "p99 ns",
-        "added ns",
-        "±",
-        "queue B",
-        "carried",
-        "Mops",
+        ">published",
+        ">golden",
+        ">off",
+        ">÷ alone",
+        ">p99",
+        ">alone ns",
+        ">mean ns",
+        ">p99 ns",
+        ">added ns",
+        ">±",
+        ">queue B",
+        ">carried",
+        ">Mops",
         "",
     ]);
     for task in &sweep.tasks {
@@ -164,7 +164,7 @@ fn or_dash(figure: Option<f64>) -> String {
 }
 
 fn table_text(table: &Table1) -> String {
-    let mut rows = Rows::new(&["figure", "paper", "here", "ratio", "source"]);
+    let mut rows = Rows::new(&["figure", ">paper", ">here", ">ratio", "source"]);
     for row in &table.rows {
         let (paper, ratio) = match row.paper_ns {
             Some(paper) => (format!("{paper:.2} ns"), format!("{:.3}", row.ours_ns / paper)),
@@ -201,7 +201,7 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
         within(outcome.slowdown.within),
         outcome.slowdown_p99
     );
-    let mut rows = Rows::new(&["ns", "messages", "mean", "±", "p50", "p99", "p99.9", "max"]);
+    let mut rows = Rows::new(&["ns", ">messages", ">mean", ">±", ">p50", ">p99", ">p99.9", ">max"]);
     let mut push = |name: String, measured: usize, times: &p4rack_sim::TimesNs| {
         let number = |value: f64| format!("{value:.1}");
         rows.push(vec![

@@ -3,6 +3,8 @@
 use super::files::{with_traces, write};
 use super::threads;
 use crate::output::{self, OutputFile};
+use p4rack_codegen::kind::Kind;
+use p4rack_lab::rows::Rows;
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
 use p4rack_stf::pcap::Writer;
 use std::path::{Path, PathBuf};
@@ -81,17 +83,11 @@ fn load(path: &Path) -> Result<Experiment, String> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         format!("{name}: can't be read: {error}; give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml")
     })?;
-    let experiment = Experiment::parse(&text, &name).map_err(|error| match is_sweep(&text) {
-        true => format!("{name}: is a sweep of experiments: p4rack sim sweep {name} --out-dir DIR"),
-        false => error.to_string(),
+    let experiment = Experiment::parse(&text, &name).map_err(|error| match Kind::of(&text) {
+        Some(kind @ Kind::Sweep) => format!("{name}: is {kind}: {}", kind.command(&name)),
+        _ => error.to_string(),
     })?;
     with_traces(experiment, path)
-}
-
-/// Whether a file describes a sweep: only sweeps have a base.
-fn is_sweep(text: &str) -> bool {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("base"));
-    lines.any(|rest| rest.trim_start().starts_with('='))
 }
 
 fn recorder(args: &RunArgs, experiment: &Experiment) -> Result<Option<Recorder>, String> {
@@ -141,18 +137,14 @@ fn us(ns: u64) -> String {
     format!("{:.2}", ns as f64 / 1e3)
 }
 
-fn quantiles(latency: &Latency) -> String {
-    if latency.count == 0 {
-        return "none".to_owned();
-    }
-    format!(
-        "{:>9} {:>9} {:>9} {:>9} {:>9}",
-        us(latency.min),
-        us(latency.p50),
-        us(latency.p99),
-        us(latency.p999),
-        us(latency.max)
-    )
+/// Columns of a table of latencies.
+const LATENCIES: [&str; 9] = ["µs", ">messages", ">lost", ">Gb/s", ">min", ">p50", ">p99", ">p99.9", ">max"];
+
+/// A row of it; `lost` and `gbps` are empty where they don't apply.
+fn row(name: String, (lost, gbps): (String, String), latency: &Latency) -> Vec<String> {
+    let of = [latency.min, latency.p50, latency.p99, latency.p999, latency.max];
+    let of = of.map(|ns| if latency.count == 0 { "–".to_owned() } else { us(ns) });
+    [&[name, latency.count.to_string(), lost, gbps][..], &of[..]].concat()
 }
 
 fn text(outcome: &Outcome) -> String {
@@ -195,41 +187,29 @@ fn text(outcome: &Outcome) -> String {
     for (reason, count) in &outcome.host_drops {
         text += &format!("  by hosts     {count} {reason}\n");
     }
-    text += &format!(
-        "\n{:<24}{:>9} {:>6} {:>8}   {:>9} {:>9} {:>9} {:>9} {:>9}\n",
-        "µs", "messages", "lost", "Gb/s", "min", "p50", "p99", "p99.9", "max"
-    );
+    let (mut rows, mut notes) = (Rows::new(&LATENCIES), String::new());
     for traffic in &outcome.traffic {
-        text += &format!(
-            "{:<24}{:>9} {:>6} {:>8.2}   {}\n",
-            traffic.name,
-            traffic.done,
-            traffic.lost,
-            traffic.goodput_gbps,
-            quantiles(&traffic.latency_ns)
-        );
-        if traffic.retransmissions > 0 {
-            text +=
-                &format!("  {} frames sent again, {} timeouts\n", traffic.retransmissions, traffic.timeouts);
-        }
-        if traffic.refused > 0 {
-            text += &format!("  {} messages rejected: too many were waiting\n", traffic.refused);
-        }
+        let rates = (traffic.lost.to_string(), format!("{:.2}", traffic.goodput_gbps));
+        let mut whole = row(traffic.name.clone(), rates, &traffic.latency_ns);
+        whole[1] = traffic.done.to_string();
+        rows.push(whole);
         for decile in &traffic.deciles {
             let size = decile.up_to_bytes.map_or("larger".to_owned(), |bytes| format!("to {bytes} B"));
-            let latency = &decile.latency_ns;
-            text += &format!("  {size:<22}{:>9} {:>17} {}\n", latency.count, "", quantiles(latency));
+            rows.push(row(format!("  {size}"), Default::default(), &decile.latency_ns));
+        }
+        let name = &traffic.name;
+        if traffic.retransmissions > 0 {
+            let (frames, timeouts) = (traffic.retransmissions, traffic.timeouts);
+            notes += &format!("{name}: {frames} frames sent again, {timeouts} timeouts\n");
+        }
+        if traffic.refused > 0 {
+            notes += &format!("{name}: {} messages rejected: too many were waiting\n", traffic.refused);
         }
     }
     if outcome.rsv_grt_ns.count > 0 {
-        text += &format!(
-            "{:<24}{:>9} {:>17} {}\n",
-            "RSV→GRT",
-            outcome.rsv_grt_ns.count,
-            "",
-            quantiles(&outcome.rsv_grt_ns)
-        );
+        rows.push(row("RSV→GRT".to_owned(), Default::default(), &outcome.rsv_grt_ns));
     }
+    text += &format!("\n{}{notes}", rows.text());
     let control = &outcome.control;
     if control.sent_per_s > 0.0 {
         text += &format!(
@@ -240,17 +220,19 @@ fn text(outcome: &Outcome) -> String {
             control.received_share * 100.0
         );
     }
-    if !outcome.paper.is_empty() {
-        text += &format!("\n{:<44}{:>12}{:>12}{:>8}\n", "figure", "paper", "here", "ratio");
-    }
+    let mut papers = Rows::new(&["figure", ">paper", ">here", ">ratio", "source"]);
+    let mut whys = String::new();
     for compared in &outcome.paper {
         let ours = compared.ours.map_or("none".to_owned(), |ours| format!("{ours:.2}"));
         let ratio = compared.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
-        text += &format!("{:<44}{:>12}{ours:>12}{ratio:>8}\n", compared.figure, compared.paper);
-        text += &format!("  {}\n", compared.source);
+        let (figure, source) = (compared.figure.clone(), compared.source.clone());
+        papers.push(vec![figure, compared.paper.to_string(), ours, ratio, source]);
         if let Some(why) = &compared.why {
-            text += &format!("  {why}\n");
+            whys += &format!("{}: {why}\n", compared.figure);
         }
+    }
+    if !papers.is_empty() {
+        text += &format!("\n{}{whys}", papers.text());
     }
     let checks = &outcome.checks;
     text += &format!(
