@@ -38,6 +38,9 @@ enum Command {
         delay_ns: u64,
         #[command(flatten)]
         switch: connect::Either,
+        /// Print the generator as it is now as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Remove a generator; requires being primary of the default role
     Remove {
@@ -48,6 +51,9 @@ enum Command {
         pipe: u32,
         #[command(flatten)]
         switch: connect::Either,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List all generators with their statistics
     List {
@@ -76,32 +82,40 @@ fn hex(text: &str) -> Result<Frame, String> {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
-        Command::Set { number, frame, port, period_ns, count, delay_ns, switch } => {
+        Command::Set { number, frame, port, period_ns, count, delay_ns, switch, json } => {
             let config =
                 Config { number, frame: frame.0, ingress_port: port.into(), period_ns, count, delay_ns };
-            finish(connect::block_on(set(config, switch.for_switch(None))))
+            let set = connect::block_on(set(config, switch.for_switch(None)));
+            finish(set, json, |found| list(&found, json))
         }
-        Command::Remove { number, pipe, switch } => {
-            finish(connect::block_on(remove(number, pipe, switch.for_switch(None))))
+        Command::Remove { number, pipe, switch, json } => {
+            let removed = connect::block_on(remove(number, pipe, switch.for_switch(None)));
+            finish(removed, json, |()| match json {
+                true => println!("{:#}", json!({ "removed": number })),
+                false => println!("removed generator {number}"),
+            })
         }
-        Command::List { switch, json } => match connect::block_on(all(switch.for_switch(None))) {
-            Ok(all) => {
-                list(&all, json);
-                ExitCode::SUCCESS
-            }
-            Err(error) => connect::fail(&error, json),
-        },
+        Command::List { switch, json } => {
+            finish(connect::block_on(all(switch.for_switch(None))), json, |all| list(&all, json))
+        }
     }
 }
 
-async fn set(config: Config, target: ConnectOptions) -> Result<(), CtrlError> {
+/// Sets a generator and returns its state then.
+async fn set(config: Config, target: ConnectOptions) -> Result<Vec<Status>, CtrlError> {
+    let (number, port) = (config.number, config.ingress_port);
     if target.protocol == Protocol::P4Runtime {
-        return Generators::of(&*Session::connect(target).await?).set(config).await;
+        Generators::of(&*Session::connect(target.clone()).await?).set(config).await?;
+    } else {
+        let timing = timing(&config)?;
+        let mut link = bfrt::Link::connect(target.clone()).await?;
+        link.schema().await?;
+        link.generate(number, port, &config.frame, &timing).await?;
     }
-    let timing = timing(&config)?;
-    let mut link = bfrt::Link::connect(target).await?;
-    link.schema().await?;
-    link.generate(config.number, config.ingress_port, &config.frame, &timing).await
+    let is_it = |status: &Status| {
+        status.config.as_ref().is_some_and(|config| config.number == number && config.ingress_port == port)
+    };
+    Ok(all(target).await?.into_iter().filter(is_it).collect())
 }
 
 /// How the device's generator does what is asked.
@@ -166,10 +180,13 @@ fn status(app: &GeneratedFrames) -> Status {
     Status { config: Some(config), sent: app.sent, skipped: 0, active: count == 0 || app.sent < count }
 }
 
-fn finish(result: Result<(), CtrlError>) -> ExitCode {
+fn finish<T>(result: Result<T, CtrlError>, as_json: bool, show: impl FnOnce(T)) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => connect::fail(&error, false),
+        Ok(done) => {
+            show(done);
+            ExitCode::SUCCESS
+        }
+        Err(error) => connect::fail(&error, as_json),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::connect;
 use p4rack_ctrl::bfrt::{Link, Queue, QueueChange, Rate};
 use p4rack_ctrl::{ConnectOptions, CtrlError, Protocol};
+use p4rack_lab::rows::Rows;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -80,11 +81,17 @@ enum Command {
         served: Option<bool>,
         #[command(flatten)]
         rate: RateArgs,
+        /// Print the port as it is now as JSON
+        #[arg(long)]
+        json: bool,
     },
-    /// Let a port and its queues be as if nobody had changed them
+    /// Undo all changes of a port and its queues
     Reset {
         #[command(flatten)]
         target: Target,
+        /// Print the port as it is now as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -107,8 +114,8 @@ impl Target {
 pub fn run(args: Args) -> ExitCode {
     let (done, as_json) = match args.command {
         Command::List { target, json } => (connect::block_on(list(&target, json)), json),
-        Command::Reset { target } => (connect::block_on(reset(&target)), false),
-        Command::Set { target, queue, priority, weight, limit, served, rate } => {
+        Command::Reset { target, json } => (connect::block_on(reset(&target, json)), json),
+        Command::Set { target, queue, priority, weight, limit, served, rate, json } => {
             if rate.burst.is_some() && rate.rate().is_none() {
                 eprintln!("error: --burst needs --max-kbps or --max-frames beside it");
                 return ExitCode::from(2);
@@ -119,7 +126,7 @@ pub fn run(args: Args) -> ExitCode {
                 eprintln!("error: nothing to change is given; see p4rack queue set --help");
                 return ExitCode::from(2);
             }
-            (connect::block_on(set(&target, queue, &change)), false)
+            (connect::block_on(set(&target, queue, &change, json)), json)
         }
     };
     match done {
@@ -128,24 +135,37 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-async fn reset(target: &Target) -> Result<(), CtrlError> {
-    target.link().await?.reset_queues(target.port).await
+async fn reset(target: &Target, as_json: bool) -> Result<(), CtrlError> {
+    let mut link = target.link().await?;
+    link.reset_queues(target.port).await?;
+    show(&mut link, target.port, as_json).await
 }
 
-async fn set(target: &Target, queue: Option<u32>, change: &QueueChange) -> Result<(), CtrlError> {
+/// Changes a queue or a port, and shows what holds now.
+async fn set(
+    target: &Target,
+    queue: Option<u32>,
+    change: &QueueChange,
+    as_json: bool,
+) -> Result<(), CtrlError> {
     let mut link = target.link().await?;
     match (queue, change.rate) {
-        (Some(queue), _) => link.set_queue(target.port, queue, change).await,
-        (None, Some(rate)) => link.set_port_rate(target.port, rate).await,
+        (Some(queue), _) => link.set_queue(target.port, queue, change).await?,
+        (None, Some(rate)) => link.set_port_rate(target.port, rate).await?,
         // The arguments' parser asks for a queue otherwise.
-        (None, None) => Ok(()),
+        (None, None) => {}
     }
+    show(&mut link, target.port, as_json).await
 }
 
 async fn list(target: &Target, as_json: bool) -> Result<(), CtrlError> {
     let mut link = Link::to_read(target.options()).await?;
     link.schema().await?;
-    let (queues, rate) = (link.queues(target.port).await?, link.port_rate(target.port).await?);
+    show(&mut link, target.port, as_json).await
+}
+
+async fn show(link: &mut Link, port: u32, as_json: bool) -> Result<(), CtrlError> {
+    let (queues, rate) = (link.queues(port).await?, link.port_rate(port).await?);
     if as_json {
         let one = |queue: &Queue| {
             json!({
@@ -155,25 +175,26 @@ async fn list(target: &Target, as_json: bool) -> Result<(), CtrlError> {
             })
         };
         let queues: Vec<Value> = queues.iter().map(one).collect();
-        println!("{:#}", json!({ "port": target.port, "rate": rate_json(rate), "queues": queues }));
+        println!("{:#}", json!({ "port": port, "rate": rate_json(rate), "queues": queues }));
         return Ok(());
     }
-    println!("port {}: {}", target.port, rate_text(rate));
-    println!("queue  priority  weight  cells  most  limit  dropped");
+    println!("port {port}: {}", rate_text(rate));
+    let head = ["queue", ">priority", ">weight", ">cells", ">most", ">limit", ">dropped", "served"];
+    let mut rows = Rows::new(&head);
     for queue in &queues {
-        let held = if queue.serves { "" } else { ", not served" };
-        println!(
-            "{:>5}  {:>8}  {:>6}  {:>5}  {:>4}  {:>5}  {:>7}  {}{held}",
-            queue.number,
-            queue.priority,
-            queue.weight,
-            queue.cells,
-            queue.most_cells,
-            queue.limit_cells,
-            queue.drops,
-            rate_text(queue.rate),
-        );
+        let held = if queue.serves { "" } else { "not at all; " };
+        rows.push(vec![
+            queue.number.to_string(),
+            queue.priority.to_string(),
+            queue.weight.to_string(),
+            queue.cells.to_string(),
+            queue.most_cells.to_string(),
+            queue.limit_cells.to_string(),
+            queue.drops.to_string(),
+            format!("{held}{}", rate_text(queue.rate)),
+        ]);
     }
+    print!("{}", rows.text());
     Ok(())
 }
 
