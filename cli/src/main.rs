@@ -105,6 +105,7 @@ fn main() -> ExitCode {
     };
     p4rack_lab::sys::set_process_name(&command.process_name());
     log(&log_format);
+    output::set_json_lines(log_format == "json");
     // A bug of this program has its own exit code; the panic message has been printed.
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(command)));
     output::finish(done.unwrap_or_else(|_| ExitCode::from(3)))

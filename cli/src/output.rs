@@ -12,11 +12,25 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::NamedTempFile;
 
 /// Exit code of a process ended by SIGPIPE, as shells report it. The signal itself stays ignored, because it
 /// would also be raised when a server hangs up.
 const READER_GONE: u8 = 141;
+
+/// Whether log lines are JSON, and with them the lines in which daemons print what happens.
+static JSON_LINES: AtomicBool = AtomicBool::new(false);
+
+/// Says whether log lines are JSON.
+pub fn set_json_lines(json: bool) {
+    JSON_LINES.store(json, Ordering::Relaxed);
+}
+
+/// Whether log lines are JSON. A daemon's other lines on standard output and standard error are then JSON, too.
+pub fn json_lines() -> bool {
+    JSON_LINES.load(Ordering::Relaxed)
+}
 
 /// Why standard output could not be written.
 static LOST: OnceLock<io::Error> = OnceLock::new();

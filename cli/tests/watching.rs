@@ -3,8 +3,11 @@
 mod common;
 
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
-use common::{p4rack, repo, stderr, stdout};
+use common::{p4rack, repo, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::{l2, pl2};
+use std::fs::File;
+use std::process::Stdio;
+use std::time::Duration;
 
 fn watching(addr: &str, words: &[&str]) -> Running {
     Running::start(p4rack().args(words).args(["--every", "0.05", "--grpc-addr", addr]))
@@ -56,6 +59,30 @@ fn watched_entries_and_cells_are_shown_as_they_change() {
             "{}",
             stderr(&output)
         );
+    }
+}
+
+/// A program that reads the log needs no second parser.
+#[test]
+fn with_json_as_the_log_format_a_controller_prints_nothing_else() {
+    let (addr, folder) = (free_addr(), tempfile::tempdir().expect("a folder"));
+    let _switch = switch(&addr, &[]);
+    let (rack, log) = (folder.path().join("rack.toml"), folder.path().join("log"));
+    std::fs::copy(repo("examples/two-hosts.toml"), &rack).expect("copied");
+    let mut controller = p4rack();
+    controller.args(["--log-format", "json", "deploy", "--watch", "--every", "0.05", "--grpc-addr", &addr]);
+    controller.arg(&rack).stdout(Stdio::piped()).stderr(File::create(&log).expect("a file"));
+    let mut controller = Running(controller.spawn().expect("it starts"));
+    let event =
+        |line: String| serde_json::from_str::<serde_json::Value>(&line).expect("JSON")["event"].clone();
+    assert_eq!(event(controller.until("primary")), "primary of device 1");
+    std::fs::write(&rack, "name = 3\n").expect("written");
+    let said = || std::fs::read_to_string(&log).expect("text");
+    assert!(wait_until(Duration::from_secs(20), || said().ends_with('\n')), "{}", said());
+    for line in said().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect(line);
+        let message = line["fields"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("the new description is not used"), "{line}");
     }
 }
 

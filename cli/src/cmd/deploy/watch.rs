@@ -3,6 +3,7 @@
 use super::args::Args;
 use super::step::line;
 use crate::cmd::connect;
+use crate::output;
 use p4rack_codegen::Rack;
 use p4rack_ctrl::deploy::{Desired, Step};
 use p4rack_ctrl::etcd::{Access, Etcd};
@@ -38,7 +39,7 @@ type Board = Arc<Mutex<BTreeMap<String, Counts>>>;
 /// Runs until SIGINT or SIGTERM.
 pub fn run(args: Args) -> ExitCode {
     let fail = |error: String| {
-        eprintln!("error: {error}");
+        tell(&format!("error: {error}"));
         ExitCode::from(1)
     };
     let text = match std::fs::read_to_string(&args.rack) {
@@ -84,7 +85,7 @@ async fn keep(
         desired = match make(&args, &shared) {
             Ok((_, desired)) => desired,
             Err(error) => {
-                eprintln!("the description in etcd at {}:\n{error}", access.addr);
+                tell(&format!("the description in etcd at {}:\n{error}", access.addr));
                 return ExitCode::from(1);
             }
         };
@@ -93,7 +94,7 @@ async fn keep(
     let mut tasks = tokio::task::JoinSet::new();
     for target in args.targets(&rack) {
         let switch = target.clone();
-        let (board, json) = (board.clone(), args.json);
+        let (board, json) = (board.clone(), args.json || output::json_lines());
         let mut last = String::new();
         let report = move |change: Change| {
             // A repeated failure is reported once.
@@ -118,7 +119,7 @@ async fn keep(
     let mut end = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         Ok(end) => end,
         Err(error) => {
-            eprintln!("error: waiting for SIGTERM: {error}");
+            tell(&format!("error: waiting for SIGTERM: {error}"));
             return ExitCode::from(3);
         }
     };
@@ -128,6 +129,14 @@ async fn keep(
         _ = tasks.join_next() => return ExitCode::from(3),
     }
     ExitCode::SUCCESS
+}
+
+/// Says what is wrong: a line of the log where that is JSON.
+fn tell(what: &str) {
+    match output::json_lines() {
+        true => tracing::error!("{what}"),
+        false => eprintln!("{what}"),
+    }
 }
 
 /// Applies a new description. Reports an invalid one and keeps the previous one.
@@ -144,7 +153,7 @@ fn take(args: &Args, text: &str, sender: &channel::Sender<Arc<Desired>>, origin:
                 differs
             });
         }
-        Err(error) => eprintln!("{origin}: the new description is not used:\n{error}"),
+        Err(error) => tell(&format!("{origin}: the new description is not used:\n{error}")),
     }
 }
 
@@ -184,7 +193,7 @@ async fn agree(access: &Access, key: &str, text: &str, publish: bool) -> String 
         match attempt.await {
             Ok(Some(shared)) => return shared,
             Ok(None) => {}
-            Err(error) => eprintln!("{error}; retrying, switches are not changed until then"),
+            Err(error) => tell(&format!("{error}; retrying, switches are not changed until then")),
         }
         tokio::time::sleep(ETCD_RETRY).await;
     }
@@ -199,7 +208,7 @@ async fn follow_etcd(args: Arc<Args>, access: Access, key: String, sender: chann
             etcd.follow(&key, |shared| take(&args, shared, &sender, &origin)).await
         };
         if let Err(error) = attempt.await {
-            eprintln!("{error}; retrying, switches stay as they are");
+            tell(&format!("{error}; retrying, switches stay as they are"));
         }
         tokio::time::sleep(ETCD_RETRY).await;
     }
