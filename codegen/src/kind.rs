@@ -18,25 +18,27 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a text, by the first line that only one kind has.
+    /// The kind of a text, by a line that only one kind has.
     pub fn of(text: &str) -> Option<Kind> {
+        let lines = || text.lines().map(str::trim);
         if text.trim_start().starts_with('{') {
             return Some(Kind::Json);
         }
-        text.lines().find_map(|line| Kind::of_line(line.trim()))
+        // Parts of a description have kinds, too, and come in any order.
+        if lines().any(|line| matches!(line, "[switch]" | "[[host]]")) {
+            return Some(Kind::Rack);
+        }
+        lines().find_map(Kind::of_line)
     }
 
     fn of_line(line: &str) -> Option<Kind> {
         const P4: [&str; 5] = ["#include ", "control ", "parser ", "header ", "package "];
-        let key = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        Some(match (line, key) {
-            ("[switch]" | "[[host]]", _) => Kind::Rack,
-            ("[rack]" | "[[traffic]]", _) => Kind::Experiment,
-            (_, Some(("kind", "\"memory\"" | "\"cowbird\"" | "\"memory-table\""))) => Kind::Experiment,
-            (_, Some(("base", _))) => Kind::Sweep,
-            _ if P4.iter().any(|word| line.starts_with(word)) => Kind::P4,
-            _ => return None,
-        })
+        let key = line.split_once('=').map(|(key, _)| key.trim());
+        match (line, key) {
+            ("[rack]" | "[[traffic]]", _) | (_, Some("kind")) => Some(Kind::Experiment),
+            (_, Some("base")) => Some(Kind::Sweep),
+            _ => P4.iter().any(|word| line.starts_with(word)).then_some(Kind::P4),
+        }
     }
 
     /// The command for such a file.
@@ -77,23 +79,29 @@ mod tests {
     #[test]
     fn examples_are_told_apart() {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-        let kind = |name: &str| Kind::of(&std::fs::read_to_string(examples.join(name)).expect(name));
-        for rack in
-            ["two-hosts.toml", "pl2-incast.toml", "edm-kv.toml", "cowbird-kv.toml", "cowbird-switch.toml"]
-        {
-            assert_eq!(kind(rack), Some(Kind::Rack), "{rack}");
-        }
-        for program in ["forward.p4", "tna-forward.p4"] {
-            assert_eq!(kind(program), Some(Kind::P4), "{program}");
+        let files = |folder: &Path| -> Vec<(String, Option<Kind>)> {
+            let paths = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+            let read = |path: std::path::PathBuf| {
+                let text = std::fs::read_to_string(&path).ok()?;
+                Some((path.file_name()?.to_str()?.to_owned(), Kind::of(&text)))
+            };
+            paths.filter_map(read).collect()
+        };
+        for (name, kind) in files(&examples) {
+            let expected = match name.rsplit_once('.') {
+                // The one experiment among the descriptions.
+                Some(("tcp-kernel", _)) => Kind::Experiment,
+                Some((_, "toml")) => Kind::Rack,
+                Some((_, "p4")) => Kind::P4,
+                _ => continue,
+            };
+            assert_eq!(kind, Some(expected), "{name}");
         }
         for paper in std::fs::read_dir(examples.join("paper")).expect("the papers").flatten() {
-            for file in std::fs::read_dir(paper.path()).expect("their experiments").flatten() {
-                let path = file.path();
-                let name = path.display().to_string();
+            for (name, kind) in files(&paper.path()) {
                 let Some(name) = name.strip_suffix(".toml") else { continue };
-                let text = std::fs::read_to_string(&path).expect("text");
                 let expected = if name.ends_with("sweep") { Kind::Sweep } else { Kind::Experiment };
-                assert_eq!(Kind::of(&text), Some(expected), "{name}");
+                assert_eq!(kind, Some(expected), "{name}");
             }
         }
         assert_eq!(Kind::of(" {\"hosts\": 1}"), Some(Kind::Json));

@@ -97,18 +97,18 @@ impl Rows {
         self.rows.iter().for_each(|row| _ = table.add_row(cells(row)));
         let natural: usize = shown.iter().map(|nth| columns[*nth].natural).sum();
         let fits = natural + usize::from(GAP) * shown.len().saturating_sub(1) <= width;
+        let widths = if fits { Vec::new() } else { least_widths(shown, columns, width) };
         for (position, nth) in shown.iter().enumerate() {
             let Some(column) = table.column_mut(position) else { continue };
             let gap = if position + 1 == shown.len() { 0 } else { GAP };
             column.set_padding((0, gap));
             let of = &columns[*nth];
-            // Both include the gap.
-            let fixed =
-                |chars: usize| Width::Fixed(u16::try_from(chars).unwrap_or(u16::MAX).saturating_add(gap));
-            column.set_constraint(match (fits, of.is_figures) {
-                (true, _) => ColumnConstraint::Absolute(fixed(of.natural.max(1))),
-                (false, true) => ColumnConstraint::Absolute(fixed(of.least.max(1))),
-                (false, false) => ColumnConstraint::LowerBoundary(fixed(of.least.max(1))),
+            let chars = widths.get(position).copied().unwrap_or(of.natural);
+            // The gap is included.
+            let width = Width::Fixed(u16::try_from(chars.max(1)).unwrap_or(u16::MAX).saturating_add(gap));
+            column.set_constraint(match fits || of.is_figures {
+                true => ColumnConstraint::Absolute(width),
+                false => ColumnConstraint::LowerBoundary(width),
             });
         }
         let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
@@ -126,7 +126,9 @@ impl Rows {
             true => longest_cell.max(longest(&mut header.split(' '))),
             false => natural.min(TEXT_MIN),
         };
-        Column { is_figures, natural, least }
+        let words = &mut cells().chain([header]).flat_map(|text| text.split(' '));
+        let word = if is_figures { least } else { longest(words).max(least) };
+        Column { is_figures, natural, least, word }
     }
 }
 
@@ -139,6 +141,21 @@ struct Column {
     natural: usize,
     /// As narrow as it may be.
     least: usize,
+    /// As narrow as it may be without breaking words.
+    word: usize,
+}
+
+/// Characters that each column has at least, so that all fit: words stay whole where possible, those of the first column longest.
+fn least_widths(shown: &[usize], columns: &[Column], width: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = shown.iter().map(|nth| columns[*nth].word).collect();
+    let gaps = usize::from(GAP) * shown.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let is_spare = |position: &usize| widths[*position] > columns[shown[*position]].least;
+        let widest = (1..shown.len()).filter(is_spare).max_by_key(|position| widths[*position]);
+        let Some(position) = widest.or((0..1).find(is_spare)) else { break };
+        widths[position] -= 1;
+    }
+    widths
 }
 
 fn chars(text: &str) -> usize {
@@ -186,6 +203,21 @@ mod tests {
             text,
             "table            actions\ningress.forward  set_port drop\n                 count multicast\n                 mirror\n"
         );
+    }
+
+    #[test]
+    fn words_break_last_in_the_first_column() {
+        let mut rows = Rows::new(&["table", "keys", "actions"]);
+        rows.push(row(&[
+            "Ingress.guard_of_sources",
+            "standard_metadata.ingress_port:9 exact",
+            "drop, NoAction",
+        ]));
+        let text = rows.within(60);
+        assert!(text.contains("\nIngress.guard_of_sources  "), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        let text = rows.within(80);
+        assert!(text.contains("standard_metadata.ingress_port:9"), "{text}");
     }
 
     /// A figure in two lines would be read as two.

@@ -223,5 +223,5 @@ fn timers_text(results: &[Lateness]) -> String {
         let late = [r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns].map(|ns| format!("{:.1}", ns as f64 / 1e3));
         rows.push([&[scheduling, r.spinning_threads.to_string()][..], &late[..]].concat());
     }
-    rows.text()
+    rows.text().trim_end().to_owned()
 }
