@@ -59,6 +59,9 @@ fn a_program_needs_main_of_a_known_architecture() {
     let other =
         "#include <core.p4>\ncontrol C(); package Mine(C c); control K() { apply { } } Mine(K()) main;";
     assert_eq!(errors(other), ["`main` is a `Mine`: this architecture is not supported"]);
+    // A name alone makes no architecture's package.
+    let empty = "package Switch(); Switch() main;";
+    assert_eq!(errors(empty), ["`main` is a `Switch`: this architecture is not supported"]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn is_package(arch: &dyn Architecture, ty: &BlockTy) -> bool {
         Type::Block(inner) => slots.next().is_some_and(|slot| slot.fits(inner)),
         _ => false,
     };
-    ty.params.iter().all(fits) && slots.next().is_none()
+    !ty.params.is_empty() && ty.params.iter().all(fits) && slots.next().is_none()
 }
 
 impl BlockSlot {
