@@ -424,6 +424,11 @@ fn what_the_table_says_is_checked() {
             "r.toml:7: edm.expiry_us: 10.000 µs is not between",
         ),
         ("mode = \"timed\"\nmemory = [\"b\"]\ndemands = 65", "r.toml:7: edm.demands: 65 is out of range"),
+        // The answer that opens a session has 16 bytes.
+        (
+            "mode = \"timed\"\nmemory = [\"b\"]\nmessage_bytes_max = 15",
+            "r.toml:7: edm.message_bytes_max: 15 is out of range",
+        ),
         ("mode = \"timed\"\nmemory = [\"b\"]\nlanes = 4", "r.toml:7: edm.lanes: is unknown"),
     ] {
         let text = format!("name = \"r\"\n[switch]\nport_rate = \"1 Gb/s\"\n[edm]\n{edm}\n{hosts}");

@@ -72,6 +72,7 @@ pub fn client(rack: &Rack, host: &Host, interface: &str) -> Result<ClientConfig,
         wait_unit: Nanos(rack.switch.time_unit_ns),
         message_bytes_max: edm.message_bytes_max,
         timeout,
+        confirm: Some(timeout),
         ..compute::Config::default()
     };
     Ok(ClientConfig { port: port(rack, host, interface)?, node })

@@ -19,6 +19,10 @@
 //!
 //! The low bits of an id are the message's **lane**: a pair has few, for writes and for requests each, and a lane has one
 //! message at a time.
+//!
+//! Messages belong to a **session** of their pair, in which ids count from 0. A compute node asks for one by an RREQ with code
+//! [`OPEN`] before all else; the memory node chooses it, and drops messages of other sessions. So neither a compute node nor a
+//! memory node that starts again takes what was meant for its predecessor.
 
 use crate::dissector::{Dissector, Message as Frame, Then};
 use crate::ethernet::{Ethernet, Vlan, overhead};
@@ -34,6 +38,11 @@ pub const PCP_DATA: u8 = 5;
 pub const GRANTED_LATER: u32 = u32::MAX;
 /// Bytes of a word that atomic operations work on.
 pub const WORD_BYTES: u32 = 8;
+/// `Message.code` of an RREQ that opens a session instead of reading: its address is the start of the compute node that asks, a
+/// number that no other start has; its own session, `start`, is 0.
+pub const OPEN: u8 = 1;
+/// Bytes of the answer to it: the number of that start, then the session, as big-endian words of eight bytes.
+pub const SESSION_BYTES: u32 = 16;
 
 /// Kind of an EDM message: the low four bits of its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,11 +205,15 @@ pub enum Status {
     BadOperation = 5,
     /// The node has too many bytes to answer already.
     Busy = 6,
+    /// The message is of no session that the node knows: one of the two has started again.
+    NoSession = 7,
+    /// Bytes of a write were missing for too long.
+    Incomplete = 8,
 }
 
 impl Status {
     /// All.
-    pub const ALL: [Status; 7] = [
+    pub const ALL: [Status; 9] = [
         Status::Done,
         Status::NoSuchAddress,
         Status::WrongKey,
@@ -208,6 +221,8 @@ impl Status {
         Status::BadLength,
         Status::BadOperation,
         Status::Busy,
+        Status::NoSession,
+        Status::Incomplete,
     ];
 
     /// Its name in counters.
@@ -220,6 +235,8 @@ impl Status {
             Status::BadLength => "bad_length",
             Status::BadOperation => "bad_operation",
             Status::Busy => "busy",
+            Status::NoSession => "no_session",
+            Status::Incomplete => "incomplete",
         }
     }
 
@@ -268,13 +285,13 @@ crate::header! {
         version / "version": u8 = 4;
         /// RREQ, WREQ, RMWREQ or RRES
         kind / "kind": u8 = 4;
-        /// RMWREQ: operation; RRES: status; else zero
+        /// RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
         code / "code": u8 = 8;
         /// message of this pair, chosen by who asks
         id / "id": u16 = 16;
-        /// proves the right to the region
+        /// proves the right to the region; RRES: writes of the session that were refused
         key / "key": u32 = 32;
-        /// address of the message's first byte
+        /// address of the message's first byte; RRES: status of the last write that was refused
         address / "address": u64 = 64;
         /// bytes of the message: read, written or answered
         total / "total": u32 = 32;
@@ -282,7 +299,7 @@ crate::header! {
         offset / "offset": u32 = 32;
         /// bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
         bytes / "bytes": u16 = 16;
-        /// start of who asks: ids count from 0 again with another one; RRES: the request's
+        /// session that the memory node has started with who asks: ids count from 0 in each; RRES: the request's
         start / "start": u16 = 16;
     }
 }
@@ -344,7 +361,7 @@ pub fn dissector(ether_type: u16) -> Dissector {
         messages: vec![
             control(Kind::Notify, "NOTIFY"),
             control(Kind::Grant, "GRANT"),
-            message(Kind::Rreq, "RREQ", Then::Padding),
+            Frame { values: &[("code", READS)], ..message(Kind::Rreq, "RREQ", Then::Padding) },
             Frame { at_most: PARTS, ..message(Kind::Wreq, "WREQ", data) },
             Frame { values: &[("code", OPCODES)], ..message(Kind::Rmwreq, "RMWREQ", data) },
             Frame { at_most: PARTS, values: &[("code", STATUSES)], ..message(Kind::Rres, "RRES", data) },
@@ -356,6 +373,8 @@ pub fn dissector(ether_type: u16) -> Dissector {
         lanes: None,
     }
 }
+
+const READS: &[(u8, &str)] = &[(0, "read"), (OPEN, "open a session")];
 
 const OPCODES: &[(u8, &str)] = &[
     (Opcode::Cas as u8, "compare and swap"),
@@ -376,6 +395,8 @@ const STATUSES: &[(u8, &str)] = &[
     (Status::BadLength as u8, "bad length"),
     (Status::BadOperation as u8, "bad operation"),
     (Status::Busy as u8, "busy"),
+    (Status::NoSession as u8, "no session"),
+    (Status::Incomplete as u8, "incomplete"),
 ];
 
 const TARGETS: &[(u8, &str)] = &[

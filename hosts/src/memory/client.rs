@@ -8,7 +8,6 @@ use p4rack_wire::Nanos;
 use p4rack_wire::edm::Opcode;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 /// Maximum operations that were accepted and not collected.
 const OPEN_MAX: usize = 65_536;
@@ -28,22 +27,6 @@ pub struct Ticket(u64);
 
 /// The result of an operation: the bytes read, the old word of an atomic operation (big-endian), nothing of a write.
 pub(super) type Done = Result<Vec<u8>, Error>;
-
-/// A number by which memory nodes tell that ids start anew. Times of START_UNIT, so whoever is on the link later has a later
-/// one: it waits until its time has begun, and the link has one program at a time.
-fn start_number() -> u16 {
-    let begun = clock::now().0 / START_UNIT.0;
-    loop {
-        let now = clock::now();
-        if now.0 / START_UNIT.0 > begun {
-            return (now.0 / START_UNIT.0) as u16;
-        }
-        std::thread::sleep(Duration::from_nanos(START_UNIT.0 - now.0 % START_UNIT.0));
-    }
-}
-
-/// Starts come round again after 65 s, six times what memory nodes remember them.
-const START_UNIT: Nanos = Nanos::from_millis(1);
 
 /// A compute node, run by whoever calls it.
 ///
@@ -69,7 +52,8 @@ impl Client {
         let port = Port::open(config.port)?;
         let mut poller = Poller::new();
         let link = poller.add(&port).map_err(PortError::Wait)?;
-        let node = Node::new(config.node, start_number());
+        // The link has one program at a time, which opened it: no other has this time.
+        let node = Node::new(config.node, clock::now().0);
         Ok(Client { port, node, poller, link, open: 0, done: BTreeMap::new() })
     }
 

@@ -15,6 +15,10 @@
 //!   than a chunk becomes visible chunk by chunk.
 //! - Atomic operations and reads are answered. **Writes are not**: a write is done when its last chunk has been sent. Who has to
 //!   know that it arrived reads it back. Requests travel in a higher class than data, so a read may overtake a write.
+//! - Writes of a client to the same bytes take effect in the order in which they were asked for, as long as no frame is late.
+//! - A memory node that starts again is reached again without the client's doing. What was under way is then unknown, and writes
+//!   sent since its last answer may be lost: the client's counters say so (`sessions_lost`). They also say how many of its writes
+//!   were refused (`writes_refused`).
 //! - Without an answer in time there is the NULL response, [`Error::Unknown`]: the operation may have been carried out, once, or
 //!   not at all.
 

@@ -69,8 +69,10 @@ pub fn result(outcome: Outcome) -> Result<Vec<u8>, Error> {
     Err(match outcome {
         Outcome::Answer(bytes) => return Ok(bytes),
         Outcome::Sent => return Ok(Vec::new()),
-        // A node never says so with a NULL response.
-        Outcome::Null | Outcome::Refused(Status::Done) => Error::Unknown,
+        // No NULL response says that it was done. What is of no session ends as unknown, and writes are refused without one.
+        Outcome::Null | Outcome::Refused(Status::Done | Status::NoSession | Status::Incomplete) => {
+            Error::Unknown
+        }
         Outcome::Refused(Status::NoSuchAddress) => Error::OutOfBounds,
         Outcome::Refused(Status::WrongKey) => Error::WrongKey,
         Outcome::Refused(Status::NotPermitted) => Error::NotPermitted,

@@ -66,6 +66,12 @@ pub struct ServerReport {
     pub port: PortStats,
 }
 
+/// A number that no session has of which a message is under way: time in milliseconds. A requester opens fewer sessions than one
+/// per millisecond, and numbers come round again after 65 s.
+fn first_session() -> u16 {
+    (clock::now().0 / 1_000_000) as u16
+}
+
 /// A memory node that offers regions.
 #[derive(Debug)]
 pub struct Server<B> {
@@ -82,7 +88,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     ///
     /// Errors: there is no such interface, no permission, another program on this host runs a node on it; regions overlap.
     pub fn open(config: ServerConfig, regions: Vec<Region<B>>) -> Result<Server<B>, ServerError> {
-        let node = Node::new(config.node.clone(), regions).map_err(ServerError::Regions)?;
+        let node_config = Config { first_session: first_session(), ..config.node.clone() };
+        let node = Node::new(node_config, regions).map_err(ServerError::Regions)?;
         let port = Port::open(config.port.clone())?;
         let outlet = Outlet::open(config.stats_file.clone(), config.metrics_addr)?;
         Ok(Server { config, node, port, outlet, started: clock::now(), granted: None })

@@ -137,6 +137,7 @@ fn name_of(rack: &Rack, mac: MacAddr) -> String {
 fn sentence(rack: &Rack, operation: &Operation) -> String {
     let what = match operation.what {
         Some(What::Read) => "read",
+        Some(What::Open) => "session",
         Some(What::Write) => "write",
         Some(What::Modify) => "modify",
         None => "part",

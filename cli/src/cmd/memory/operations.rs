@@ -1,6 +1,6 @@
 //! Memory operations, put together from the frames of captures.
 
-use p4rack_wire::edm::{self, Control, GRANTED_LATER, Kind, Message, Status};
+use p4rack_wire::edm::{self, Control, GRANTED_LATER, Kind, Message, OPEN, Status};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -42,6 +42,8 @@ pub struct Event {
 pub enum What {
     /// RREQ.
     Read,
+    /// RREQ that opens a session.
+    Open,
     /// WREQ.
     Write,
     /// RMWREQ.
@@ -151,6 +153,7 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
             let (from, to) = answers(is_answer);
             let end = offset.saturating_add(message.bytes.into());
             let what = match kind {
+                Kind::Rreq if code == OPEN => Some(What::Open),
                 Kind::Rreq => Some(What::Read),
                 Kind::Wreq => Some(What::Write),
                 Kind::Rmwreq => Some(What::Modify),
@@ -158,6 +161,7 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
             };
             let granted = granted(offset, seen.is_behind_switch(), unit_ns);
             let says = match kind {
+                Kind::Rreq if code == OPEN => format!("opens a session{granted}"),
                 Kind::Rreq => format!("{total} bytes at 0x{address:x}{granted}"),
                 Kind::Rmwreq => format!("the word at 0x{address:x}{granted}"),
                 Kind::Rres if total == 0 => "no bytes: the NULL response".to_owned(),
@@ -172,7 +176,7 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
                 what,
                 kind,
                 says,
-                address: (!is_answer).then_some(address),
+                address: (!is_answer && what != Some(What::Open)).then_some(address),
                 bytes: (!is_answer || total > 0).then_some(total),
                 status: is_answer.then_some(code),
                 start: Some(message.start),

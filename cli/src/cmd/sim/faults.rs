@@ -72,6 +72,7 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
 
 fn run(mode: Mode, args: &FaultsArgs) -> Result<Sum, String> {
     let rack = FaultsRack::new(mode)?.with_pass_delay(Nanos(args.pass_ns));
+    let rack = rack.map_err(|error| format!("--pass-ns: {error}"))?;
     let (next, threads) = (AtomicU64::new(0), thread::available_parallelism().map_or(1, usize::from));
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {

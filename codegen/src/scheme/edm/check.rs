@@ -4,6 +4,7 @@ use super::times::{HEADERS, HORIZON_UNITS_MAX, WINDOW_BYTES_MAX};
 use super::{Edm, Mode};
 use crate::rack::units::show_rate;
 use crate::rack::{Rack, Sink};
+use p4rack_wire::edm::SESSION_BYTES;
 use p4rack_wire::ethernet::overhead;
 use std::collections::BTreeSet;
 
@@ -20,7 +21,8 @@ const CELLS_MAX: u64 = 1 << 22;
 pub(super) fn range(key: &str) -> (u64, u64) {
     match key {
         "chunk_bytes" => (CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
-        "message_bytes_max" => (1, 1 << 24),
+        // The answer that opens a session has to fit.
+        "message_bytes_max" => (SESSION_BYTES as u64, 1 << 24),
         "ether_type" => (0x0600, 0xffff),
         "headroom_percent" => (0, 100),
         "control_percent" => (1, 100),

@@ -22,6 +22,8 @@ pub(super) const PAGE_CELLS: u64 = 32;
 const WINDOW_CELLS: u64 = 16;
 /// Bits of a time by which its cell in its page is found.
 const PLACE_BITS: u32 = 11;
+/// How often a frame looks for time again: EDM_PASSES of the program.
+const CALENDAR_AGAIN: u64 = 3;
 /// Pages that a calendar may begin ahead, however little is granted.
 const PAGES_AHEAD: u64 = 4;
 
@@ -208,7 +210,21 @@ impl Edm {
         Nanos(self.expiry_units(rack).saturating_mul(rack.switch.time_unit_ns))
     }
 
-    /// The same in time units.
+    /// How long a frame may take at most until its next pass through the switch begins, where a mode has more than one: a message that
+    /// looks for time, or waits for it, has to go on before its lane is given up.
+    pub fn pass_max(&self, rack: &Rack) -> Option<Nanos> {
+        let passes = match self.mode {
+            // It looks and takes; if others took its time meanwhile, it does so again.
+            Mode::Calendar => 2 * (CALENDAR_AGAIN + 1),
+            // All that may wait for a destination is granted one pass behind the other.
+            Mode::Matched => self.ring_demands(rack),
+            Mode::TimedDst | Mode::Timed => return None,
+        };
+        let spare = self.expiry_units(rack).saturating_sub(self.reach_units(rack));
+        Some(Nanos(spare.saturating_mul(rack.switch.time_unit_ns) / passes))
+    }
+
+    /// How long a message that does not go on keeps its lane, in time units.
     pub(super) fn expiry_units(&self, rack: &Rack) -> u64 {
         match self.expiry {
             Some(expiry) => expiry.0 / rack.switch.time_unit_ns,

@@ -9,12 +9,20 @@
 //! At most X messages per kind and memory node are active; others wait in order. Each has a lane of its own, the low bits of its
 //! id, by which the switch keeps them apart. What is granted leaves when the grant says, in the order of these times. A read or atomic request without an answer ends
 //! with the NULL response when its timer expires; it is then unknown whether an atomic operation was done. A write without grants
-//! asks again for the rest, with a new id.
+//! asks again for the rest, with a new id. A write waits for earlier ones of the same bytes, so these take effect in the order in
+//! which they were asked for (§3.1.1).
+//!
+//! Before all else the node opens a session with a memory node, by a request like others. If that node has started again, it
+//! knows no session: reads are asked again in a new one. What else was under way ends with the NULL response, and what was sent
+//! since the last answer may be lost ([`Counters::sessions_lost`]). Writes that were refused show in the next answer
+//! ([`Counters::writes_refused`]), which the node asks for itself if none comes ([`Config::confirm`]).
+
+mod sessions;
 
 use super::parts::{Parts, Taken};
 use super::release::Releases;
 use p4rack_wire::Nanos;
-use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
+use p4rack_wire::edm::{Control, Kind, Message, OPEN, Opcode, Status, VERSION};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Maximum of [`Config::active_per_pair`].
@@ -41,6 +49,11 @@ pub struct Config {
     pub timeout: Nanos,
     /// How often a write asks again before it fails.
     pub retries: u8,
+    /// How long after a write without any answer since the node asks whether its session is still there and all writes were
+    /// taken. `None`: never.
+    pub confirm: Option<Nanos>,
+    /// Whether writes of the same bytes wait for each other. Without it their chunks may mix.
+    pub keep_order: bool,
 }
 
 impl Default for Config {
@@ -54,6 +67,8 @@ impl Default for Config {
             wait_unit: Nanos(1),
             timeout: Nanos::from_micros(50),
             retries: 3,
+            confirm: None,
+            keep_order: true,
         }
     }
 }
@@ -110,11 +125,17 @@ pub struct Counters {
     pub grants_unasked: u64,
     /// Answers without a waiting request: late ones, duplicates, forged ones.
     pub answers_unasked: u64,
+    /// Sessions that a memory node no longer knew: it has started again. Writes since its last answer may be lost.
+    pub sessions_lost: u64,
+    /// Writes that memory nodes refused or gave up, as far as their answers say.
+    pub writes_refused: u64,
+    /// Sessions without an answer whether the last writes were taken.
+    pub unconfirmed: u64,
 }
 
 impl Counters {
     /// All of them by name.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
+    pub fn named(&self) -> [(&'static str, u64); 11] {
         [
             ("requests", self.requests),
             ("refused", self.refused),
@@ -124,6 +145,9 @@ impl Counters {
             ("malformed", self.malformed),
             ("grants_unasked", self.grants_unasked),
             ("answers_unasked", self.answers_unasked),
+            ("sessions_lost", self.sessions_lost),
+            ("writes_refused", self.writes_refused),
+            ("unconfirmed", self.unconfirmed),
         ]
     }
 }
@@ -131,7 +155,10 @@ impl Counters {
 /// An entry of the message state table.
 #[derive(Clone, Debug)]
 struct Active {
-    token: u64,
+    /// `None`: it opens a session, or asks for it again.
+    token: Option<u64>,
+    /// The session in which it was asked for.
+    session: u16,
     key: u32,
     address: u64,
     request: Request,
@@ -151,10 +178,19 @@ struct Waiting {
     key: u32,
     address: u64,
     request: Request,
+    since: Nanos,
+    retries: u8,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Peer {
+    session: Option<u16>,
+    /// Writes of the session that were refused, as its last answer said, and why the last one was.
+    refused: u32,
+    refused_why: Option<Status>,
+    /// When to ask whether the last writes were taken, and how often that was asked without an answer.
+    confirm: Option<Nanos>,
+    confirms: u8,
     /// Writes, and requests with an answer, by id.
     active: [BTreeMap<u16, Active>; 2],
     next_id: [u16; 2],
@@ -182,7 +218,7 @@ struct Chunk {
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
-    start: u16,
+    incarnation: u64,
     peers: BTreeMap<u16, Peer>,
     asks: VecDeque<Ask>,
     chunks: Releases<Chunk>,
@@ -196,13 +232,12 @@ const WRITE: usize = 0;
 const ANSWERED: usize = 1;
 
 impl Node {
-    /// A node without requests. `start` has to be later, modulo 2^16, than that of earlier nodes at this place whose messages
-    /// are not ten seconds old: memory nodes tell by it that ids count from 0 again.
-    pub fn new(config: Config, start: u16) -> Node {
+    /// A node without requests or sessions. No other node that was in this place has the same `incarnation`.
+    pub fn new(config: Config, incarnation: u64) -> Node {
         let active_per_pair = config.active_per_pair.clamp(1, ACTIVE_MAX);
         Node {
             config: Config { active_per_pair, ..config },
-            start,
+            incarnation,
             peers: BTreeMap::new(),
             asks: VecDeque::new(),
             chunks: Releases::new(),
@@ -247,23 +282,32 @@ impl Node {
         self.counters.requests += 1;
         let token = self.tokens;
         self.tokens += 1;
-        waiting.push_back(Waiting { token, key, address, request });
+        waiting.push_back(Waiting { token, key, address, request, since: self.now, retries: 0 });
         self.fill(to, class);
         Ok(token)
     }
 
-    /// Activates waiting messages while fewer than X are active, and while none is so old that its id would be forgotten.
+    /// Activates waiting messages while fewer than X are active, and while none is so old that its id would be forgotten. Without a
+    /// session opens one.
     fn fill(&mut self, to: u16, class: usize) {
+        let lanes = self.config.active_per_pair;
         let peer = self.peers.entry(to).or_default();
-        while peer.active[class].len() < usize::from(self.config.active_per_pair)
-            && !peer.waiting[class].is_empty()
-            && let Some(id) = peer.free_id(class, self.config.active_per_pair)
-            && let Some(Waiting { token, key, address, request }) = peer.waiting[class].pop_front()
+        let Some(session) = peer.session else {
+            if peer.waiting.iter().any(|waiting| !waiting.is_empty()) {
+                // One that is under way is enough, and a lane that is taken comes back here.
+                let _asked = self.open(to);
+            }
+            return;
+        };
+        while peer.active[class].len() < usize::from(lanes)
+            && let Some(next) = peer.waiting[class].front()
+            && !(class == WRITE && self.config.keep_order && peer.is_writing(next))
+            && let Some(id) = peer.free_id(class, lanes)
+            && let Some(Waiting { token, key, address, request, retries, .. }) =
+                peer.waiting[class].pop_front()
         {
             let deadline = self.now.saturating_add(self.config.timeout);
-            let (done, parts, sent, release, retries) = (Vec::new(), Parts::default(), 0, Nanos::ZERO, 0);
-            let active =
-                Active { token, key, address, request, done, parts, sent, release, retries, deadline };
+            let active = Active::new(Some(token), session, (key, address, request), retries, deadline);
             peer.active[class].insert(id, active);
             self.asks.push_back(Ask { to, class, id });
         }
@@ -317,8 +361,16 @@ impl Node {
         let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
         let status = Status::of(message.code)?;
         let deadline = self.now.saturating_add(self.config.timeout);
+        let incarnation = self.incarnation;
         let asked = self.peers.get_mut(&from).and_then(|peer| peer.active[ANSWERED].get_mut(&message.id));
-        let Some(active) = asked.filter(|_| message.start == self.start) else {
+        // One that opens a session is for this node only if it says so.
+        let is_own = |active: &&mut Active| {
+            message.start == active.session
+                && (active.token.is_some()
+                    || status != Status::Done
+                    || sessions::is_offered(chunk, incarnation))
+        };
+        let Some(active) = asked.filter(is_own) else {
             self.counters.answers_unasked += 1;
             return Some(());
         };
@@ -348,17 +400,35 @@ impl Node {
             }
             refused => Outcome::Refused(refused),
         };
-        self.counters.answers += 1;
-        self.finish(from, ANSWERED, message.id, outcome);
+        let (is_opening, session) = (active.token.is_none(), active.session);
+        match outcome {
+            Outcome::Answer(bytes) if is_opening => self.opened(from, &message, &bytes),
+            Outcome::Refused(Status::NoSession) if !is_opening => {
+                self.session_lost(from, session);
+                self.ask_elsewhere(from, message.id);
+            }
+            // The next one asks again.
+            Outcome::Refused(_) if is_opening => {}
+            outcome => {
+                self.counters.answers += 1;
+                self.learn(from, session, &message);
+                self.finish(from, ANSWERED, message.id, outcome);
+            }
+        }
         Some(())
     }
 
     fn finish(&mut self, to: u16, class: usize, id: u16, outcome: Outcome) {
-        let active = self.peers.get_mut(&to).and_then(|peer| peer.active[class].remove(&id));
-        if let Some(active) = active {
-            self.completions.push_back((active.token, outcome));
-            self.fill(to, class);
+        let (confirm_at, peer) = (self.confirm_at(), self.peers.entry(to).or_default());
+        let Some(active) = peer.active[class].remove(&id) else { return };
+        // Of a write in a session that is over nobody knows whether it was taken.
+        let is_over = class == WRITE && peer.session != Some(active.session);
+        let outcome = if is_over { Outcome::Null } else { outcome };
+        if outcome == Outcome::Sent && peer.confirm.is_none() {
+            peer.confirm = confirm_at;
         }
+        self.completions.extend(active.token.map(|token| (token, outcome)));
+        self.fill(to, class);
     }
 
     /// Ends what has waited too long.
@@ -372,13 +442,19 @@ impl Node {
             }
         }
         for (to, class, id, retries) in late {
-            if class == WRITE && retries < self.config.retries {
+            let peer = self.peers.entry(to).or_default();
+            let active = peer.active[class].get(&id);
+            let is_over = active.is_some_and(|active| peer.session != Some(active.session));
+            if active.is_some_and(|active| active.token.is_none()) {
+                self.not_opened(to, id);
+            } else if class == WRITE && retries < self.config.retries && !is_over {
                 self.ask_again(to, id);
             } else {
                 self.counters.timeouts += 1;
                 self.finish(to, class, id, Outcome::Null);
             }
         }
+        self.confirm();
     }
 
     /// Handles a write without grants: the rest becomes a new message. What was sent is not sent again.
@@ -408,8 +484,9 @@ impl Node {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let active = self.peers.values().flat_map(|peer| peer.active.iter().flat_map(BTreeMap::values));
-        active.map(|active| active.deadline).min()
+        let peers = self.peers.values();
+        let active = peers.clone().flat_map(|peer| peer.active.iter().flat_map(BTreeMap::values));
+        active.map(|active| active.deadline).chain(peers.filter_map(|peer| peer.confirm)).min()
     }
 
     /// The next outcome: the number of its request, and how it ended.
@@ -427,7 +504,7 @@ impl Node {
     pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         while let Some(Ask { to, class, id }) = self.asks.pop_front() {
             if let Some(active) = self.peers.get(&to).and_then(|peer| peer.active[class].get(&id)) {
-                ask(active, (id, self.start), out);
+                ask(active, id, out);
                 return Some(to);
             }
         }
@@ -439,7 +516,7 @@ impl Node {
             let (from, until) = (offset as usize, (offset + bytes) as usize);
             let Some(chunk) = data.get(from..until) else { continue };
             let whole = until == data.len();
-            header(active, Kind::Wreq, 0, (id, self.start), data.len() as u32, offset, bytes, out);
+            header(active, Kind::Wreq, 0, id, data.len() as u32, offset, bytes, out);
             out.extend_from_slice(chunk);
             if whole {
                 self.finish(to, WRITE, id, Outcome::Sent);
@@ -450,7 +527,29 @@ impl Node {
     }
 }
 
+impl Active {
+    fn new(
+        token: Option<u64>,
+        session: u16,
+        (key, address, request): (u32, u64, Request),
+        retries: u8,
+        deadline: Nanos,
+    ) -> Active {
+        let (done, parts, sent, release) = (Vec::new(), Parts::default(), 0, Nanos::ZERO);
+        Active { token, session, key, address, request, done, parts, sent, release, retries, deadline }
+    }
+}
+
 impl Peer {
+    /// Whether an active write has bytes in common with this one.
+    fn is_writing(&self, next: &Waiting) -> bool {
+        let end = |address: u64, request: &Request| u128::from(address) + u128::from(size(request));
+        self.active[WRITE].values().any(|active| {
+            u128::from(active.address) < end(next.address, &next.request)
+                && u128::from(next.address) < end(active.address, &active.request)
+        })
+    }
+
     /// The next id whose lane no active message of the class has; `None` while it is too far ahead of one of them. There is a lane
     /// while fewer than `lanes` are active.
     fn free_id(&mut self, class: usize, lanes: u16) -> Option<u16> {
@@ -480,7 +579,7 @@ fn size(request: &Request) -> u32 {
 }
 
 /// What announces a message: a notification, or the request itself.
-fn ask(active: &Active, (id, start): (u16, u16), out: &mut Vec<u8>) {
+fn ask(active: &Active, id: u16, out: &mut Vec<u8>) {
     match &active.request {
         Request::Write(bytes) => {
             out.clear();
@@ -489,10 +588,13 @@ fn ask(active: &Active, (id, start): (u16, u16), out: &mut Vec<u8>) {
             Control { version: VERSION, kind, answer: 0, id, offset: 0, bytes: bytes.len() as u32, wait: 0 }
                 .emit(out);
         }
-        Request::Read(bytes) => header(active, Kind::Rreq, 0, (id, start), *bytes, 0, 0, out),
+        Request::Read(bytes) => {
+            let code = if active.token.is_none() { OPEN } else { 0 };
+            header(active, Kind::Rreq, code, id, *bytes, 0, 0, out);
+        }
         Request::Modify(opcode, operands) => {
             let count = opcode.operands();
-            header(active, Kind::Rmwreq, *opcode as u8, (id, start), 8, 0, 8 * count as u32, out);
+            header(active, Kind::Rmwreq, *opcode as u8, id, 8, 0, 8 * count as u32, out);
             operands[..count].iter().for_each(|operand| out.extend_from_slice(&operand.to_be_bytes()));
         }
     }
@@ -503,7 +605,7 @@ fn header(
     active: &Active,
     kind: Kind,
     code: u8,
-    (id, start): (u16, u16),
+    id: u16,
     total: u32,
     offset: u32,
     bytes: u32,
@@ -512,6 +614,6 @@ fn header(
     out.clear();
     out.resize(Message::BYTES, 0);
     let (version, kind, bytes) = (VERSION, kind as u8, bytes as u16);
-    let (key, address) = (active.key, active.address);
+    let (key, address, start) = (active.key, active.address, active.session);
     Message { version, kind, code, id, key, address, total, offset, bytes, start }.emit(out);
 }

@@ -7,14 +7,18 @@
 //! A request is the grant for the first chunks of its answer, and says when they may leave, unless it says that all grants follow
 //! ([`GRANTED_LATER`]), and how many bytes these are: 0 stands for a window. The switch grants the others. An atomic operation is carried out when its request arrives, before the next
 //! message is handled, and never twice: duplicates of requests are dropped. Writes are applied chunk by chunk as they arrive;
-//! duplicates of chunks are dropped.
+//! duplicates of chunks are dropped. Messages of other sessions than the requester's change nothing. Writes have no answer: each
+//! answer says how many of the session were refused until then, and why the last one was.
 
 use super::parts::{Parts, Taken};
 use super::release::Releases;
+use super::session::{self, Belongs, Sessions};
 use super::turns::Turns;
 use super::window::{Seen, Window};
 use p4rack_wire::Nanos;
-use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, Opcode, Status, WORD_BYTES};
+use p4rack_wire::edm::{
+    Control, GRANTED_LATER, Kind, Message, OPEN, Opcode, SESSION_BYTES, Status, WORD_BYTES,
+};
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -57,6 +61,9 @@ pub struct Config {
     pub answers_max: usize,
     /// Maximum bytes of all waiting answers. A request beyond them is refused.
     pub answer_bytes_max: usize,
+    /// Number of a requester's first session. A node that starts again in the same place needs one that is later, modulo 2^16,
+    /// than those of messages under way: it forgets its sessions, and must not offer them again.
+    pub first_session: u16,
 }
 
 impl Default for Config {
@@ -68,6 +75,7 @@ impl Default for Config {
             message_bytes_max: 1 << 24,
             answers_max: 64,
             answer_bytes_max: 64 << 20,
+            first_session: 1,
         }
     }
 }
@@ -96,15 +104,17 @@ pub struct Counters {
     /// Answers and incomplete writes that newer ones replaced, because too many waited for grants; messages of requesters
     /// beyond the maximum; what found the grant queue full.
     pub overflows: u64,
-    /// Requesters that started again.
+    /// Sessions that were offered.
+    pub offers: u64,
+    /// Sessions that ended because the requester, having started again, began another one.
     pub restarts: u64,
-    /// Messages of a requester from before it started again.
+    /// Messages of no session that the node knows: from before one of the two started again.
     pub stale: u64,
 }
 
 impl Counters {
     /// All of them by name; refused requests apart, see [`refused`](Self::refused).
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    pub fn named(&self) -> [(&'static str, u64); 12] {
         [
             ("reads", self.reads),
             ("modifies", self.modifies),
@@ -115,25 +125,35 @@ impl Counters {
             ("grants_unasked", self.grants_unasked),
             ("gaps", self.gaps),
             ("overflows", self.overflows),
+            ("offers", self.offers),
             ("restarts", self.restarts),
             ("stale", self.stale),
         ]
     }
 }
 
-/// A chunk of an answer that was granted.
+/// What may leave.
 #[derive(Clone, Copy, Debug)]
-struct Chunk {
+struct Leaves {
     to: u16,
     id: u16,
-    offset: u32,
-    bytes: u32,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// A chunk of an answer that was granted.
+    Chunk { offset: u32, bytes: u32 },
+    /// The NULL response to a request of this session.
+    Null { status: Status, session: u16 },
 }
 
 /// An answer that is being sent.
 #[derive(Clone, Debug)]
 struct Answer {
-    status: Status,
+    /// The session of the request, and the one that it is about: an opening is of none.
+    start: u16,
+    session: u16,
     bytes: Vec<u8>,
     granted: u32,
     /// When the last granted chunk may leave: later ones don't pass it.
@@ -155,17 +175,25 @@ impl Partial {
 }
 
 /// State of a requester.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Requester {
-    /// Its start.
-    start: u16,
+    sessions: Sessions,
     /// When its last message arrived, or the last grant of an answer to it.
     heard: Nanos,
+    state: State,
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default)]
+struct State {
     requests: Window,
     writes: Window,
     answers: BTreeMap<u16, Answer>,
     /// Incomplete writes by id.
     partial: BTreeMap<u16, Partial>,
+    /// Writes that were refused, and why the last one was.
+    refused: u32,
+    refused_why: u64,
 }
 
 /// A memory node.
@@ -175,10 +203,10 @@ pub struct Node<B = Vec<u8>> {
     regions: Vec<Region<B>>,
     requesters: BTreeMap<u16, Requester>,
     /// The grant queue: chunks whose time has not come.
-    granted: Releases<Chunk>,
+    granted: Releases<Leaves>,
     /// Those that may leave. Requesters take turns, so that none has more of the link than others who want it, whatever it has
     /// been granted.
-    due: Turns<(Nanos, Chunk)>,
+    due: Turns<(Nanos, Leaves)>,
     /// Bytes of all answers that wait.
     answer_bytes: usize,
     counters: Counters,
@@ -188,8 +216,7 @@ pub struct Node<B = Vec<u8>> {
 const REQUESTERS_MAX: usize = 1_024;
 /// Maximum entries of the grant queue.
 const GRANTED_MAX: usize = 65_536;
-/// After so long without a message of it, a requester may be another one: none of its messages is under way any more. Much less
-/// than half of what starts take to come round again.
+/// After so long without a message, a requester may have to give its place to another one.
 const QUIET: Nanos = Nanos::from_secs(10);
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
@@ -220,6 +247,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         &self.regions
     }
 
+    /// Begins a session with a compute node, as if messages had been exchanged: racks may start in a steady state.
+    pub fn begin_session(&mut self, with: u16, session: u16) {
+        self.end_session(with);
+        let (sessions, heard) = (Sessions::begun(session, self.config.first_session), Nanos::ZERO);
+        self.requesters.insert(with, Requester { sessions, heard, state: State::default() });
+    }
+
+    /// The number of the session with this node, if there is one.
+    pub fn session(&self, with: u16) -> Option<u16> {
+        self.requesters.get(&with)?.sessions.current()
+    }
+
     /// Accepts a message of node `from`; `bytes` start after the EtherType. Waits in it count from `arrived`.
     pub fn handle_message(&mut self, from: u16, bytes: &[u8], arrived: Nanos) {
         let handled = match bytes.first().map(|first| Kind::of(*first)) {
@@ -236,6 +275,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 
     fn handle_read(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let message = Message::parse(bytes).ok()?;
+        if message.code == OPEN {
+            return self.handle_open(from, &message, arrived);
+        }
+        if message.code != 0 {
+            return None;
+        }
         if !self.is_new(from, &message, arrived) {
             return Some(());
         }
@@ -248,11 +293,29 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             true => Ok(self.regions[nth].bytes.as_ref()[at..at + message.total as usize].to_vec()),
         });
         self.counters.reads += u64::from(found.is_ok());
-        let granted = match message.bytes {
-            0 => self.granted_at_once(),
-            bytes => bytes.into(),
+        self.answer((from, message.start), &message, found, arrived, self.granted_by(&message));
+        Some(())
+    }
+
+    /// Offers a session. What is known of the one before it stays until the new one begins.
+    fn handle_open(&mut self, from: u16, message: &Message, arrived: Nanos) -> Option<()> {
+        if message.total != SESSION_BYTES {
+            return None;
+        }
+        if !self.has_room(from, arrived) {
+            return Some(());
+        }
+        let sessions = Sessions::new(self.config.first_session);
+        let new = Requester { sessions, heard: arrived, state: State::default() };
+        let requester = self.requesters.entry(from).or_insert(new);
+        requester.heard = requester.heard.max(arrived);
+        let Some(session) = requester.sessions.open(message.address, message.id) else {
+            self.counters.copies += 1;
+            return Some(());
         };
-        self.answer(from, message.id, found, self.granted_from(arrived, message.offset), granted);
+        self.counters.offers += 1;
+        let offer = Ok(session::answer(message.address, session));
+        self.answer((from, session), message, offer, arrived, self.granted_by(message));
         Some(())
     }
 
@@ -265,7 +328,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let done = self.modify(&message, words);
         self.counters.modifies += u64::from(done.is_ok());
         let done = done.map(|old| old.to_be_bytes().to_vec());
-        self.answer(from, message.id, done, self.granted_from(arrived, message.offset), WORD_BYTES);
+        self.answer((from, message.start), &message, done, arrived, WORD_BYTES);
         Some(())
     }
 
@@ -296,13 +359,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let chunk = bytes.get(Message::BYTES..Message::BYTES + usize::from(message.bytes))?;
         let end = message.offset.checked_add(u32::from(message.bytes)).filter(|end| *end <= message.total)?;
         let address = message.address.checked_add(u64::from(message.offset));
-        if !self.is_known(from, message.start, arrived) {
-            return Some(());
+        let Some(state) = self.entered(from, message.start, arrived) else { return Some(()) };
+        let is_new = state.writes.see(message.id) == Seen::New;
+        let known = state.partial.remove(&message.id);
+        if is_new && known.is_some() {
+            // It was never completed, and its id has come round again.
+            state.refuse_write(Status::Incomplete);
+            self.counters.overflows += 1;
         }
-        let requester = self.requesters.entry(from).or_default();
-        // One that was never completed goes when its id comes round again.
-        let is_new = requester.writes.see(message.id) == Seen::New;
-        let known = requester.partial.remove(&message.id).filter(|_| !is_new);
+        let Some(state) = self.requesters.get_mut(&from).map(|one| &mut one.state) else { return Some(()) };
+        let known = known.filter(|_| !is_new);
         let is_known = known.is_some();
         let Some(mut write) = known.or_else(|| is_new.then(|| Partial::of(&message))) else {
             self.counters.copies += 1;
@@ -313,12 +379,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         if taken == Taken::Before {
             // A copy, or the same id for another write: the first one counts.
             if is_known {
-                requester.partial.insert(message.id, write);
+                state.partial.insert(message.id, write);
             }
             self.counters.copies += 1;
             return Some(());
         }
         if taken == Taken::TooFar {
+            state.refuse_write(Status::Incomplete);
             self.counters.gaps += 1;
             return Some(());
         }
@@ -331,6 +398,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             Ok(placed) => placed,
             Err(status) => {
                 self.counters.refused[status as usize] += 1;
+                self.requesters.entry(from).and_modify(|one| one.state.refuse_write(status));
                 return Some(());
             }
         };
@@ -340,12 +408,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             self.counters.writes += 1;
             return Some(());
         }
-        let requester = self.requesters.entry(from).or_default();
-        if !is_known && requester.partial.len() >= self.config.answers_max {
+        let Some(Requester { state, .. }) = self.requesters.get_mut(&from) else { return Some(()) };
+        if !is_known && state.partial.len() >= self.config.answers_max {
             self.counters.overflows += 1;
-            forget_oldest(&mut requester.partial, message.id);
+            state.refuse_write(Status::Incomplete);
+            forget_oldest(&mut state.partial, message.id);
         }
-        requester.partial.insert(message.id, write);
+        state.partial.insert(message.id, write);
         Some(())
     }
 
@@ -353,7 +422,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let grant = Control::parse(bytes).ok()?;
         let (at, most) = (self.release(arrived, grant.wait), self.granted_at_once());
         let requester = self.requesters.get_mut(&from).filter(|_| grant.answer == 1);
-        let found = requester.and_then(|one| Some((one.answers.get_mut(&grant.id)?, &mut one.heard)));
+        let found = requester.and_then(|one| Some((one.state.answers.get_mut(&grant.id)?, &mut one.heard)));
         match found {
             Some(_) if self.granted.len() + self.due.len() >= GRANTED_MAX => self.counters.overflows += 1,
             Some((answer, heard))
@@ -378,73 +447,80 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(units.into())))
     }
 
-    /// When the first bytes of an answer may leave; `None` if its request grants none.
-    fn granted_from(&self, arrived: Nanos, units: u32) -> Option<Nanos> {
-        (units != GRANTED_LATER).then(|| self.release(arrived, units))
-    }
-
     /// Maximum bytes per grant.
     fn granted_at_once(&self) -> u32 {
         u32::from(self.config.chunk_bytes).saturating_mul(self.config.window)
     }
 
-    /// Queues the chunks of a range of an answer; a single empty one if the range is empty.
-    fn release_chunks(&mut self, at: Nanos, to: u16, id: u16, range: Range<u32>) {
-        let mut offset = range.start;
-        loop {
-            let bytes = u32::from(self.config.chunk_bytes).min(range.end - offset);
-            self.granted.push(at, Chunk { to, id, offset, bytes });
-            offset += bytes;
-            if offset >= range.end {
-                return;
-            }
+    /// Bytes of its answer that a request grants.
+    fn granted_by(&self, request: &Message) -> u32 {
+        match request.bytes {
+            0 => self.granted_at_once(),
+            bytes => bytes.into(),
         }
     }
 
-    /// Whether a request was not seen before.
-    fn is_new(&mut self, from: u16, message: &Message, arrived: Nanos) -> bool {
-        if !self.is_known(from, message.start, arrived) {
-            return false;
+    /// Queues the chunks of a range of an answer.
+    fn release_chunks(&mut self, at: Nanos, to: u16, id: u16, range: Range<u32>) {
+        for offset in range.clone().step_by(usize::from(self.config.chunk_bytes)) {
+            let bytes = u32::from(self.config.chunk_bytes).min(range.end - offset);
+            self.granted.push(at, Leaves { to, id, what: What::Chunk { offset, bytes } });
         }
-        let requester = self.requesters.entry(from).or_default();
-        let new = requester.requests.see(message.id) == Seen::New;
+    }
+
+    /// Whether a request is to be answered: it is of the requester's session and was not seen before. One of another session gets the
+    /// NULL response.
+    fn is_new(&mut self, from: u16, message: &Message, arrived: Nanos) -> bool {
+        let Some(state) = self.entered(from, message.start, arrived) else {
+            self.answer((from, message.start), message, Err(Status::NoSession), arrived, 0);
+            return false;
+        };
+        let new = state.requests.see(message.id) == Seen::New;
         self.counters.copies += u64::from(!new);
         new
     }
 
-    /// Finds or makes the state of requester `from`, anew if it has started again since. False if there is no room, or the
-    /// message is from before that.
-    fn is_known(&mut self, from: u16, start: u16, arrived: Nanos) -> bool {
-        let is_quiet = |one: &Requester| arrived.saturating_sub(one.heard) > QUIET;
-        if let Some(known) = self.requesters.get_mut(&from) {
-            let ahead = start.wrapping_sub(known.start);
-            if !is_quiet(known) && ahead > u16::MAX / 2 {
+    /// The state of a requester's session, which begins with its first message. `None` if there is no such session.
+    fn entered(&mut self, from: u16, session: u16, arrived: Nanos) -> Option<&mut State> {
+        let entered = self.requesters.get_mut(&from).map(|one| one.sessions.enter(session));
+        match entered.unwrap_or(Belongs::None) {
+            Belongs::None => {
                 self.counters.stale += 1;
-                return false;
+                return None;
             }
-            if !is_quiet(known) && ahead == 0 {
-                known.heard = known.heard.max(arrived);
-                return true;
+            Belongs::Begins { again } => {
+                self.counters.restarts += u64::from(again);
+                self.end_session(from);
             }
-            self.counters.restarts += u64::from(ahead != 0);
-            self.forget(from);
-        } else if self.requesters.len() >= REQUESTERS_MAX {
-            let quiet = self.requesters.iter().find(|(_, one)| is_quiet(one)).map(|(from, _)| *from);
-            let Some(quiet) = quiet else {
-                self.counters.overflows += 1;
-                return false;
-            };
-            self.forget(quiet);
+            Belongs::Current => {}
         }
-        self.requesters.insert(from, Requester { start, heard: arrived, ..Requester::default() });
+        let requester = self.requesters.get_mut(&from)?;
+        requester.heard = requester.heard.max(arrived);
+        Some(&mut requester.state)
+    }
+
+    /// Whether there is a place for this requester. The first one that was quiet for long gives up its place if there is none.
+    fn has_room(&mut self, from: u16, arrived: Nanos) -> bool {
+        if self.requesters.len() < REQUESTERS_MAX || self.requesters.contains_key(&from) {
+            return true;
+        }
+        let is_quiet = |one: &Requester| arrived.saturating_sub(one.heard) > QUIET;
+        let quiet = self.requesters.iter().find(|(_, one)| is_quiet(one)).map(|(from, _)| *from);
+        let Some(quiet) = quiet else {
+            self.counters.overflows += 1;
+            return false;
+        };
+        self.end_session(quiet);
+        self.requesters.remove(&quiet);
         true
     }
 
-    /// Removes a requester and what waits for it.
-    fn forget(&mut self, from: u16) {
-        let Some(known) = self.requesters.remove(&from) else { return };
-        self.answer_bytes -= known.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
-        self.granted.retain(|chunk| chunk.to != from);
+    /// Removes what is known of a requester's session, and what waits for it.
+    fn end_session(&mut self, from: u16) {
+        let Some(known) = self.requesters.get_mut(&from) else { return };
+        let state = std::mem::take(&mut known.state);
+        self.answer_bytes -= state.answers.values().map(|answer| answer.bytes.len()).sum::<usize>();
+        self.granted.retain(|leaves| leaves.to != from);
         self.due.forget(from);
     }
 
@@ -465,37 +541,48 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Ok((nth, at as usize))
     }
 
-    /// Queues an answer, whose first bytes, `most` of them, the request has granted from `at` on, if it has. Refused requests get
-    /// the NULL response, which needs no grant.
-    fn answer(&mut self, to: u16, id: u16, answer: Result<Vec<u8>, Status>, at: Option<Nanos>, most: u32) {
-        let (status, bytes) = match answer {
-            Ok(bytes) => (Status::Done, bytes),
-            Err(status) => {
-                self.counters.refused[status as usize] += 1;
-                (status, Vec::new())
-            }
-        };
+    /// Queues the answer to a request about a session, whose first bytes, `most` of them, it has granted, if it has. Refused
+    /// requests get the NULL response, which needs no grant.
+    fn answer(
+        &mut self,
+        (to, session): (u16, u16),
+        request: &Message,
+        answer: Result<Vec<u8>, Status>,
+        arrived: Nanos,
+        most: u32,
+    ) {
+        let (id, start) = (request.id, request.start);
+        let from = (request.offset != GRANTED_LATER).then(|| self.release(arrived, request.offset));
+        let at = from.unwrap_or(Nanos::ZERO);
+        if let Err(status) = answer {
+            self.counters.refused[status as usize] += 1;
+        }
         if self.granted.len() + self.due.len() >= GRANTED_MAX {
             self.counters.overflows += 1;
             return;
         }
-        let granted = at.map_or(0, |_| (bytes.len() as u32).min(most).min(self.granted_at_once()));
-        let (at, is_queued) = (at.unwrap_or(Nanos::ZERO), granted > 0 || bytes.is_empty());
-        let answers = &mut self.requesters.entry(to).or_default().answers;
+        let bytes = match answer {
+            Ok(bytes) => bytes,
+            Err(status) => {
+                return self.granted.push(at, Leaves { to, id, what: What::Null { status, session } });
+            }
+        };
+        let granted = from.map_or(0, |_| (bytes.len() as u32).min(most).min(self.granted_at_once()));
+        let Some(Requester { state: State { answers, .. }, .. }) = self.requesters.get_mut(&to) else {
+            return;
+        };
         if answers.len() >= self.config.answers_max {
             self.counters.overflows += 1;
             let forgotten = forget_oldest(answers, id);
             self.answer_bytes -= forgotten.as_ref().map_or(0, |(_, answer)| answer.bytes.len());
-            let stays = |chunk: &Chunk| forgotten.as_ref().is_none_or(|one| one.0 != chunk.id);
-            self.granted.retain(|chunk| chunk.to != to || stays(chunk));
-            self.due.retain_of(to, |(_, chunk)| stays(chunk));
+            let stays = |leaves: &Leaves| forgotten.as_ref().is_none_or(|one| one.0 != leaves.id);
+            self.granted.retain(|leaves| leaves.to != to || stays(leaves));
+            self.due.retain_of(to, |(_, leaves)| stays(leaves));
         }
         self.answer_bytes += bytes.len();
-        let replaced = answers.insert(id, Answer { status, bytes, granted, release: at });
+        let replaced = answers.insert(id, Answer { start, session, bytes, granted, release: at });
         self.answer_bytes -= replaced.map_or(0, |answer| answer.bytes.len());
-        if is_queued {
-            self.release_chunks(at, to, id, 0..granted);
-        }
+        self.release_chunks(at, to, id, 0..granted);
     }
 
     /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.
@@ -506,39 +593,75 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// Writes the next message whose time has come over `out`, and returns the node that it is for. To be called when the link is
     /// free: then requesters have equal shares of it.
     pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        while let Some((at, chunk)) = self.granted.next_at().zip(self.granted.pop(now)) {
-            self.due.push(chunk.to, wire_bytes(chunk.bytes.into()), (at, chunk));
+        while let Some((at, leaves)) = self.granted.next_at().zip(self.granted.pop(now)) {
+            let bytes = match &leaves.what {
+                What::Null { .. } => 0,
+                What::Chunk { bytes, .. } => u64::from(*bytes),
+            };
+            self.due.push(leaves.to, wire_bytes(bytes), (at, leaves));
         }
         loop {
-            let (_, Chunk { to, id, offset, bytes }) = self.due.pop()?;
-            let Some(requester) = self.requesters.get_mut(&to) else { continue };
-            let (start, answers) = (requester.start, &mut requester.answers);
-            // A request with the same id may have replaced its answer.
-            let Some(answer) = answers.get(&id) else { continue };
-            let (from, until) = (offset as usize, (offset + bytes) as usize);
-            let Some(chunk) = answer.bytes.get(from..until) else { continue };
-            let message = Message {
+            let (_, Leaves { to, id, what }) = self.due.pop()?;
+            let requester = self.requesters.get(&to);
+            let mut message = Message {
                 version: p4rack_wire::edm::VERSION,
                 kind: Kind::Rres as u8,
-                code: answer.status as u8,
+                code: Status::Done as u8,
                 id,
                 key: 0,
                 address: 0,
-                total: answer.bytes.len() as u32,
-                offset,
-                bytes: bytes as u16,
-                start,
+                total: 0,
+                offset: 0,
+                bytes: 0,
+                start: 0,
             };
             out.clear();
             out.resize(Message::BYTES, 0);
+            let (offset, bytes) = match what {
+                What::Null { status, session } => {
+                    (message.code, message.start) = (status as u8, session);
+                    requester.into_iter().for_each(|one| one.report(session, &mut message));
+                    message.emit(out);
+                    return Some(to);
+                }
+                What::Chunk { offset, bytes } => (offset, bytes),
+            };
+            // A request with the same id may have replaced its answer.
+            let Some((requester, answer)) =
+                requester.and_then(|one| Some((one, one.state.answers.get(&id)?)))
+            else {
+                continue;
+            };
+            let (from, until) = (offset as usize, (offset + bytes) as usize);
+            let Some(chunk) = answer.bytes.get(from..until) else { continue };
+            (message.total, message.start) = (answer.bytes.len() as u32, answer.start);
+            (message.offset, message.bytes) = (offset, bytes as u16);
+            requester.report(answer.session, &mut message);
             message.emit(out);
             out.extend_from_slice(chunk);
             if until == answer.bytes.len() {
                 self.answer_bytes -= answer.bytes.len();
-                answers.remove(&id);
+                self.requesters.entry(to).and_modify(|one| _ = one.state.answers.remove(&id));
             }
             return Some(to);
         }
+    }
+}
+
+impl Requester {
+    /// Says how many writes of this session were refused, if it is the one under way.
+    fn report(&self, session: u16, message: &mut Message) {
+        if self.sessions.current() == Some(session) {
+            (message.key, message.address) = (self.state.refused, self.state.refused_why);
+        }
+    }
+}
+
+impl State {
+    /// Counts a write that was refused: its requester learns from the next answer.
+    fn refuse_write(&mut self, status: Status) {
+        self.refused = self.refused.saturating_add(1);
+        self.refused_why = status as u64;
     }
 }
 

@@ -5,6 +5,11 @@ pub mod memory;
 mod parts;
 mod release;
 #[cfg(test)]
+mod rights_tests;
+mod session;
+#[cfg(test)]
+mod session_tests;
+#[cfg(test)]
 mod tests;
 mod turns;
 mod window;

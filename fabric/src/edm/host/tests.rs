@@ -15,6 +15,20 @@ const BYTES: usize = 4_096;
 /// Port of the memory node; all below are compute nodes.
 const MEMORY: u16 = 3;
 
+/// A memory node with this region, in session 0 with compute nodes 0 to 9.
+pub(super) fn memory(config: memory::Config, region: Region) -> memory::Node {
+    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    (0..10).for_each(|with| node.begin_session(with, 0));
+    node
+}
+
+/// A compute node in session 0 with memory nodes 0 to 9.
+pub(super) fn compute(config: compute::Config) -> compute::Node {
+    let mut node = compute::Node::new(config, 1);
+    (0..10).for_each(|with| node.begin_session(with, 0));
+    node
+}
+
 /// What happens to a message on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -209,7 +223,7 @@ fn what_is_not_permitted_is_refused_and_counted_and_the_node_serves_on() {
     // A write beyond the region is not answered, but nothing of it is applied.
     assert_eq!(rack.outcome(1, end - 8, Request::Write(vec![1; 9])), Outcome::Sent);
     assert_eq!(rack.words(), vec![0; BYTES / 8]);
-    assert_eq!(rack.memory.counters().refused, [0, 4, 1, 0, 0, 1, 0]);
+    assert_eq!(rack.memory.counters().refused, [0, 4, 1, 0, 0, 1, 0, 0, 0]);
     assert_eq!(rack.outcome(0, START, Request::Read(8)), Outcome::Answer(vec![0; 8]));
 }
 
@@ -223,6 +237,7 @@ fn rights_are_a_regions_own() {
     assert!(node(vec![read_only.clone(), over]).unwrap_err().contains("overlap"));
     assert!(node(vec![beyond]).unwrap_err().contains("no room"));
     let mut node = node(vec![read_only]).unwrap();
+    node.begin_session(0, 0);
     let mut bytes = vec![0; Message::BYTES + 8];
     let message = Message {
         version: VERSION,
@@ -243,7 +258,7 @@ fn rights_are_a_regions_own() {
 
 #[test]
 fn without_an_answer_there_is_a_null_response_and_no_deadlock() {
-    let mut node = compute::Node::new(compute::Config::default(), 0);
+    let mut node = compute(compute::Config::default());
     let mut out = Vec::new();
     let requests =
         [Request::Read(64), Request::Modify(Opcode::FetchAdd, [1, 0]), Request::Write(vec![1; 64])];
@@ -262,7 +277,7 @@ fn without_an_answer_there_is_a_null_response_and_no_deadlock() {
 #[test]
 fn a_late_copy_of_a_chunk_is_dropped() {
     let region = Region { start: 0, bytes: vec![0; 24], key: 0, rights: Rights { read: true, write: true } };
-    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let mut node = memory(memory::Config::default(), region);
     for (offset, byte) in [(0, 1), (8, 2), (0, 9), (16, 3), (16, 9)] {
         let mut bytes = vec![byte; Message::BYTES + 8];
         let (version, kind) = (VERSION, Kind::Wreq as u8);
@@ -285,8 +300,8 @@ fn chunks_may_pass_each_other() {
         bytes
     };
     let region = Region { start: 0, bytes: vec![0; 24], key: 0, rights: Rights { read: true, write: true } };
-    let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
-    let mut compute = compute::Node::new(compute::Config::default(), 0);
+    let mut memory = memory(memory::Config::default(), region);
+    let mut compute = compute(compute::Config::default());
     let token = compute.handle_request(MEMORY, 0, 0, Request::Read(24), Nanos::ZERO).unwrap();
     let id = sent(&mut compute, Nanos::ZERO)[0].1;
     for (offset, byte) in [(16, 3), (8, 2), (8, 9), (0, 1), (16, 9)] {
@@ -304,7 +319,7 @@ fn chunks_may_pass_each_other() {
 #[test]
 fn a_write_with_the_id_of_one_that_never_ended_is_new() {
     let region = Region { start: 0, bytes: vec![0; 24], key: 0, rights: Rights { read: true, write: true } };
-    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let mut node = memory(memory::Config::default(), region);
     let mut take = |id, offset, byte| {
         let mut bytes = vec![byte; Message::BYTES + 8];
         let (version, kind) = (VERSION, Kind::Wreq as u8);
@@ -326,7 +341,7 @@ fn a_write_with_the_id_of_one_that_never_ended_is_new() {
 fn forgotten_answers_do_not_fill_a_node() {
     let region =
         Region { start: 0, bytes: vec![0; 4_096], key: 0, rights: Rights { read: true, write: false } };
-    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let mut node = memory(memory::Config::default(), region);
     let (mut bytes, mut out) = (vec![0; Message::BYTES], Vec::new());
     for id in 0..1_000 {
         let (version, kind) = (VERSION, Kind::Rreq as u8);
@@ -349,49 +364,11 @@ fn forgotten_answers_do_not_fill_a_node() {
     assert_eq!((node.counters().reads, node.counters().overflows), (1_000, 1_000 - 64));
 }
 
-/// A node that starts again counts its ids from 0: its writes are no copies of those before, and what is left of those
-/// changes nothing any more.
-#[test]
-fn a_node_that_starts_again_is_served() {
-    let region = Region { start: 0, bytes: vec![0; 64], key: 0, rights: Rights { read: true, write: true } };
-    let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
-    let write = |memory: &mut memory::Node, start, byte, at| {
-        let mut compute = compute::Node::new(compute::Config::default(), start);
-        compute.handle_request(0, 0, 0, Request::Write(vec![byte; 8]), Nanos::ZERO).unwrap();
-        let (mut out, mut grant) = (Vec::new(), [0; Control::BYTES]);
-        compute.poll_message(Nanos::ZERO, &mut out);
-        let kind = Kind::Grant as u8;
-        Control { version: VERSION, kind, answer: 0, id: 0, offset: 0, bytes: 8, wait: 0 }.emit(&mut grant);
-        compute.handle_message(0, &grant, Nanos::ZERO);
-        compute.poll_message(Nanos::ZERO, &mut out);
-        memory.handle_message(4, &out, at);
-    };
-    let zero = Nanos::ZERO;
-    write(&mut memory, 11, 1, zero);
-    write(&mut memory, 11, 2, zero);
-    assert_eq!((memory.regions()[0].bytes[0], memory.counters().copies), (1, 1));
-    write(&mut memory, 12, 3, zero);
-    assert_eq!((memory.regions()[0].bytes[0], memory.counters().restarts), (3, 1));
-    write(&mut memory, 11, 4, zero);
-    assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (3, 1), "it was long under way");
-    // Starts come round, so the last one is also before 0; and after a silence any may be new, the same one too.
-    write(&mut memory, 32_779, 5, zero);
-    write(&mut memory, 65_535, 6, zero);
-    write(&mut memory, 2, 7, zero);
-    assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (7, 1));
-    write(&mut memory, 65_535, 8, Nanos::from_secs(9));
-    assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (7, 2));
-    for (byte, start) in [(9, 65_535), (10, 65_535), (11, 2)] {
-        write(&mut memory, start, byte, Nanos::from_secs(20 * u64::from(byte)));
-        assert_eq!((memory.regions()[0].bytes[0], memory.counters().stale), (byte, 2));
-    }
-}
-
 /// A grant that was meant for an earlier message with this id, before the node started again, must not make chunks begin
 /// elsewhere: what is written in one chunk is read whole.
 #[test]
 fn grants_of_other_messages_leave_chunks_whole() {
-    let mut compute = compute::Node::new(compute::Config::default(), 1);
+    let mut compute = compute(compute::Config::default());
     compute.handle_request(0, 0, 0, Request::Write(vec![1; 600]), Nanos::ZERO).unwrap();
     let (mut out, mut bytes) = (Vec::new(), [0; Control::BYTES]);
     compute.poll_message(Nanos::ZERO, &mut out);
@@ -413,7 +390,7 @@ fn what_waits_to_be_answered_is_bounded() {
     let rights = Rights { read: true, write: false };
     let region = Region { start: 0, bytes: vec![7; 1_000], key: 0, rights };
     let config = memory::Config { answer_bytes_max: 2_500, ..memory::Config::default() };
-    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    let mut node = memory(config, region);
     let (mut bytes, mut out) = (vec![0; Message::BYTES], Vec::new());
     let mut ask = |node: &mut memory::Node, from, id| {
         let (version, kind) = (VERSION, Kind::Rreq as u8);
@@ -435,6 +412,7 @@ fn what_waits_to_be_answered_is_bounded() {
     ask(&mut node, 2, 1);
     assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (3, 1));
     (100..2_000).for_each(|from| node.handle_message(from, &grant, Nanos::ZERO));
+    node.begin_session(2_001, 0);
     ask(&mut node, 2_001, 0);
     assert_eq!((node.counters().grants_unasked, node.counters().overflows), (1_900, 0));
 }
@@ -463,7 +441,7 @@ fn grant(answer: u8, id: u16, offset: u32, bytes: u32, wait: u32) -> [u8; Contro
 #[test]
 fn chunks_leave_when_their_grants_say() {
     let config = compute::Config { window: 4, wait_unit: Nanos(10), ..compute::Config::default() };
-    let mut node = compute::Node::new(config, 0);
+    let mut node = compute(config);
     for to in [8, 9] {
         node.handle_request(to, KEY, START, Request::Write(vec![1; 1_300]), Nanos(1_000)).unwrap();
     }
@@ -488,7 +466,7 @@ fn answers_leave_when_requests_and_grants_say() {
     let region =
         Region { start: 0, bytes: vec![5; 2_000], key: 0, rights: Rights { read: true, write: true } };
     let config = memory::Config { window: 2, wait_unit: Nanos(10), ..memory::Config::default() };
-    let mut node = memory::Node::new(config, vec![region]).unwrap();
+    let mut node = memory(config, region);
     let (mut request, mut out) = (vec![0; Message::BYTES], Vec::new());
     let (version, kind, offset) = (VERSION, Kind::Rreq as u8, 30);
     Message { version, kind, code: 0, id: 3, key: 0, address: 0, total: 700, offset, bytes: 0, start: 0 }
@@ -546,7 +524,7 @@ fn requesters_share_the_link_whatever_they_were_granted() {
 fn a_long_answer_survives_the_next_request() {
     let region =
         Region { start: 0, bytes: vec![5; 1_024], key: 0, rights: Rights { read: true, write: false } };
-    let mut node = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
+    let mut node = memory(memory::Config::default(), region);
     let (mut request, mut out) = (vec![0; Message::BYTES], Vec::new());
     let (version, kind, bytes) = (VERSION, Kind::Rreq as u8, 0);
     let mut ask = |node: &mut memory::Node, id, at| {
@@ -581,7 +559,7 @@ fn answer(node: &mut compute::Node, id: u16) {
 /// The low bits of an id are a lane, and no two active messages of a class and a memory node share one.
 #[test]
 fn active_messages_have_lanes_of_their_own() {
-    let mut node = compute::Node::new(compute::Config::default(), 0);
+    let mut node = compute(compute::Config::default());
     for _ in 0..6 {
         node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO).unwrap();
     }
@@ -599,7 +577,7 @@ fn active_messages_have_lanes_of_their_own() {
 /// Short messages that pass a long one wait before memory nodes would forget its id.
 #[test]
 fn ids_stay_near_those_of_active_messages() {
-    let mut node = compute::Node::new(compute::Config::default(), 0);
+    let mut node = compute(compute::Config::default());
     let ask = |node: &mut compute::Node| node.handle_request(9, KEY, START, Request::Read(8), Nanos::ZERO);
     // The first one is never answered, all others are at once.
     ask(&mut node).unwrap();
@@ -686,8 +664,8 @@ proptest! {
         messages in prop::collection::vec((0..3u16, 0..7u8, prop::collection::vec(any::<u8>(), 0..80)), 0..60),
     ) {
         let region = Region { start: 0, bytes: vec![0; 64], key: 0, rights: Rights { read: true, write: true } };
-        let mut memory = memory::Node::new(memory::Config::default(), vec![region]).unwrap();
-        let mut compute = compute::Node::new(compute::Config::default(), 0);
+        let mut memory = memory(memory::Config::default(), region);
+        let mut compute = compute(compute::Config::default());
         let mut out = Vec::new();
         for (from, kind, mut bytes) in messages {
             if let Some(first) = bytes.first_mut() {

@@ -1,7 +1,10 @@
 //! What breaks down, and what switches have counted until then.
 
 use super::account::account;
+use super::client::objects;
 use super::faulty::Break;
+use super::history::{Act, Entry};
+use super::rack::RESTART_SESSIONS;
 use super::world::World;
 use crate::switch::Model;
 use p4rack_wire::Nanos;
@@ -29,6 +32,27 @@ impl World<'_> {
         }
     }
 
+    /// A memory node starts again. Its numbers of sessions go on somewhere later.
+    fn restart_memory(&mut self, nth: u16, keeps: bool, now_ns: u64) {
+        let more = RESTART_SESSIONS + self.starts.below(30_000) as u16;
+        let node = &mut self.nodes[usize::from(nth)];
+        let bytes = node.memory.regions()[0].bytes.clone();
+        let bytes = if keeps { bytes } else { vec![0; bytes.len()] };
+        node.first_session = node.first_session.wrapping_add(more);
+        match self.rack.memory(bytes, node.first_session) {
+            Ok(memory) => {
+                let before = std::mem::replace(&mut node.memory, memory);
+                self.gone.add_memory(before.counters());
+            }
+            Err(problem) => self.outcome.problems.push(problem),
+        }
+        if !keeps {
+            let entry = Entry { asked: now_ns, answered: Some(now_ns), act: Act::Write(0) };
+            objects().for_each(|object| _ = self.history.add(nth, object, entry));
+        }
+        self.count(if keeps { "memory_restarts" } else { "memories_emptied" }, 1);
+    }
+
     pub(super) fn break_down(&mut self, what: Break, now_ns: u64) {
         match what {
             Break::Silent { node, for_ever } => {
@@ -53,11 +77,17 @@ impl World<'_> {
             Break::ComputeRestarts(nth) => {
                 self.completed(nth, now_ns);
                 self.clients[usize::from(nth)].forget(&mut self.history, &mut self.ends);
+                // Its next number is near the last one, or any.
+                let far = if self.starts.chance(0.5) { self.starts.next() } else { 1 };
                 let node = &mut self.nodes[usize::from(nth)];
-                node.start = node.start.wrapping_add(1);
-                node.compute = self.rack.compute(node.start);
+                self.gone.sessions_lost += node.compute.counters().sessions_lost;
+                self.gone.again += node.compute.counters().again;
+                node.incarnation = node.incarnation.wrapping_add(far);
+                node.restarts += 1;
+                node.compute = self.rack.compute(node.incarnation);
                 self.count("compute_restarts", 1);
             }
+            Break::MemoryRestarts { node: nth, keeps } => self.restart_memory(nth, keeps, now_ns),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the clients ask for, and what they learn.
 
 use super::history::{Act, Entry, History};
+use super::rack::CHUNK_BYTES;
 use crate::random::Random;
 use p4rack_fabric::edm::host::compute::{Outcome, Request};
 use p4rack_wire::edm::{Opcode, Status, WORD_BYTES};
@@ -8,11 +9,27 @@ use std::collections::BTreeMap;
 
 /// Words that all clients use; each is an object of its own.
 const WORDS: u64 = 3;
+/// Where the words begin with which each client tries memory.
+pub(super) const PROBES_AT: u64 = 512;
 /// Where chunks begin that all clients use; each is an object of its own, all of whose words are the same.
-const CHUNKS_AT: u64 = 1_024;
-const CHUNKS: u64 = 4;
+pub(super) const CHUNKS_AT: u64 = 1_024;
+const CHUNKS: u64 = 28;
+/// Chunks of an operation at most.
+pub(super) const CHUNKS_MAX: u64 = 4;
 /// Bytes that clients need.
-pub(super) const BYTES: usize = 4_096;
+pub(super) const BYTES: usize = 8_192;
+
+/// The object that contains this address: where it begins, and its bytes.
+pub(super) fn object(address: u64) -> (u64, u64) {
+    let size = if address < CHUNKS_AT { u64::from(WORD_BYTES) } else { u64::from(CHUNK_BYTES) };
+    (address / size * size, size)
+}
+
+/// All objects.
+pub(super) fn objects() -> impl Iterator<Item = u64> {
+    let words = (0..CHUNKS_AT).step_by(WORD_BYTES as usize);
+    words.chain((CHUNKS_AT..BYTES as u64).step_by(CHUNK_BYTES as usize))
+}
 
 /// Why a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +58,12 @@ pub(super) struct Client {
     pub left: u32,
     /// Its longest pause before it asks again.
     pause_ns: u64,
+    /// Operations that it has under way at most.
+    pub open_max: usize,
+    /// Whether it only asks for as many chunks as it may.
+    is_long: bool,
     open: BTreeMap<u64, Asked>,
     own: u16,
-    chunk_bytes: u64,
     /// Values that it wrote, each once.
     values: u64,
     /// What it wrote to see that memory is reached, once that has left: node, address, value.
@@ -65,17 +85,22 @@ pub(super) struct Ends {
 }
 
 impl Client {
-    pub fn new(seed: u64, own: u16, chunk_bytes: u32, left: u32) -> Client {
+    pub fn new(seed: u64, own: u16) -> Client {
         let random = Random::stream(seed, 100 + u64::from(own));
-        // Where all hurry, demands have to wait for links.
-        let pause_ns = if seed % 4 == 1 { 500 } else { 20_000 };
+        // Where all hurry, and ask for much at the same time, demands have to wait for links.
+        let (pause_ns, open_max, left, is_long) = match seed % 4 {
+            1 => (100, 16, 160, true),
+            2 => (500, 4, 20, false),
+            _ => (20_000, 4, 20, false),
+        };
         Client {
             random,
             left,
             pause_ns,
+            open_max,
+            is_long,
             open: BTreeMap::new(),
             own,
-            chunk_bytes: chunk_bytes.into(),
             values: 0,
             probed: Vec::new(),
         }
@@ -103,10 +128,14 @@ impl Client {
             _ => 2 + self.random.below(2) as u16,
         };
         let word = 8 * self.random.below(WORDS);
-        let first = self.random.below(CHUNKS);
-        let bytes = (1 + self.random.below(CHUNKS - first)) * self.chunk_bytes;
-        let chunks = CHUNKS_AT + first * self.chunk_bytes;
-        match self.random.below(10) {
+        let chunk_bytes = u64::from(CHUNK_BYTES);
+        let first = self.random.below(CHUNKS - CHUNKS_MAX + 1);
+        let count = if self.is_long { CHUNKS_MAX } else { 1 + self.random.below(CHUNKS_MAX) };
+        let (bytes, chunks) = (count * chunk_bytes, CHUNKS_AT + first * chunk_bytes);
+        let kind = self.random.below(10);
+        // Chunks alone; twice as many are read as written.
+        let kind = if self.is_long { 8 + u64::from(kind < 3) } else { kind };
+        match kind {
             0..2 => (node, word, Request::Read(WORD_BYTES)),
             2..4 => (node, word, Request::Write(self.value().to_be_bytes().to_vec())),
             4..6 => (node, word, Request::Modify(Opcode::FetchAdd, [1, 0])),
@@ -114,8 +143,8 @@ impl Client {
             7 => (node, word, Request::Modify(Opcode::Cas, [0, self.value()])),
             8 => (node, chunks, Request::Read(bytes as u32)),
             _ => {
-                let (first, words) = (self.value(), self.chunk_bytes as usize / 8);
-                let written = (0..bytes / self.chunk_bytes).map(|n| (first + n).to_be_bytes().repeat(words));
+                let (first, words) = (self.value(), CHUNK_BYTES as usize / 8);
+                let written = (0..bytes / chunk_bytes).map(|n| (first + n).to_be_bytes().repeat(words));
                 (node, chunks, Request::Write(written.flatten().collect()))
             }
         }
@@ -127,22 +156,8 @@ impl Client {
         u64::from(self.own + 1) << 32 | self.values << 8
     }
 
-    /// Notes what the machine has accepted. What writes leave is an object's from now on, if ever.
-    pub fn asked(
-        &mut self,
-        token: u64,
-        (node, address, request): (u16, u64, Request),
-        why: Why,
-        at: u64,
-        history: &mut History,
-    ) {
-        if let Request::Write(bytes) = &request {
-            let size = if address < CHUNKS_AT { 8 } else { self.chunk_bytes };
-            for (object, bytes) in (address..).step_by(size as usize).zip(bytes.chunks(size as usize)) {
-                let entry = Entry { asked: at, answered: None, act: Act::Write(word(bytes)) };
-                history.add(node, object, entry);
-            }
-        }
+    /// Notes what the machine has accepted.
+    pub fn asked(&mut self, token: u64, (node, address, request): (u16, u64, Request), why: Why, at: u64) {
         self.open.insert(token, Asked { node, address, at, request, why });
     }
 
@@ -167,8 +182,8 @@ impl Client {
             }
             (Request::Read(_), Outcome::Answer(bytes)) => {
                 ends.answered += 1;
-                let size = if address < CHUNKS_AT { 8 } else { self.chunk_bytes };
-                for (object, bytes) in (address..).step_by(size as usize).zip(bytes.chunks(size as usize)) {
+                let size = object(address).1 as usize;
+                for (object, bytes) in (address..).step_by(size).zip(bytes.chunks(size)) {
                     let value = word(bytes);
                     if bytes.chunks(8).any(|one| word(one) != value) {
                         return Err(format!("node {node}, {object:#x}: parts of two writes in one chunk"));
@@ -225,7 +240,7 @@ impl Client {
 }
 
 /// The first word.
-fn word(bytes: &[u8]) -> u64 {
+pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
@@ -237,8 +252,8 @@ mod tests {
     fn a_legal_request_is_refused_by_a_busy_node_alone() {
         for status in Status::ALL.into_iter().filter(|status| *status != Status::Done) {
             let (mut history, mut ends) = (History::default(), Ends::default());
-            let mut client = Client::new(0, 0, 256, 1);
-            client.asked(5, (2, 0, Request::Read(8)), Why::Work, 0, &mut history);
+            let mut client = Client::new(0, 0);
+            client.asked(5, (2, 0, Request::Read(8)), Why::Work, 0);
             let ended = client.ended(5, Outcome::Refused(status), 9, &mut history, &mut ends);
             assert_eq!(ended.is_ok(), status == Status::Busy, "{status:?}");
         }

@@ -23,6 +23,8 @@ pub(super) enum Break {
     SwitchDies(usize),
     /// This compute node starts again, without what it asked for.
     ComputeRestarts(u16),
+    /// This memory node starts again, without what it knew of others, with its bytes or with zeros.
+    MemoryRestarts { node: u16, keeps: bool },
 }
 
 /// The faults of a run.
@@ -61,12 +63,13 @@ impl Faults {
         let (control, data) = (shares(&mut random), shares(&mut random));
         let late_ns = [500, 5_000, 50_000][random.below(3) as usize];
         let mut breaks = Vec::new();
-        for _ in 0..random.below(4) {
+        for _ in 0..random.below(5) {
             let at_ns = random.below(end_ns);
-            let what = match random.below(4) {
+            let what = match random.below(6) {
                 0 => Break::Silent { node: 2 + random.below(2) as u16, for_ever: random.chance(0.3) },
                 1 => Break::SwitchRestarts(random.below(switches as u64) as usize),
                 2 if switches > 1 => Break::SwitchDies(0),
+                3..5 => Break::MemoryRestarts { node: 2 + random.below(2) as u16, keeps: random.chance(0.5) },
                 _ => Break::ComputeRestarts(random.below(3) as u16),
             };
             breaks.push((at_ns, what));

@@ -48,8 +48,24 @@ pub(super) struct History {
 }
 
 impl History {
-    pub fn add(&mut self, node: u16, address: u64, entry: Entry) {
-        self.objects.entry((node, address)).or_default().push(entry);
+    /// Adds an operation. Returns its number among those of the object.
+    pub fn add(&mut self, node: u16, address: u64, entry: Entry) -> usize {
+        let entries = self.objects.entry((node, address)).or_default();
+        entries.push(entry);
+        entries.len() - 1
+    }
+
+    /// The operation has taken effect by then.
+    pub fn done_by(&mut self, node: u16, address: u64, nth: usize, at: u64) {
+        let entry = self.objects.get_mut(&(node, address)).and_then(|entries| entries.get_mut(nth));
+        if let Some(entry) = entry {
+            entry.answered = Some(entry.answered.map_or(at, |before| before.min(at)));
+        }
+    }
+
+    /// Whether anything was asked of the object.
+    pub fn knows(&self, node: u16, address: u64) -> bool {
+        self.objects.contains_key(&(node, address))
     }
 
     /// The objects whose operations no order explains in which each takes effect once, between question and answer.

@@ -1,5 +1,5 @@
 //! EDM under faults: compute nodes, memory nodes and switches that run the generated program, while frames get lost, come
-//! twice, late or damaged, nodes fall silent or start again, and switches forget what they knew.
+//! twice, late or damaged, nodes fall silent or start again, switches forget what they knew, and a hostile host sends what it likes.
 //!
 //! ```text
 //! clients ─▶ compute nodes ─▶ links with faults ─▶ one switch or two ─▶ links with faults ─▶ memory nodes
@@ -13,10 +13,12 @@ mod breaks;
 mod client;
 mod faulty;
 mod history;
+mod hostile;
 mod plant;
 mod probe;
 mod rack;
 mod world;
+mod writes;
 
 pub use plant::Plant;
 pub use rack::FaultsRack;

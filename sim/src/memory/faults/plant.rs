@@ -1,6 +1,7 @@
 //! Bugs that are planted, to see that they are found.
 
 use p4rack_wire::edm::{Kind, Message};
+use std::collections::BTreeMap;
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,18 +16,30 @@ pub enum Plant {
     TornWrite,
     /// Memory nodes apply no writes.
     LostWrite,
+    /// Memory nodes apply the first chunk of each write only.
+    FirstChunkOnly,
+    /// Memory nodes apply no writes of a word with every fourth id.
+    SomeLost,
+    /// Memory nodes apply a write of a word behind the next one of the same host.
+    WritesSwapped,
+    /// Compute nodes ask for a write behind the next one.
+    AskedSwapped,
     /// The switch loses all grants once the faults are over.
     NoGrants,
 }
 
 impl Plant {
     /// All.
-    pub const ALL: [Plant; 6] = [
+    pub const ALL: [Plant; 10] = [
         Plant::AtomicTwice,
         Plant::WriteTwice,
         Plant::StaleRead,
         Plant::TornWrite,
         Plant::LostWrite,
+        Plant::FirstChunkOnly,
+        Plant::SomeLost,
+        Plant::WritesSwapped,
+        Plant::AskedSwapped,
         Plant::NoGrants,
     ];
 }
@@ -37,6 +50,8 @@ pub(super) struct Planted {
     plant: Option<Plant>,
     /// The last answer that passed.
     answered: Vec<u8>,
+    /// Writes that wait for the next one, by memory node and host.
+    held: BTreeMap<(u16, u16), Vec<u8>>,
 }
 
 /// What a bug does to a message that arrives, beside changing it.
@@ -47,13 +62,15 @@ pub(super) enum Effect {
     Lost,
     /// The memory node takes this one before it.
     Before(Vec<u8>),
+    /// The memory node takes this one after it.
+    After(Vec<u8>),
     /// This one arrives later.
     Later(Vec<u8>),
 }
 
 impl Planted {
     pub fn new(plant: Option<Plant>) -> Planted {
-        Planted { plant, answered: Vec::new() }
+        Planted { plant, answered: Vec::new(), held: BTreeMap::new() }
     }
 
     /// Whether links lose messages of this kind.
@@ -61,8 +78,15 @@ impl Planted {
         self.plant == Some(Plant::NoGrants) && kind == Some(Kind::Grant) && faults_are_over
     }
 
-    /// Takes a message that arrives at a node, and perhaps changes it.
-    pub fn arrives(&mut self, kind: Option<Kind>, payload: &mut [u8]) -> Effect {
+    /// Whether compute nodes swap their writes.
+    pub fn swaps(&self) -> bool {
+        self.plant == Some(Plant::AskedSwapped)
+    }
+
+    /// Takes a message from one node that arrives at another one, and perhaps changes it.
+    pub fn arrives(&mut self, (from, at): (u16, u16), kind: Option<Kind>, payload: &mut [u8]) -> Effect {
+        let part =
+            |payload: &[u8]| Message::parse(payload).map_or((0, 0, 0), |of| (of.id, of.total, of.offset));
         // The same message under another id is no duplicate.
         let renamed = |payload: &[u8]| {
             let mut again = payload.to_vec();
@@ -75,6 +99,17 @@ impl Planted {
                 return Effect::Later(renamed(payload));
             }
             (Some(Plant::LostWrite), Some(Kind::Wreq)) => return Effect::Lost,
+            (Some(Plant::FirstChunkOnly), Some(Kind::Wreq)) if part(payload).2 > 0 => return Effect::Lost,
+            (Some(Plant::SomeLost), Some(Kind::Wreq)) if part(payload).1 == 8 && part(payload).0 % 4 == 1 => {
+                return Effect::Lost;
+            }
+            (Some(Plant::WritesSwapped), Some(Kind::Wreq)) if part(payload).1 == 8 => {
+                match self.held.remove(&(at, from)) {
+                    Some(held) => return Effect::After(held),
+                    None => self.held.insert((at, from), payload.to_vec()),
+                };
+                return Effect::Lost;
+            }
             (Some(Plant::StaleRead), Some(Kind::Rres)) => {
                 let now = payload[Message::BYTES..].to_vec();
                 if now.len() == self.answered.len() {

@@ -1,6 +1,6 @@
 //! Once all is quiet: everybody tries all memory.
 
-use super::client::Why;
+use super::client::{CHUNKS_AT, CHUNKS_MAX, PROBES_AT, Why};
 use super::rack::{CHUNK_BYTES, COMPUTES, MEMORIES};
 use super::world::{Event, Probe, World};
 use p4rack_fabric::edm::host::compute;
@@ -17,17 +17,22 @@ impl World<'_> {
         let timeout_ns = self.rack.timeout.0;
         let is_busy = self.clients.iter().any(|client| client.left > 0 || client.open() > 0);
         match stage {
-            Probe::Ends | Probe::Tried if is_busy => {
+            Probe::Ends | Probe::Greeted | Probe::Tried if is_busy => {
                 self.agenda.add(now_ns + timeout_ns, Event::Probe(stage));
             }
-            // Lanes that nobody uses any more are given up.
-            Probe::Ends => self.agenda.add(now_ns + 3 * timeout_ns, Event::Probe(Probe::Begins)),
+            // One that has started again is known by its first answer. Lanes that nobody uses any more are given up.
+            Probe::Ends => {
+                let last_ns = self.greet(now_ns);
+                self.agenda.add(last_ns + 2 * timeout_ns, Event::Probe(Probe::Greeted));
+            }
+            Probe::Greeted => self.agenda.add(now_ns + 3 * timeout_ns, Event::Probe(Probe::Begins)),
             Probe::Tried => self.agenda.add(now_ns + timeout_ns, Event::Probe(Probe::Written)),
             Probe::Begins => {
                 let last_ns = self.try_all(now_ns);
                 self.agenda.add(last_ns + timeout_ns, Event::Probe(Probe::Tried));
             }
             Probe::Written => {
+                self.is_over = true;
                 let mut at_ns = now_ns;
                 for own in 0..COMPUTES {
                     for (node, address, value) in self.clients[usize::from(own)].probed() {
@@ -56,22 +61,36 @@ impl World<'_> {
         at_ns + PASSES * self.rack.pass_delay.0
     }
 
+    /// Each compute node with each memory node that is left.
+    fn pairs(&self) -> Vec<(u16, u16)> {
+        let is_left = |node: u16| !self.nodes[usize::from(node)].is_dead;
+        let of = |own| MEMORIES.filter(move |node| *node != own).map(move |node| (own, node));
+        (0..COMPUTES).flat_map(of).filter(|(own, node)| is_left(*own) && is_left(*node)).collect()
+    }
+
+    /// Everybody reads a word of all memory that is left. Returns when all was asked for.
+    fn greet(&mut self, now_ns: u64) -> u64 {
+        let mut at_ns = now_ns;
+        for (own, node) in self.pairs() {
+            let read = (node, PROBES_AT, compute::Request::Read(edm::WORD_BYTES));
+            at_ns = self.ask_in_turn(own, read, Why::Work, at_ns, now_ns);
+        }
+        at_ns
+    }
+
     /// Returns when all of it was asked for.
     fn try_all(&mut self, now_ns: u64) -> u64 {
         let mut at_ns = now_ns;
-        let alive: Vec<u16> = MEMORIES.filter(|node| !self.nodes[usize::from(*node)].is_dead).collect();
-        for own in (0..COMPUTES).filter(|own| !self.nodes[usize::from(*own)].is_dead).collect::<Vec<_>>() {
-            for node in alive.iter().copied().filter(|node| *node != own) {
-                let word = 2_048 + 16 * u64::from(own);
-                let value = self.clients[usize::from(own)].value();
-                for (address, request) in [
-                    (word, compute::Request::Modify(edm::Opcode::FetchAdd, [1, 0])),
-                    (word, compute::Request::Read(edm::WORD_BYTES)),
-                    (word + 8, compute::Request::Write(value.to_be_bytes().to_vec())),
-                    (1_024, compute::Request::Read(4 * CHUNK_BYTES)),
-                ] {
-                    at_ns = self.ask_in_turn(own, (node, address, request), Why::Probe, at_ns, now_ns);
-                }
+        for (own, node) in self.pairs() {
+            let word = PROBES_AT + 16 * u64::from(own);
+            let value = self.clients[usize::from(own)].value();
+            for (address, request) in [
+                (word, compute::Request::Modify(edm::Opcode::FetchAdd, [1, 0])),
+                (word, compute::Request::Read(edm::WORD_BYTES)),
+                (word + 8, compute::Request::Write(value.to_be_bytes().to_vec())),
+                (CHUNKS_AT, compute::Request::Read(CHUNKS_MAX as u32 * CHUNK_BYTES)),
+            ] {
+                at_ns = self.ask_in_turn(own, (node, address, request), Why::Probe, at_ns, now_ns);
             }
         }
         at_ns

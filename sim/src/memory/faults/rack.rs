@@ -10,13 +10,15 @@ use p4rack_wire::Nanos;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Nodes: 0 to 2 use memory, 2 and 3 have it.
-pub(super) const NODES: u16 = 4;
+/// Nodes: 0 to 2 use memory, 2 and 3 have it, 4 is hostile where a seed has that.
+pub(super) const NODES: u16 = 5;
 pub(super) const COMPUTES: u16 = 3;
 pub(super) const MEMORIES: std::ops::Range<u16> = 2..4;
 pub(super) const RATE_BPS: u64 = 10_000_000_000;
 pub(super) const CHUNK_BYTES: u32 = 256;
 pub(super) const KEY: u32 = 1;
+/// Sessions of a memory node before it starts again, at most: so far apart are the first ones before and after that.
+pub(super) const RESTART_SESSIONS: u16 = 1_000;
 
 /// A rack with one mode's program, for as many runs as seeds.
 #[derive(Debug)]
@@ -60,10 +62,20 @@ impl FaultsRack {
         Ok(FaultsRack { rack, mode, edm, timeout, pass_delay: Nanos::ZERO })
     }
 
-    /// The same where a frame that is resubmitted or recirculated takes this long until its next pass begins.
-    #[must_use]
-    pub fn with_pass_delay(self, pass_delay: Nanos) -> FaultsRack {
-        FaultsRack { pass_delay, ..self }
+    /// The same where a frame that is resubmitted or recirculated takes this long until its next pass begins. Errors: messages would
+    /// lose their lanes while they wait for passes.
+    pub fn with_pass_delay(self, pass_delay: Nanos) -> Result<FaultsRack, String> {
+        match self.edm.pass_max(&self.rack) {
+            Some(most) if pass_delay > most => Err(format!(
+                "passes of {} ns are too long for {}: a message may take so many of them that the switch gives up its lane, \
+                 after {} ns; write {} or less, or another scheme",
+                pass_delay.0,
+                self.mode.scheme().name(),
+                self.edm.expiry(&self.rack).0,
+                most.0
+            )),
+            _ => Ok(FaultsRack { pass_delay, ..self }),
+        }
     }
 
     pub(super) fn switch(&self) -> Result<P4, String> {
@@ -71,21 +83,26 @@ impl FaultsRack {
             .map_err(|error| error.to_string())
     }
 
-    pub(super) fn compute(&self, start: u16) -> compute::Node {
+    pub(super) fn compute(&self, incarnation: u64) -> compute::Node {
         let config = compute::Config {
             chunk_bytes: CHUNK_BYTES,
             window: 2,
             timeout: self.timeout,
+            confirm: Some(self.timeout),
             ..compute::Config::default()
         };
-        compute::Node::new(config, start)
+        compute::Node::new(config, incarnation)
     }
 
-    /// A memory node whose bytes all are 0.
-    pub(super) fn memory(&self) -> Result<memory::Node, String> {
-        let config =
-            memory::Config { chunk_bytes: CHUNK_BYTES as u16, window: 2, ..memory::Config::default() };
+    /// A memory node with these bytes, whose first session has this number.
+    pub(super) fn memory(&self, bytes: Vec<u8>, first_session: u16) -> Result<memory::Node, String> {
+        let config = memory::Config {
+            chunk_bytes: CHUNK_BYTES as u16,
+            window: 2,
+            first_session,
+            ..memory::Config::default()
+        };
         let rights = memory::Rights { read: true, write: true };
-        memory::Node::new(config, vec![memory::Region { start: 0, bytes: vec![0; BYTES], key: KEY, rights }])
+        memory::Node::new(config, vec![memory::Region { start: 0, bytes, key: KEY, rights }])
     }
 }

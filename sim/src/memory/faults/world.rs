@@ -1,12 +1,15 @@
 //! A run: what happens, one event after the other.
 
-use super::client::{Client, Ends, Why};
+use super::client::{BYTES, Client, Ends, Why, objects, word};
 use super::faulty::{Break, Fate, Faults};
-use super::history::History;
+use super::history::{Act, Entry, History};
+use super::hostile::{HOSTILE, Hostile};
 use super::plant::{Effect, Plant, Planted};
-use super::rack::{CHUNK_BYTES, COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
+use super::rack::{COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
+use super::writes::Writes;
 use crate::events::Agenda;
 use crate::message::{host_of, mac_of};
+use crate::random::Random;
 use crate::switch::{Model, P4};
 use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_wire::edm::{self, Kind};
@@ -16,9 +19,8 @@ use std::collections::BTreeMap;
 
 /// From one end of a link to the other.
 const LINK_NS: u64 = 300;
-/// Operations of a client, and how many are under way at most.
-const OPERATIONS: u32 = 20;
-const OPEN_MAX: usize = 4;
+/// Operations of a client at most.
+const OPERATIONS_MAX: u64 = 160;
 /// How long faults go on.
 const FAULTS_NS: u64 = 400_000;
 /// When a write comes a second time, if that is planted.
@@ -45,6 +47,8 @@ pub(super) enum Event {
     /// A node may have something to send, or something that has waited too long.
     Poll(u16),
     AtSwitch(usize, u16, Vec<u8>),
+    /// The hostile host sends something.
+    Hostile,
     /// A switch may have something to send.
     Switch(usize),
     AtHost(u16, Vec<u8>),
@@ -59,6 +63,8 @@ pub(super) enum Event {
 pub(super) enum Probe {
     /// What was asked for before has to end first.
     Ends,
+    /// So has what they ask for to see whether it is still the same memory.
+    Greeted,
     /// Now they try.
     Begins,
     /// What they tried has to end.
@@ -69,12 +75,36 @@ pub(super) enum Probe {
 
 pub(super) struct Node {
     pub compute: compute::Node,
-    pub start: u16,
+    pub incarnation: u64,
+    /// How often it has started again.
+    pub restarts: u64,
     pub memory: memory::Node,
+    /// Number of the first session of its memory.
+    pub first_session: u16,
     pub free_ns: u64,
     pub poll_ns: u64,
     pub is_silent: bool,
     pub is_dead: bool,
+}
+
+/// Counters of machines that are no more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gone {
+    pub modifies: u64,
+    pub copies: u64,
+    pub stale: u64,
+    pub refused: u64,
+    pub again: u64,
+    pub sessions_lost: u64,
+}
+
+impl Gone {
+    pub fn add_memory(&mut self, counters: &memory::Counters) {
+        self.modifies += counters.modifies;
+        self.copies += counters.copies;
+        self.stale += counters.stale;
+        self.refused += counters.refused.iter().sum::<u64>();
+    }
 }
 
 pub(super) struct World<'a> {
@@ -88,6 +118,15 @@ pub(super) struct World<'a> {
     pub switches: Vec<Option<P4>>,
     pub switch_ns: Vec<u64>,
     pub history: History,
+    pub writes: Writes,
+    pub hostile: Option<Hostile>,
+    /// Numbers of those that start again.
+    pub starts: Random,
+    pub gone: Gone,
+    /// Writes that wait for the next one, if that is planted.
+    pub held: BTreeMap<u16, ((u16, u64, compute::Request), Why)>,
+    /// Nothing more will be asked for.
+    pub is_over: bool,
     pub ends: Ends,
     pub outcome: FaultsOutcome,
 }
@@ -105,27 +144,38 @@ impl FaultsRack {
 impl<'a> World<'a> {
     fn new(rack: &'a FaultsRack, seed: u64, plant: Option<Plant>) -> Result<World<'a>, String> {
         let switches = 1 + usize::from(seed.is_multiple_of(3));
-        let node = |nth: u16| {
+        let mut starts = Random::stream(seed, 3);
+        let mut node = |_| {
+            let (incarnation, first_session) = (starts.next(), starts.next() as u16);
             Ok(Node {
-                compute: rack.compute(nth),
-                start: nth,
-                memory: rack.memory()?,
+                compute: rack.compute(incarnation),
+                incarnation,
+                restarts: 0,
+                memory: rack.memory(vec![0; BYTES], first_session)?,
+                first_session,
                 free_ns: 0,
                 poll_ns: u64::MAX,
                 is_silent: false,
                 is_dead: false,
             })
         };
+        let nodes = (0..NODES).map(&mut node).collect::<Result<_, String>>()?;
         Ok(World {
             rack,
             planted: Planted::new(plant),
             faults: Faults::new(seed, FAULTS_NS, switches),
             agenda: Agenda::default(),
-            nodes: (0..NODES).map(node).collect::<Result<_, String>>()?,
-            clients: (0..COMPUTES).map(|own| Client::new(seed, own, CHUNK_BYTES, OPERATIONS)).collect(),
+            nodes,
+            clients: (0..COMPUTES).map(|own| Client::new(seed, own)).collect(),
             switches: (0..switches).map(|_| rack.switch().map(Some)).collect::<Result<_, _>>()?,
             switch_ns: vec![u64::MAX; switches],
             history: History::default(),
+            writes: Writes::default(),
+            hostile: Hostile::new(seed),
+            starts,
+            gone: Gone::default(),
+            held: BTreeMap::new(),
+            is_over: false,
             ends: Ends::default(),
             outcome: FaultsOutcome::default(),
         })
@@ -144,8 +194,11 @@ impl<'a> World<'a> {
             self.agenda.add(at_ns, Event::Break(what));
         }
         self.agenda.add(FAULTS_NS, Event::Heal);
+        if self.hostile.is_some() {
+            self.agenda.add(0, Event::Hostile);
+        }
         // An operation may wait for as many timeouts as it has retries, behind those before it.
-        let limit_ns = FAULTS_NS + self.rack.timeout.0 * u64::from(OPERATIONS) * 8;
+        let limit_ns = FAULTS_NS + self.rack.timeout.0 * OPERATIONS_MAX * 8;
         let mut now_ns = 0;
         while let Some((at_ns, event)) = self.agenda.next() {
             if at_ns > limit_ns {
@@ -172,7 +225,18 @@ impl<'a> World<'a> {
         for switch in 0..self.switches.len() {
             self.account(switch, now_ns);
         }
-        let modified: u64 = MEMORIES.map(|nth| self.nodes[usize::from(nth)].memory.counters().modifies).sum();
+        // What is there in the end.
+        for nth in MEMORIES {
+            for object in objects().filter(|object| self.history.knows(nth, *object)).collect::<Vec<_>>() {
+                let found = word(&self.nodes[usize::from(nth)].memory.regions()[0].bytes[object as usize..]);
+                let entry = Entry { asked: now_ns + 1, answered: Some(now_ns + 2), act: Act::Read(found) };
+                self.history.add(nth, object, entry);
+            }
+        }
+        for nth in MEMORIES {
+            self.gone.add_memory(self.nodes[usize::from(nth)].memory.counters());
+        }
+        let modified = self.gone.modifies;
         let Ends { answered, sent, unknown, refused, modified: known, perhaps_modified } = self.ends;
         if modified < known || modified > known + perhaps_modified {
             let what = format!(
@@ -186,10 +250,21 @@ impl<'a> World<'a> {
         for (name, more) in [("answered", answered), ("writes_sent", sent), ("refused", refused)] {
             self.count(name, more);
         }
-        let copies = MEMORIES.map(|nth| self.nodes[usize::from(nth)].memory.counters().copies).sum();
-        let again = self.nodes.iter().map(|node| node.compute.counters().again).sum();
-        self.count("copies_dropped", copies);
-        self.count("asked_again", again);
+        let sum = |of: fn(&compute::Counters) -> u64| -> u64 {
+            self.nodes.iter().map(|node| of(node.compute.counters())).sum()
+        };
+        let again = self.gone.again + sum(|counters| counters.again);
+        let lost = self.gone.sessions_lost + sum(|counters| counters.sessions_lost);
+        let Gone { copies, stale, refused, .. } = self.gone;
+        for (name, more) in [
+            ("copies_dropped", copies),
+            ("stale", stale),
+            ("refused_to_hostile", refused),
+            ("asked_again", again),
+            ("sessions_lost", lost),
+        ] {
+            self.count(name, more);
+        }
         self.outcome
     }
 
@@ -206,6 +281,7 @@ impl<'a> World<'a> {
                 model.take(from + 1, &frame, Nanos(now_ns));
                 self.transmit(switch, now_ns);
             }
+            Event::Hostile => self.be_hostile(now_ns),
             Event::Switch(switch) if self.switch_ns[switch] == now_ns => {
                 self.switch_ns[switch] = u64::MAX;
                 self.transmit(switch, now_ns);
@@ -227,7 +303,7 @@ impl<'a> World<'a> {
     fn issue(&mut self, own: u16, now_ns: u64) {
         let client = &mut self.clients[usize::from(own)];
         let pause_ns = client.pause_ns();
-        if client.left > 0 && client.open() < OPEN_MAX {
+        if client.left > 0 && client.open() < client.open_max {
             client.left -= 1;
             let asked = client.next();
             self.ask(own, asked, Why::Work, now_ns);
@@ -238,11 +314,25 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn ask(&mut self, own: u16, asked: (u16, u64, compute::Request), why: Why, now_ns: u64) {
+        if self.planted.swaps() && matches!(asked.2, compute::Request::Write(_)) {
+            match self.held.remove(&own) {
+                None => _ = self.held.insert(own, (asked, why)),
+                Some((before, why_before)) => {
+                    self.ask_now(own, asked, why, now_ns);
+                    self.ask_now(own, before, why_before, now_ns);
+                }
+            }
+            return;
+        }
+        self.ask_now(own, asked, why, now_ns);
+    }
+
+    fn ask_now(&mut self, own: u16, asked: (u16, u64, compute::Request), why: Why, now_ns: u64) {
         let (node, address, request) = asked.clone();
         let machine = &mut self.nodes[usize::from(own)].compute;
         match machine.handle_request(node, KEY, address, request, Nanos(now_ns)) {
             Ok(token) => {
-                self.clients[usize::from(own)].asked(token, asked, why, now_ns, &mut self.history);
+                self.clients[usize::from(own)].asked(token, asked, why, now_ns);
             }
             Err(refused) => {
                 self.outcome.problems.push(format!("node {own} refuses a request: {refused:?}"));
@@ -278,6 +368,13 @@ impl<'a> World<'a> {
                 .or_else(|| node.compute.poll_message(now, &mut payload))
         };
         if let Some(to) = to {
+            let restarts = node.restarts;
+            if let Err(problem) = self.writes.left((nth, restarts, to), &payload, now_ns, &mut self.history) {
+                self.outcome.problems.push(problem);
+            }
+            if let Some(hostile) = &mut self.hostile {
+                hostile.hear(nth, to, &payload);
+            }
             let mut frame = Vec::new();
             edm::emit_frame(
                 mac_of(to.into()),
@@ -287,7 +384,7 @@ impl<'a> World<'a> {
                 &mut frame,
             );
             let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
-            node.free_ns = tail_ns;
+            self.nodes[usize::from(nth)].free_ns = tail_ns;
             for switch in 0..self.switches.len() {
                 self.cross(frame.clone(), tail_ns, |frame| Event::AtSwitch(switch, nth, frame), nth);
             }
@@ -357,11 +454,17 @@ impl<'a> World<'a> {
         }
         let mut payload = payload.to_vec();
         let kind = Kind::of(payload[0]).ok();
-        let (now, node) = (Nanos(now_ns), &mut self.nodes[usize::from(nth)]);
-        match self.planted.arrives(kind, &mut payload) {
+        let (restarts, first) =
+            (self.nodes[usize::from(from)].restarts, self.nodes[usize::from(nth)].first_session);
+        if from != HOSTILE {
+            self.writes.arrived((nth, first, restarts), &payload, now_ns, &mut self.history);
+        }
+        let (now, node, mut behind) = (Nanos(now_ns), &mut self.nodes[usize::from(nth)], None);
+        match self.planted.arrives((from, nth), kind, &mut payload) {
             Effect::None => {}
             Effect::Lost => return,
             Effect::Before(other) => node.memory.handle_message(from, &other, now),
+            Effect::After(other) => behind = Some(other),
             Effect::Later(other) => {
                 let (to, from) = (mac_of(nth.into()), mac_of(from.into()));
                 let mut frame = Vec::new();
@@ -375,8 +478,24 @@ impl<'a> World<'a> {
             Some(Kind::Rres) => node.compute.handle_message(from, &payload, now),
             _ => node.memory.handle_message(from, &payload, now),
         }
+        behind.into_iter().for_each(|other| node.memory.handle_message(from, &other, now));
         self.completed(nth, now_ns);
         self.plan(nth, now_ns);
+    }
+
+    /// The hostile host sends a frame. Where passes take time it stops with the faults: `calendar` refuses demands that come while
+    /// others are between their passes.
+    fn be_hostile(&mut self, now_ns: u64) {
+        let faults_are_over = now_ns >= FAULTS_NS;
+        let stops = self.is_over || faults_are_over && self.rack.pass_delay > Nanos::ZERO;
+        let Some(hostile) = self.hostile.as_mut().filter(|_| !stops) else { return };
+        let (frame, pause_ns) = (hostile.frame(self.rack.edm.ether_type), hostile.pause_ns());
+        let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
+        for switch in 0..self.switches.len() {
+            self.cross(frame.clone(), tail_ns, |frame| Event::AtSwitch(switch, HOSTILE, frame), HOSTILE);
+        }
+        self.count("hostile_frames", 1);
+        self.agenda.add(tail_ns + pause_ns, Event::Hostile);
     }
 
     pub(super) fn completed(&mut self, nth: u16, now_ns: u64) {

@@ -17,6 +17,7 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// A host that has had messages with all others before: an experiment begins in a steady state.
     pub fn new(params: &Params, timeout: Nanos, bytes: usize) -> Result<Node, String> {
         let compute = compute::Config {
             active_per_pair: params.demands as u16,
@@ -24,6 +25,8 @@ impl Node {
             chunk_bytes: params.chunk_bytes,
             window: params.window,
             timeout,
+            // Addresses name messages here, they are no places.
+            keep_order: false,
             ..compute::Config::default()
         };
         let memory = memory::Config {
@@ -34,13 +37,13 @@ impl Node {
         };
         let rights = memory::Rights { read: true, write: true };
         let region = memory::Region { start: 0, bytes: vec![0; bytes], key: KEY, rights };
-        Ok(Node {
-            compute: compute::Node::new(compute, 1),
-            memory: memory::Node::new(memory, vec![region])?,
-            free_ps: 0,
-            poll_ps: u64::MAX,
-            tokens: Vec::new(),
-        })
+        let (mut compute, mut memory) =
+            (compute::Node::new(compute, 1), memory::Node::new(memory, vec![region])?);
+        for with in 0..params.nodes {
+            compute.begin_session(with, 1);
+            memory.begin_session(with, 1);
+        }
+        Ok(Node { compute, memory, free_ps: 0, poll_ps: u64::MAX, tokens: Vec::new() })
     }
 
     /// When one of its machines has something to send.

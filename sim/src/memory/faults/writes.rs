@@ -1,0 +1,81 @@
+//! When the bytes of a write left their host, and when they reached their memory.
+//!
+//! Writes have no answer. But what reaches a memory node that is there, in a session that both nodes are in, has to take effect by
+//! then, and not before it has left. And a node's writes of one place leave in the order in which they were asked for.
+
+use super::client::{object, word};
+use super::history::{Act, Entry, History};
+use super::rack::RESTART_SESSIONS;
+use p4rack_wire::edm::{Kind, Message};
+use std::collections::BTreeMap;
+
+/// A part of a write that has left its host: one object.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    /// Its number among the object's operations.
+    entry: usize,
+    /// How often its host had started again.
+    restarts: u64,
+}
+
+/// All parts of writes that have left, by memory node, object and value: no value is written twice.
+#[derive(Debug, Default)]
+pub(super) struct Writes {
+    flights: BTreeMap<(u16, u64, u64), Flight>,
+    /// The last value that left, by host, memory node and object.
+    last: BTreeMap<(u16, u16, u64), u64>,
+}
+
+impl Writes {
+    /// Notes a message that leaves a host. Errors: it is part of a write that must not leave like this.
+    pub fn left(
+        &mut self,
+        (from, restarts, to): (u16, u64, u16),
+        payload: &[u8],
+        now: u64,
+        history: &mut History,
+    ) -> Result<(), String> {
+        let Some((_, place, value)) = part(payload)? else { return Ok(()) };
+        let entry = history.add(to, place, Entry { asked: now, answered: None, act: Act::Write(value) });
+        if self.flights.insert((to, place, value), Flight { entry, restarts }).is_some() {
+            return Err(format!("node {from} sends {value:#x} for {place:#x} of node {to} twice"));
+        }
+        // Values count up.
+        match self.last.insert((from, to, place), value) {
+            Some(last) if last > value => Err(format!(
+                "node {from} writes {place:#x} of node {to} in another order than asked for: {last:#x}, {value:#x}"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes a message that has reached a memory node whose sessions begin with this number. `restarts`: how often who sent it
+    /// has started again.
+    pub fn arrived(
+        &mut self,
+        (to, first_session, restarts): (u16, u16, u64),
+        payload: &[u8],
+        now: u64,
+        history: &mut History,
+    ) {
+        let Ok(Some((session, place, value))) = part(payload) else { return };
+        let Some(flight) = self.flights.get(&(to, place, value)) else { return };
+        if flight.restarts == restarts && session.wrapping_sub(first_session) < RESTART_SESSIONS {
+            history.done_by(to, place, flight.entry, now);
+        }
+    }
+}
+
+/// Session, object and value of a part of a write; `None` of another message. Errors: it is not one object.
+fn part(payload: &[u8]) -> Result<Option<(u16, u64, u64)>, String> {
+    if payload.first().map(|first| Kind::of(*first)) != Some(Ok(Kind::Wreq)) {
+        return Ok(None);
+    }
+    let message = Message::parse(payload).map_err(|error| error.to_string())?;
+    let address = message.address + u64::from(message.offset);
+    let (place, bytes) = object(address);
+    if place != address || bytes != u64::from(message.bytes) {
+        return Err(format!("a frame writes {} bytes at {address:#x}: no object", message.bytes));
+    }
+    Ok(Some((message.start, place, word(&payload[Message::BYTES..]))))
+}
