@@ -293,7 +293,7 @@ impl Comparison {
         if self.says == 0.0 { value == 0.0 } else { (value / self.says - 1.0).abs() <= WITHIN }
     }
 
-    /// Whether a figure by itself does not contradict the paper.
+    /// Whether a single figure does not contradict the paper.
     fn agrees(&self, value: f64) -> bool {
         match self.kind {
             Kind::Equal => self.is_near(value),
