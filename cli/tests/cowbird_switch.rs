@@ -293,6 +293,122 @@ fn an_adapter_that_checks_icrcs_says_why_nothing_comes() {
     assert!(end.is_some_and(|end| hint < end), "{said}");
 }
 
+/// What a caller may ask of the switch's engine, which a client of ours never would: rings at addresses with nothing behind them.
+struct Caller {
+    /// Whose addresses it says it has.
+    mac_of: u8,
+    ip_of: u8,
+    sets: u64,
+}
+
+impl Caller {
+    /// Asks from the namespace of a host, and holds what it got for a while. Errors: why it is refused, or how it ended.
+    fn ask(&self, rack: &Rack, from: u8, hold: Duration) -> Result<(), String> {
+        let asks = async {
+            let pool = Server { addr: POOL.to_owned(), tls: None };
+            let reserved = pool.reserve(vec![64]).await.unwrap();
+            let end = End {
+                mac: Star::mac(self.mac_of).0.to_vec(),
+                ip: Star::ip(self.ip_of).octets().to_vec(),
+                udp_port: 50_000,
+                qpn: 0x100,
+                psn: 5,
+            };
+            let rings =
+                Set { key: 1, entries: 64, request_bytes: 4_096, response_bytes: 4_096, ..Set::default() };
+            let request = ServeRequest {
+                end: Some(end),
+                mtu_bytes: 1_024,
+                reads_max: 16,
+                pairs_max: 1_000,
+                token: reserved.token.bytes().to_vec(),
+                sets: (0..self.sets).map(|nth| Set { address: nth << 20, ..rings }).collect(),
+            };
+            let mut client = CowbirdClient::connect(format!("http://{ENGINE}")).await.unwrap();
+            let mut served =
+                client.serve(request).await.map_err(|status| status.message().to_owned())?.into_inner();
+            let ended = async {
+                loop {
+                    match served.message().await {
+                        Ok(Some(_)) => {}
+                        Ok(None) => return Ok(()),
+                        Err(status) => return Err(status.message().to_owned()),
+                    }
+                }
+            };
+            tokio::time::timeout(hold, ended).await.unwrap_or(Ok(()))
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        rack.star.host(from).run(|| runtime.block_on(asks)).unwrap()
+    }
+}
+
+#[test]
+fn addresses_are_those_of_one_host_and_each_host_has_its_share_of_sets() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::described(2, "v1model", "instances = 8\n", &[]);
+    let moment = Duration::from_millis(1);
+    let refused = |caller: Caller| caller.ask(&rack, 1, moment).unwrap_err();
+    let stolen = refused(Caller { mac_of: 1, ip_of: 2, sets: 1 });
+    assert!(stolen.contains("is h1, whose address is 10.0.0.2, not 10.0.0.3"), "{stolen}");
+    // Of eight sets, two are kept for each host.
+    let greedy = refused(Caller { mac_of: 1, ip_of: 1, sets: 7 });
+    assert!(greedy.contains("h1 holds 0 of 8 sets and asks for 7 more, but may take 6"), "{greedy}");
+    std::thread::scope(|scope| {
+        let holds =
+            scope.spawn(|| Caller { mac_of: 1, ip_of: 1, sets: 6 }.ask(&rack, 1, Duration::from_secs(3)));
+        while rack.installed() < 6 {
+            assert!(!holds.is_finished(), "it is not served");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(Caller { mac_of: 2, ip_of: 2, sets: 2 }.ask(&rack, 2, moment), Ok(()));
+        assert_eq!(holds.join().unwrap(), Ok(()));
+    });
+}
+
+#[test]
+fn rings_that_never_answer_are_served_no_more() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    for arch in ["v1model", "tna"] {
+        let rack = Rack::start_on(2, arch);
+        let mut lives =
+            Running::start(&mut rack.verify(2, &["--operations", "100000000", "--memory", "16 KiB"]));
+        lives.until("ready");
+        // Nothing is at its interface, which yet has a gRPC connection.
+        let ended =
+            Caller { mac_of: 1, ip_of: 1, sets: 3 }.ask(&rack, 1, Duration::from_secs(60)).unwrap_err();
+        assert!(ended.contains("has given no answer"), "{arch}: {ended}");
+        let until = Instant::now() + Duration::from_secs(8);
+        while rack.installed() != 1 {
+            assert!(Instant::now() < until, "{arch}: what the dead one had is still served");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // An idle node that answers stays.
+        end(&mut lives);
+        assert!(lives.until("thread 0").contains("all right"), "{arch}");
+    }
+}
+
+#[test]
+fn silent_connections_keep_no_compute_node_out() {
+    let _alone = one_at_a_time();
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::start(2);
+    let connect = || (0..1_100).map(|_| std::net::TcpStream::connect(ENGINE).unwrap()).collect::<Vec<_>>();
+    let silent = rack.star.host(2).run(connect).unwrap();
+    let output = rack.verify(1, &["--operations", "500", "--memory", "16 KiB"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    drop(silent);
+}
+
 /// A caller that says what sets it has: what a client of ours never would.
 #[test]
 fn sets_that_share_bytes_are_refused_by_the_switch() {

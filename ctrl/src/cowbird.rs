@@ -4,8 +4,9 @@ use crate::deploy::{Desired, Extent, bring};
 use crate::error::CtrlError;
 use crate::generator::Generators;
 use crate::session::Session;
-use p4rack_codegen::scheme::cowbird::{Cowbird, Instance, Start};
-use p4rack_p4rt::p4::v1::{PacketMetadata, PacketOut, Update, update};
+use p4rack_codegen::scheme::cowbird::{Cowbird, Instance, LIFE_REGISTERS, Start};
+use p4rack_p4rt::EntityKind;
+use p4rack_p4rt::p4::v1::{Entity, P4Data, PacketMetadata, PacketOut, RegisterEntry, Update, update};
 use p4rack_p4rt::p4rack::generator::v1::Config;
 use p4rack_p4rt::schema::Schema;
 use p4rack_wire::cowbird::Management;
@@ -23,6 +24,11 @@ const RETRY: Duration = Duration::from_millis(200);
 const TRIES: u32 = 10;
 /// From one turn by packet-out to the next at least: what timers and a connection do without effort.
 const PACKET_OUT_PERIOD_MIN: Duration = Duration::from_millis(1);
+
+/// How long a compute node may give no answer, if its turns come often enough.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// Probes of an instance that may get no answer, if turns are rare.
+const PROBES: u32 = 8;
 
 /// Who gives turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +78,10 @@ pub struct Engine {
     due: Option<Instant>,
     /// Refusals that came while something else was waited for.
     lost: Vec<Lost>,
+    /// The last signs of life of each instance, and since when they are the same.
+    life: BTreeMap<u32, (Vec<Option<P4Data>>, Instant)>,
+    /// Whether the switch can't read registers, so that silence goes unnoticed.
+    is_blind: bool,
 }
 
 impl Engine {
@@ -104,6 +114,8 @@ impl Engine {
             generated: 0,
             due: None,
             lost,
+            life: BTreeMap::new(),
+            is_blind: false,
         })
     }
 
@@ -155,6 +167,7 @@ impl Engine {
     /// Serves a set no more. Returns how far it was.
     pub async fn end(&mut self, number: u32) -> Result<Start, CtrlError> {
         let Some(inserts) = self.served.remove(&number) else { return Ok(Start::default()) };
+        self.life.remove(&number);
         let deletes: Vec<Update> = inserts.into_iter().rev().map(delete).collect();
         self.session.write(&self.schema, &deletes).await?;
         self.give_turns().await?;
@@ -182,6 +195,59 @@ impl Engine {
             }
         }
         Ok(self.lost.pop())
+    }
+
+    /// Instances whose compute node has given no answer for too long: neither to probes nor to requests. Where a switch can't
+    /// read registers there are none.
+    pub async fn silent(&mut self) -> Result<Vec<u32>, CtrlError> {
+        if self.is_blind || self.served.is_empty() {
+            return Ok(Vec::new());
+        }
+        let registers = LIFE_REGISTERS.iter().filter_map(|name| self.schema.register(name).ok());
+        let ids = registers.filter_map(|register| register.preamble.as_ref()).map(|preamble| preamble.id);
+        let entity = |register_id| {
+            let all = RegisterEntry { register_id, ..Default::default() };
+            Entity { entity: Some(EntityKind::RegisterEntry(all)) }
+        };
+        let found = match self.session.read(ids.map(entity).collect()).await {
+            Err(error) if error.is_unimplemented() => {
+                tracing::warn!(
+                    "this switch can't read registers: compute nodes that fall silent go unnoticed"
+                );
+                self.is_blind = true;
+                return Ok(Vec::new());
+            }
+            found => found?,
+        };
+        let mut signs: BTreeMap<u32, Vec<Option<P4Data>>> = BTreeMap::new();
+        for entity in found {
+            let Some(EntityKind::RegisterEntry(cell)) = entity.entity else { continue };
+            let number = cell.index.and_then(|index| u32::try_from(index.index).ok());
+            if let Some(number) = number.filter(|number| self.served.contains_key(number)) {
+                signs.entry(number).or_default().push(cell.data);
+            }
+        }
+        let (now, limit) = (Instant::now(), self.silence_max());
+        let mut silent = Vec::new();
+        for (number, signs) in signs {
+            let (last, since) = self.life.entry(number).or_insert_with(|| (Vec::new(), now));
+            if *last != signs {
+                (*last, *since) = (signs, now);
+            } else if now.duration_since(*since) > limit {
+                silent.push(number);
+            }
+        }
+        Ok(silent)
+    }
+
+    /// How long a compute node may give no answer: at rest, an instance uses few of its turns for a probe.
+    fn silence_max(&self) -> Duration {
+        let least = match self.tick.0 {
+            Turns::PacketOuts(_) => PACKET_OUT_PERIOD_MIN,
+            Turns::Generator(_) => Duration::ZERO,
+        };
+        let turn = self.period().max(least) * self.generated.max(1);
+        (turn * self.cowbird.rest_turns * PROBES).max(SILENCE_MAX)
     }
 
     /// From one turn to the next, of whichever instance.

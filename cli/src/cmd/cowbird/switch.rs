@@ -2,7 +2,7 @@
 
 use crate::cmd::adapter::{GrpcServer, Telling, Tls, runtime, text};
 use crate::output;
-use p4rack_codegen::rack::Target;
+use p4rack_codegen::rack::{Host, Target};
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_ctrl::connect::parse_election_id;
@@ -13,14 +13,17 @@ use p4rack_fabric::roce::{self, Config};
 use p4rack_hosts::cowbird::tenant::{self, Pairs, Status, Tenant};
 use p4rack_hosts::cowbird::{Service, SpotConfig, serve};
 use p4rack_hosts::outlet::Counts;
+use p4rack_hosts::roce::Desk;
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::{End, Server, Station, numbers};
 use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
+use p4rack_p4rt::transport::{Caller, Share, Shares};
 use p4rack_wire::cowbird::{Phase, Red};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -29,6 +32,8 @@ use tokio::time::Instant;
 const SETUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9562);
 /// Requests that wait at most; further ones wait outside.
 const WAITING_MAX: usize = 64;
+/// How often the rings' signs of life are looked at.
+const LOOK_AT_RINGS: Duration = Duration::from_secs(1);
 /// How often signals are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -71,19 +76,20 @@ struct Tally {
     /// Compute nodes and sets that are served now.
     nodes: u64,
     sets: u64,
-    /// Queue pairs that a NAK has ended.
+    /// Queue pairs that a NAK has ended, and compute nodes that fell silent.
     lost: u64,
+    silent: u64,
     /// Requests done of those who have gone.
     reads: u64,
     writes: u64,
 }
 
 impl Tally {
-    fn counts(self) -> Counts {
-        let Tally { served, refused, nodes, sets, lost, reads, writes } = self;
+    fn counts(self, desk: &Desk) -> Counts {
+        let Tally { served, refused, nodes, sets, lost, silent, reads, writes } = self;
         let setups = [("served", served), ("refused", refused), ("nodes_now", nodes), ("sets_now", sets)];
-        let engine = [("lost_pairs", lost), ("reads", reads), ("writes", writes)];
-        Counts::default().of("setup", setups).of("engine", engine)
+        let engine = [("lost_pairs", lost), ("silent_nodes", silent), ("reads", reads), ("writes", writes)];
+        Counts::default().of("setup", setups).of("entrance", desk.counts()).of("engine", engine)
     }
 }
 
@@ -120,6 +126,7 @@ impl tenant::Engine for Switch {
 struct Served {
     instances: Vec<Instance>,
     failed: Option<oneshot::Sender<String>>,
+    _shares: [Share<String>; 2],
 }
 
 /// The session's end.
@@ -129,6 +136,9 @@ struct Keeper {
     cowbird: Cowbird,
     tenants: BTreeMap<u32, Served>,
     next: u32,
+    /// Sets and regions that each compute node of the rack may have.
+    sets: Arc<Shares<String>>,
+    regions: Arc<Shares<String>>,
     tally: watch::Sender<Tally>,
 }
 
@@ -164,18 +174,19 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let runtime = runtime()?;
     let (asks, asked) = mpsc::channel(WAITING_MAX);
     let (tally, told) = watch::channel(Tally::default());
-    let counts = || told.borrow().counts();
-    let (keeping, serving, bound) = runtime.block_on(async {
+    let (keeping, serving, bound, desk) = runtime.block_on(async {
         let session = Session::connect(target).await.map_err(text)?;
         let tick = End::draw(station, &mut numbers()).qpn;
         let engine = Engine::start(session, &desired, cowbird.clone(), turns, tick).await.map_err(text)?;
-        let keeper = Keeper { engine, rack, cowbird, tenants: BTreeMap::new(), next: 0, tally };
+        let keeper = Keeper::new(engine, rack, cowbird, tally);
         let listener = pool::bind(addr).await.map_err(text)?;
         let bound = listener.local_addr().map_err(text)?;
         let service = Service::new(Switch(asks.clone()), config);
+        let desk = service.desk();
         let serving = tokio::spawn(async move { serve(listener, service, tls.as_ref()).await });
-        Ok::<_, String>((tokio::spawn(keeper.keep(asked)), serving, bound))
+        Ok::<_, String>((tokio::spawn(keeper.keep(asked)), serving, bound, desk))
     })?;
+    let counts = || told.borrow().counts(&desk);
     output::announce(&format!("ready {} in the switch set-up {bound}", station.ip));
     while !keeping.is_finished() && !serving.is_finished() {
         std::thread::sleep(LOOK);
@@ -203,9 +214,23 @@ pub(super) fn run(args: Args) -> Result<(), String> {
 }
 
 impl Keeper {
+    fn new(engine: Engine, rack: Rack, cowbird: Cowbird, tally: watch::Sender<Tally>) -> Keeper {
+        let hosts = cowbird.compute.len() as u64;
+        let sets = Shares::new("sets", cowbird.instances.into(), hosts);
+        let regions = Shares::new("regions", cowbird.regions.into(), hosts);
+        Keeper { engine, rack, cowbird, tenants: BTreeMap::new(), next: 0, sets, regions, tally }
+    }
+
     /// Does what is asked for, until it is to end. Errors: the session is lost.
     async fn keep(mut self, mut asked: mpsc::Receiver<Asked>) -> Result<(), CtrlError> {
+        let mut looks_at = Instant::now() + LOOK_AT_RINGS;
         loop {
+            if Instant::now() >= looks_at {
+                for number in self.engine.silent().await? {
+                    self.end_silent(number);
+                }
+                looks_at = Instant::now() + LOOK_AT_RINGS;
+            }
             match asked.try_recv() {
                 Ok(Asked::Add(tenant, told)) => {
                     let added = self.add(*tenant).await;
@@ -251,9 +276,19 @@ impl Keeper {
         }
     }
 
+    /// A set's rings give no answer: its compute node is told, and all that it has here ends.
+    fn end_silent(&mut self, number: u32) {
+        let has = |tenant: &&mut Served| tenant.instances.iter().any(|one| one.number == number);
+        if let Some(failed) = self.tenants.values_mut().find(has).and_then(|tenant| tenant.failed.take()) {
+            self.tally.send_modify(|tally| tally.silent += 1);
+            // The call may have ended before.
+            let _ = failed.send("the compute node's adapter has given no answer for seconds".to_owned());
+        }
+    }
+
     async fn add(&mut self, tenant: Tenant) -> Result<u32, Status> {
-        let instances = self.instances(&tenant)?;
-        let mut served = Served { instances: Vec::new(), failed: Some(tenant.failed) };
+        let (instances, shares) = self.instances(&tenant)?;
+        let mut served = Served { instances: Vec::new(), failed: Some(tenant.failed), _shares: shares };
         for instance in instances {
             let done = self.engine.serve(&instance).await;
             served.instances.push(instance);
@@ -290,21 +325,20 @@ impl Keeper {
     }
 
     /// What a compute node's sets are in the switch. Errors: why they can't be served.
-    fn instances(&self, tenant: &Tenant) -> Result<Vec<Instance>, Status> {
-        let compute = self.connection(tenant.compute, "compute", Cowbird::is_compute)?;
-        let pool = self.connection(tenant.pool, "pool", Cowbird::is_pool)?;
+    fn instances(&self, tenant: &Tenant) -> Result<(Vec<Instance>, [Share<String>; 2]), Status> {
+        let (host, compute) = self.connection(tenant.compute, "compute", Cowbird::is_compute)?;
+        self.check_caller(&tenant.caller, host)?;
+        let (_, pool) = self.connection(tenant.pool, "pool", Cowbird::is_pool)?;
+        let regions = tenant.sets.iter().map(|set| set.regions.len() as u64).sum();
+        let take = |shares: &Arc<Shares<String>>, count| {
+            let taken = shares.take(&host.name, count);
+            taken.map_err(|full| Status::resource_exhausted(full.to_string()))
+        };
+        let taken = [take(&self.sets, tenant.sets.len() as u64)?, take(&self.regions, regions)?];
         let numbers: Vec<u32> = self.engine.free().take(tenant.sets.len()).collect();
         if numbers.len() < tenant.sets.len() {
             let most = self.cowbird.instances;
             return Err(Status::resource_exhausted(format!("the switch serves {most} sets at most")));
-        }
-        let in_use = self.tenants.values().flat_map(|one| &one.instances).map(|one| one.regions.len());
-        let regions: usize = in_use.chain(tenant.sets.iter().map(|set| set.regions.len())).sum();
-        if regions > self.cowbird.regions as usize {
-            let most = self.cowbird.regions;
-            return Err(Status::resource_exhausted(format!(
-                "the switch has {most} regions of all sets at most; these would make {regions}"
-            )));
         }
         let mut instances: Vec<Instance> = Vec::new();
         for (nth, ((set, red), number)) in tenant.sets.iter().zip(&tenant.reds).zip(numbers).enumerate() {
@@ -344,30 +378,54 @@ impl Keeper {
                 start: start(red).map_err(invalid)?,
             });
         }
-        Ok(instances)
+        Ok((instances, taken))
     }
 
-    /// Queue pairs to a host of the rack.
+    /// Errors: the caller is another host of the rack, or has another host's certificate.
+    fn check_caller(&self, caller: &Caller, host: &Host) -> Result<(), Status> {
+        let denied = |why: String| {
+            Err(Status::permission_denied(format!("end has the addresses of {}, and {why}", host.name)))
+        };
+        if caller.is_named(&host.name) == Some(false) {
+            return denied(format!(
+                "the caller's certificate is another's: it needs the subjectAltName DNS:{}",
+                host.name
+            ));
+        }
+        match self.rack.hosts.iter().find(|one| IpAddr::V4(one.ip) == caller.addr.ip()) {
+            Some(other) if other.name != host.name => denied(format!("the caller is {}", other.name)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A host of the rack, and queue pairs to it. Errors: MAC and IP address are not those of one host that may be this.
     fn connection(
         &self,
         (own_qpn, connection): (u32, roce::Connection),
         field: &str,
-        may: impl Fn(&Cowbird, &p4rack_codegen::rack::Host) -> bool,
-    ) -> Result<Connection, Status> {
-        let mac = connection.path.dst_mac;
+        may: impl Fn(&Cowbird, &Host) -> bool,
+    ) -> Result<(&Host, Connection), Status> {
+        let (mac, ip) = (connection.path.dst_mac, connection.path.dst_ip);
         let host = self.rack.hosts.iter().find(|host| host.mac == mac);
         let host = host.filter(|host| may(&self.cowbird, host)).ok_or_else(|| {
             Status::permission_denied(format!("{mac} is no host of the rack's cowbird.{field}"))
         })?;
-        Ok(Connection {
+        if host.ip != ip {
+            return Err(Status::permission_denied(format!(
+                "{mac} is {}, whose address is {}, not {ip}",
+                host.name, host.ip
+            )));
+        }
+        let connection = Connection {
             port: host.port,
             mac,
-            ip: connection.path.dst_ip,
+            ip,
             own_qpn,
             peer_qpn: connection.peer_qpn,
             psn: connection.send_psn,
             udp_port: connection.path.src_port,
-        })
+        };
+        Ok((host, connection))
     }
 }
 

@@ -30,6 +30,15 @@ pub const SENT_COUNTER: &str = "RackIngress.cowbird_sent";
 /// Counter of frames that are not as long as they say: on Tofino, egress drops these.
 pub const BAD_LENGTH_COUNTER: &str = "RackEgress.cowbird_bad_length";
 
+/// Registers with a cell of each instance that changes while its compute node answers: probes answered (the name depends on
+/// the architecture), and requests done.
+pub const LIFE_REGISTERS: [&str; 4] = [
+    "RackIngress.cowbird_probes",
+    "RackIngress.cowbird_answered",
+    "RackIngress.cowbird_reads",
+    "RackIngress.cowbird_writes",
+];
+
 /// Queue of probes: below everything else.
 const CLASS_PROBE: u8 = 0;
 /// Bytes behind UDP's header in every packet, and that header.
