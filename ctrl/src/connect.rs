@@ -6,11 +6,13 @@ use crate::protocol::Protocol;
 use p4rack_p4rt::p4::v1::Uint128;
 use p4rack_p4rt::stratum::P4RoleConfig;
 use p4rack_p4rt::text;
+pub use p4rack_p4rt::transport::tls::ClientTls as Tls;
+use p4rack_p4rt::transport::{innermost, tls};
 use prost::Message;
 use prost_types::Any;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Channel, Endpoint};
 
 /// Maximum status accepted: one error per update of a Write travels in it.
 const STATUS_LIMIT: u32 = 16 << 20;
@@ -60,17 +62,6 @@ impl RoleConfig {
     }
 }
 
-/// Files for an encrypted connection, PEM.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tls {
-    /// Certificate authority of the server.
-    pub cacert: Option<PathBuf>,
-    /// The controller's certificate and key, if the server asks for one.
-    pub identity: Option<(PathBuf, PathBuf)>,
-    /// Name in the server's certificate, if it differs from the address.
-    pub server_name: Option<String>,
-}
-
 impl ConnectOptions {
     /// A device at `host:port`, in plain text, with election id 1.
     pub fn new(addr: impl Into<String>, device_id: u64) -> ConnectOptions {
@@ -111,43 +102,18 @@ impl ConnectOptions {
             endpoint = endpoint.tls_config(tls.config()?).map_err(|error| fail(innermost(&error)))?;
         }
         endpoint.connect().await.map_err(|error| {
-            let mut reason = innermost(&error);
-            if self.tls.is_some() {
-                reason
-                    .push_str(" (with TLS; is the server's certificate signed by --cacert, for this name?)");
-            }
-            fail(reason)
+            let reason = innermost(&error);
+            fail(match (tls::objection(&error), &self.tls) {
+                (Some(objection), _) => objection.to_owned(),
+                (None, Some(_)) => {
+                    format!(
+                        "{reason} (with TLS; is the server's certificate signed by --cacert, for this name?)"
+                    )
+                }
+                (None, None) => reason,
+            })
         })
     }
-}
-
-impl Tls {
-    pub(crate) fn config(&self) -> Result<ClientTlsConfig, CtrlError> {
-        let read = |path: &PathBuf| {
-            std::fs::read(path)
-                .map_err(|error| CtrlError::Certificate(format!("reading {}: {error}", path.display())))
-        };
-        let mut config = ClientTlsConfig::new();
-        if let Some(path) = &self.cacert {
-            config = config.ca_certificate(Certificate::from_pem(read(path)?));
-        }
-        if let Some((certificate, key)) = &self.identity {
-            config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
-        }
-        if let Some(name) = &self.server_name {
-            config = config.domain_name(name);
-        }
-        Ok(config)
-    }
-}
-
-/// The innermost cause. The outermost error only says that the transport failed.
-pub(crate) fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 /// Parses an election id written as `HI,LO` or `LO`.

@@ -3,6 +3,7 @@
 use crate::protocol::Protocol;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
+use p4rack_p4rt::transport::tls::{self, TlsError};
 use thiserror::Error;
 use tonic::Status;
 
@@ -88,6 +89,14 @@ pub enum CtrlError {
     /// A certificate or key is unusable.
     #[error("{0}; give PEM files with --cacert, --cert and --private-key")]
     Certificate(String),
+    /// Encryption was refused at the other end.
+    #[error("{call}: {objection}")]
+    Encryption {
+        /// Name of the call.
+        call: &'static str,
+        /// What there is against it, and what to do.
+        objection: &'static str,
+    },
     /// A role configuration is unusable.
     #[error(
         "{path}: {reason}; --role-config takes a stratum.P4RoleConfig as text, such as `exclusive_p4_ids: 33574068`"
@@ -110,6 +119,12 @@ pub enum CtrlError {
     /// The artefacts could not be generated.
     #[error(transparent)]
     Generate(#[from] p4rack_codegen::GenerateError),
+}
+
+impl From<TlsError> for CtrlError {
+    fn from(error: TlsError) -> CtrlError {
+        CtrlError::Certificate(error.to_string())
+    }
 }
 
 impl CtrlError {
@@ -170,5 +185,8 @@ fn show(failures: &[UpdateFailure]) -> String {
 
 /// Adds the name of the call to the switch's error.
 pub(crate) fn refused(call: &'static str) -> impl FnOnce(Status) -> CtrlError {
-    move |status| CtrlError::Refused { call, status: Box::new(status) }
+    move |status| match tls::objection(&status) {
+        Some(objection) => CtrlError::Encryption { call, objection },
+        None => CtrlError::Refused { call, status: Box::new(status) },
+    }
 }

@@ -1,7 +1,8 @@
 //! etcd, through which controllers share a rack description: the part of its v3 API that this needs.
 
-use crate::connect::{Tls, innermost};
+use crate::connect::Tls;
 use crate::error::{CtrlError, refused};
+use p4rack_p4rt::transport::innermost;
 use prost::Message;
 use std::time::Duration;
 use tonic::Request;

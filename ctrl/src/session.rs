@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
 
-/// How long to wait for an election id that is in use.
+/// How long to wait for an election id that is in use, and before the first try again: each waits twice as long.
 const HANDOVER: Duration = Duration::from_secs(1);
 /// Maximum messages waiting to be sent.
 const OUTGOING: usize = 256;
@@ -169,9 +169,7 @@ impl Session {
                 Err(_) => return Ok(None),
                 Ok(Ok(Some(message))) => message,
                 Ok(Ok(None)) => return Err(CtrlError::Ended("it closed the stream".into())),
-                Ok(Err(status)) => {
-                    return Err(CtrlError::Refused { call: "session", status: Box::new(status) });
-                }
+                Ok(Err(status)) => return Err(refused("session")(status)),
             };
             return Ok(Some(match message.update {
                 Some(Update::Arbitration(answer)) => {

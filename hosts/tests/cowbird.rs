@@ -134,6 +134,19 @@ fn who_ruins_its_rings_loses_them_alone_and_who_goes_is_probed_no_more() {
 }
 
 #[test]
+fn silent_connections_keep_no_compute_node_out() {
+    beside_engine(|rack, spot| {
+        let addr = Rack::engine_server().addr;
+        let connect = || (0..1_100).map(|_| std::net::TcpStream::connect(&addr).unwrap()).collect();
+        let silent: Vec<_> = rack.compute_node(1).0.run(connect).unwrap();
+        let (_node, mut clients) = start(rack, 0, 1);
+        verify::run(&mut clients[0], plan(0, 0), &AtomicBool::new(false)).unwrap();
+        assert_eq!(instances(spot), 1);
+        drop(silent);
+    });
+}
+
+#[test]
 fn a_compute_node_that_falls_silent_is_probed_no_more() {
     beside_engine(|rack, spot| {
         let (node, _clients) = start(rack, 0, 1);

@@ -82,7 +82,7 @@ fn pool(
     let offers = vec![Offer { key: KEY, address: START, bytes: BYTES as u64, rights: Rights::ALL }];
     let service = Service::new(
         port.handle(),
-        PoolConfig { station, adapter: config, offers, reserve_bytes_max: RESERVE },
+        PoolConfig { station, adapter: config, offers, reserve_bytes_max: RESERVE, tenants: None },
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(SETUP.parse().unwrap())).unwrap();
@@ -154,6 +154,46 @@ fn beside_pool(
         if let Err(panic) = done {
             std::panic::resume_unwind(panic);
         }
+    });
+}
+
+#[test]
+fn silent_connections_keep_nobody_out() {
+    beside_pool(config(), Loss::default(), None, |_| {
+        let mut client = Client::new(config(), Loss::default());
+        let silent: Vec<_> = (0..1_100).map(|_| std::net::TcpStream::connect(SETUP).unwrap()).collect();
+        let connected = client.connect(&config(), None).unwrap();
+        let read = Request::Read { key: KEY, address: START, bytes: 8 };
+        assert_eq!(client.one(connected.qpn, read), Outcome::Read(vec![0; 8]));
+        drop(silent);
+    });
+}
+
+#[test]
+fn one_peer_cant_take_all_queue_pairs_and_regions() {
+    beside_pool(config(), Loss::default(), None, |_| {
+        let mut client = Client::new(config(), Loss::default());
+        let mut connections = Vec::new();
+        let refused = loop {
+            match client.connect(&config(), None) {
+                Ok(connected) => connections.push(connected),
+                Err(error) => break error.to_string(),
+            }
+        };
+        // Half of them are kept for eight tenants, of whom seven have none.
+        let pairs_max = Config::default().pairs_max;
+        assert_eq!(connections.len(), pairs_max - 7 * (pairs_max / 16));
+        assert!(refused.contains(&format!("of {pairs_max} queue pairs")), "{refused}");
+        drop(connections);
+        let server = Server { addr: SETUP.to_owned(), tls: None };
+        let mut reserved = Vec::new();
+        let refused = loop {
+            match client.runtime.block_on(server.reserve(vec![1; 256])) {
+                Ok(one) => reserved.push(one),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(reserved.len() == 9 && refused.contains("of 4096 regions"), "{} {refused}", reserved.len());
     });
 }
 
@@ -315,7 +355,7 @@ fn a_set_up_is_encrypted_if_asked_for() {
     let server = ServerTls { certificate: file("pool.pem"), key: file("pool.key"), client_ca: None };
     beside_pool(config(), Loss::default(), Some(server), |_| {
         let mut client = Client::new(config(), Loss::default());
-        let tls = |ca: &str| Some(ClientTls { ca: file(ca), identity: None, server_name: None });
+        let tls = |ca: &str| Some(ClientTls { cacert: Some(file(ca)), identity: None, server_name: None });
         let connected = client.connect(&config(), tls("ca.pem")).unwrap();
         let read = Request::Read { key: KEY, address: START, bytes: 3 };
         assert_eq!(client.one(connected.qpn, read), Outcome::Read(vec![0; 3]));

@@ -12,6 +12,7 @@
 //!  nearest              the name that a misspelt one means
 //!  diff                 whether two P4Infos mean the same
 //!  errors               one error an update in a Write's status
+//!  transport            with feature `services`: the entrance of gRPC servers, shares of callers, TLS
 //! ```
 
 #[allow(missing_docs, clippy::all, clippy::disallowed_types, clippy::disallowed_methods)]
@@ -103,3 +104,5 @@ pub mod nearest;
 pub mod raw;
 pub mod schema;
 pub mod text;
+#[cfg(feature = "services")]
+pub mod transport;

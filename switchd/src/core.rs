@@ -291,14 +291,9 @@ impl Handle {
         self.events_lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a connection that was closed before its handshake was complete.
-    pub fn count_turned_away(&self) {
-        self.turned_away.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Number of connections without a handshake, or with a late one.
-    pub fn turned_away(&self) -> u64 {
-        self.turned_away.load(Ordering::Relaxed)
+    /// Number of connections that were closed before they were let in: without a handshake in time, or too many.
+    pub fn turned_away(&self) -> &Arc<AtomicU64> {
+        &self.turned_away
     }
 
     /// Number of calls rejected because of limits per client.

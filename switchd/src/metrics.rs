@@ -44,7 +44,7 @@ pub fn exposition(stats: &GetStatsResponse) -> String {
     text.single("p4rack_switch_packet_ins_lost_total", "Packets delivered to no controller", "counter", lost);
     let turned_away = stats.connections_turned_away as f64;
     const AWAY: &str = "p4rack_switch_connections_turned_away_total";
-    text.single(AWAY, "Connections without a handshake in time", "counter", turned_away);
+    text.single(AWAY, "Connections closed before they were let in", "counter", turned_away);
     const REFUSED: &str = "p4rack_switch_calls_refused_total";
     let refused = stats.calls_refused as f64;
     text.single(REFUSED, "Calls rejected because of limits per client", "counter", refused);

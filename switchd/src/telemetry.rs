@@ -63,7 +63,7 @@ pub async fn read(handle: &Handle) -> Result<GetStatsResponse, Gone> {
 /// Adds the servers' own counts.
 fn with_counts_of(handle: &Handle, mut response: GetStatsResponse) -> GetStatsResponse {
     response.packet_ins_lost = handle.events_lost();
-    response.connections_turned_away = handle.turned_away();
+    response.connections_turned_away = handle.turned_away().load(Ordering::Relaxed);
     response.calls_refused = handle.calls_refused().load(Ordering::Relaxed);
     response
 }

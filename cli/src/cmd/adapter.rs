@@ -110,7 +110,7 @@ impl Tls {
     pub(super) fn files(&self) -> Option<ClientTls> {
         let identity = self.cert.clone().zip(self.private_key.clone());
         let server_name = self.server_name.clone();
-        self.cacert.clone().map(|ca| ClientTls { ca, identity, server_name })
+        self.cacert.clone().map(|ca| ClientTls { cacert: Some(ca), identity, server_name })
     }
 }
 

@@ -171,8 +171,10 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         adapter: args.adapter.config(),
         offers,
         reserve_bytes_max: args.reserve.unwrap_or(0),
+        tenants: args.tenants,
     };
     let service = Service::new(port.handle(), config);
+    let desk = service.desk();
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
@@ -182,9 +184,11 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let ended = loop {
         port.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
         while port.adapter().poll_completion().is_some() {}
-        outlet.update(clock::now(), || port.counts().exposition("roce"));
+        outlet.update(clock::now(), || port.counts().of("entrance", desk.counts()).exposition("roce"));
         match port.ready(ending).then(|| signals.next()).flatten() {
-            Some(Signal::Report) => outlet.write(|| port.counts()).map_err(text)?,
+            Some(Signal::Report) => {
+                outlet.write(|| port.counts().of("entrance", desk.counts())).map_err(text)?
+            }
             Some(Signal::End) => break Ok(()),
             None => {}
         }
@@ -192,8 +196,8 @@ fn serve(args: ServeArgs) -> Result<(), String> {
             break runtime.block_on(&mut serving).map_err(text).and_then(|served| served.map_err(text));
         }
     };
-    output::announce(&port.counts().to_string());
-    let told = outlet.write(|| port.counts()).map_err(text);
+    output::announce(&port.counts().of("entrance", desk.counts()).to_string());
+    let told = outlet.write(|| port.counts().of("entrance", desk.counts())).map_err(text);
     ended.and(told)
 }
 

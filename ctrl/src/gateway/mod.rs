@@ -21,13 +21,14 @@ use behind::{Behind, Known};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::p4_runtime_server::P4RuntimeServer;
 use p4rack_p4rt::p4::v1::{StreamMessageResponse, stream_message_response};
+use p4rack_p4rt::transport::{Entrance, Visitors};
 use service::{Packets, Service};
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::TcpListenerStream;
 
 /// Largest message accepted: programs and batches of entries.
 const RECEIVE_LIMIT: usize = 64 << 20;
@@ -35,6 +36,8 @@ const RECEIVE_LIMIT: usize = 64 << 20;
 const CALLS: u32 = 64;
 /// Interval of pings to a silent client, and how long to wait for the answer.
 const KEEPALIVE: Duration = Duration::from_secs(5);
+/// A connection that is silent for this many intervals is closed; a handshake may take as long.
+const SILENT: u32 = 4;
 
 /// What a program that a controller installs is to BFRuntime.
 pub trait Compiler: fmt::Debug + Send + Sync {
@@ -93,12 +96,14 @@ pub async fn serve(
     let server = P4RuntimeServer::new(service)
         .max_decoding_message_size(RECEIVE_LIMIT)
         .max_encoding_message_size(RECEIVE_LIMIT);
+    let turned_away = Arc::new(AtomicU64::new(0));
+    let entrance = Entrance::new(None, SILENT * KEEPALIVE, Arc::new(Visitors::default()), turned_away);
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .max_concurrent_streams(CALLS)
         .add_service(server)
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+        .serve_with_incoming_shutdown(entrance.open(listener), async {
             shutdown.await;
             // Open streams would keep the server running.
             let _ = stop.send(true);

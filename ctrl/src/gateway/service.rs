@@ -16,10 +16,11 @@ use p4rack_p4rt::p4::v1::{
     StreamMessageRequest, StreamMessageResponse, StreamOtherError, WriteRequest, WriteResponse,
     stream_error::Details, stream_message_request, stream_message_response,
 };
+use p4rack_p4rt::transport::{Shares, Tenant, Visitor};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
@@ -27,8 +28,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// Messages that wait for a controller. Packet-ins beyond are lost.
 const WAITING: usize = 1024;
-/// Most streams at once. Further ones are refused.
-const STREAMS: usize = 64;
+/// Most streams at once, and the tenants that share them. Further ones are refused.
+const STREAMS: u64 = 64;
+const TENANTS: u64 = 8;
 /// How long a stream may last before its controller takes part in the arbitration.
 const INTRODUCTION: Duration = Duration::from_secs(10);
 /// Entities of one message of a Read's answer.
@@ -65,7 +67,7 @@ pub(super) struct Service {
     behind: Arc<tokio::sync::Mutex<Behind>>,
     packets: Packets,
     stopping: watch::Receiver<bool>,
-    streams: Arc<Semaphore>,
+    streams: Arc<Shares<Tenant>>,
 }
 
 impl Service {
@@ -76,7 +78,7 @@ impl Service {
         packets: Packets,
         stopping: watch::Receiver<bool>,
     ) -> Service {
-        let streams = Arc::new(Semaphore::new(STREAMS));
+        let streams = Shares::new("streams of controllers", STREAMS, TENANTS);
         Service { device_id, arbitration, behind, packets, stopping, streams }
     }
 
@@ -170,12 +172,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let permit = self.streams.clone().try_acquire_owned();
-        let permit = permit.map_err(|_| {
-            Status::resource_exhausted(format!(
-                "{STREAMS} controllers have a stream already; end one of them"
-            ))
-        })?;
+        let tenant = Visitor::of(&request)?.tenant();
+        let permit = self.streams.take(&tenant, 1);
+        let permit = permit.map_err(|full| Status::resource_exhausted(full.to_string()))?;
         let mut incoming = request.into_inner();
         let (sender, answers) = mpsc::channel::<Message>(WAITING);
         let mut stopping = self.stopping.clone();

@@ -125,7 +125,13 @@ impl Pool {
             || Port::open(FRAMES, Star::ip(POOL), adapter.clone(), Regions::default(), Loss::default());
         let port = star.host(POOL).run(open)??;
         let station = Station { mac: port.mac(), ip: Star::ip(POOL) };
-        let config = PoolConfig { station, adapter: adapter.clone(), offers: Vec::new(), reserve_bytes_max };
+        let config = PoolConfig {
+            station,
+            adapter: adapter.clone(),
+            offers: Vec::new(),
+            reserve_bytes_max,
+            tenants: None,
+        };
         let (pool, service) = (port.handle(), pool::Service::new(port.handle(), config));
         let over = Arc::new(AtomicBool::new(false));
         let mut base = Pool { star, pool, over, threads: Vec::new() };

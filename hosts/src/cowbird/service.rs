@@ -1,19 +1,20 @@
 //! The set-up service of an engine.
 
 use super::tenant::{Engine, Tenant};
-use crate::roce::SetupError;
-use crate::roce::pool::{server, whole};
+use crate::roce::pool::whole;
 use crate::roce::setup::{Connected, End, Offer, Server, Station, Token, agree, numbers, pairs_of};
-use crate::roce::tls::ServerTls;
+use crate::roce::{Desk, SetupError};
 use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_fabric::roce::Config;
 use p4rack_p4rt::p4rack::cowbird::v1::cowbird_server::{Cowbird, CowbirdServer};
 use p4rack_p4rt::p4rack::cowbird::v1::{self, ServeRequest, ServeResponse};
+use p4rack_p4rt::transport::tls::ServerTls;
+use p4rack_p4rt::transport::{Caller, Visitor};
 use p4rack_wire::cowbird::{Layout, Red};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 /// Protection domain of the engine's queue pairs: it offers no memory.
@@ -40,6 +41,7 @@ pub struct Service<E>(Arc<Inner<E>>);
 struct Inner<E> {
     engine: E,
     config: SpotConfig,
+    desk: Desk,
 }
 
 /// A call that makes sense.
@@ -55,7 +57,12 @@ struct Asked {
 impl<E: Engine> Service<E> {
     /// A service for an engine.
     pub fn new(engine: E, config: SpotConfig) -> Service<E> {
-        Service(Arc::new(Inner { engine, config }))
+        Service(Arc::new(Inner { engine, config, desk: Desk::default() }))
+    }
+
+    /// Its entrance, and what it has counted.
+    pub fn desk(&self) -> Desk {
+        self.0.desk.clone()
     }
 }
 
@@ -109,6 +116,7 @@ impl<E: Engine> Inner<E> {
     /// Serves until the caller has gone or something fails.
     async fn begin(
         self: Arc<Self>,
+        caller: Caller,
         asked: Asked,
     ) -> Result<ReceiverStream<Result<ServeResponse, Status>>, Status> {
         let Asked { peer, token, sets, reds, pairs_max } = asked;
@@ -129,7 +137,7 @@ impl<E: Engine> Inner<E> {
         let compute = (end.qpn, end.connection(&peer, DOMAIN));
         let sets = sets.into_iter().map(|set| with_regions(set, end.qpn, &pool)).collect();
         let (failed, why) = oneshot::channel();
-        let tenant = Tenant { compute, pool: (pool.qpn, pool.connection), sets, reds, failed };
+        let tenant = Tenant { caller, compute, pool: (pool.qpn, pool.connection), sets, reds, failed };
         let number = self.engine.add(tenant).await?;
         tracing::info!(compute_node = %peer.station.ip, "served");
         let (answers, answered) = mpsc::channel(2);
@@ -179,8 +187,10 @@ impl<E: Engine> Cowbird for Service<E> {
     type ServeStream = ReceiverStream<Result<ServeResponse, Status>>;
 
     async fn serve(&self, request: Request<ServeRequest>) -> Result<Response<Self::ServeStream>, Status> {
-        let asked = self.0.check(request.get_ref())?;
-        whole(self.0.clone().begin(asked)).await
+        let caller = Visitor::of(&request)?.caller().clone();
+        let inner = self.0.clone();
+        let asked = inner.desk.note(inner.check(request.get_ref()))?;
+        whole(async move { inner.desk.note(inner.clone().begin(caller, asked).await) }).await
     }
 }
 
@@ -190,6 +200,7 @@ pub async fn serve<E: Engine>(
     service: Service<E>,
     tls: Option<&ServerTls>,
 ) -> Result<(), SetupError> {
-    let router = server(tls)?.add_service(CowbirdServer::new(service));
-    Ok(router.serve_with_incoming(TcpListenerStream::new(listener)).await?)
+    let incoming = service.desk().incoming(listener, tls)?;
+    let router = Desk::server().add_service(CowbirdServer::new(service));
+    Ok(router.serve_with_incoming(incoming).await?)
 }

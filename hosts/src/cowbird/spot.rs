@@ -7,16 +7,21 @@ use crate::roce::{Loss, Port, PortError};
 use p4rack_fabric::cowbird::{self, Engine, SetError, State};
 use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Regions};
 use p4rack_netdev::clock;
+use p4rack_p4rt::transport::{self, Full, Share, Shares};
 use p4rack_wire::{MacAddr, Nanos};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 use tonic::Status;
 
 /// Why sets are not served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddError {
+    /// The caller has as many sets as it may.
+    #[error(transparent)]
+    Share(#[from] Full),
     /// A queue pair can't be added.
     #[error(transparent)]
     Pair(#[from] PairError),
@@ -38,7 +43,11 @@ struct Served {
     /// Key, first address and end of each set.
     ranges: Vec<(u32, u64, u64)>,
     failed: Option<oneshot::Sender<String>>,
+    _share: Share<transport::Tenant>,
 }
+
+/// Callers for whom sets are kept.
+const TENANTS: u64 = 8;
 
 /// What a spot counts, beside its engine, adapter and port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +58,7 @@ pub struct SpotCounters {
     pub failed_pairs: u64,
     /// Requests of the engine that the adapter refused: its queue pair was lost.
     pub refused_requests: u64,
-    /// Compute nodes refused because of one of their sets.
+    /// Compute nodes refused because of one of their sets, or of their number.
     pub refused_sets: u64,
 }
 
@@ -58,6 +67,8 @@ pub struct SpotCounters {
 pub struct Spot {
     port: Port<Regions>,
     engine: Engine,
+    /// How many sets each caller may have.
+    sets: Arc<Shares<transport::Tenant>>,
     commands: Commands<Spot>,
     commands_number: usize,
     tenants: BTreeMap<u32, Served>,
@@ -89,6 +100,7 @@ impl Spot {
         let commands_number = port.watch(&commands)?;
         Ok(Spot {
             port,
+            sets: Shares::new("sets", engine.instances_max as u64, TENANTS),
             engine: Engine::new(engine),
             commands,
             commands_number,
@@ -158,7 +170,9 @@ impl Spot {
 
     /// Begins to serve a compute node. Returns its number. Errors: why not; nothing of it is left then.
     pub fn add(&mut self, tenant: Tenant) -> Result<u32, AddError> {
-        let Tenant { compute, pool, sets, failed, .. } = tenant;
+        let Tenant { caller, compute, pool, sets, failed, .. } = tenant;
+        let taken = self.sets.take(&caller.tenant(), sets.len() as u64);
+        let taken = taken.inspect_err(|_| self.counters.refused_sets += 1)?;
         let ip = compute.1.path.dst_ip;
         let mut served = Served {
             ip,
@@ -167,6 +181,7 @@ impl Spot {
             instances: Vec::new(),
             ranges: Vec::new(),
             failed: Some(failed),
+            _share: taken,
         };
         self.port.adapter().add_pair(compute.0, compute.1)?;
         if let Err(error) = self.port.adapter().add_pair(pool.0, pool.1) {
@@ -296,7 +311,7 @@ impl Serves for Handle<Spot> {
 fn not_added(error: AddError) -> Status {
     match error {
         AddError::Pair(PairError::Taken(_)) => Status::unavailable(format!("{error}; try again")),
-        AddError::Pair(PairError::Full) => Status::resource_exhausted(error.to_string()),
+        AddError::Pair(PairError::Full) | AddError::Share(_) => Status::resource_exhausted(error.to_string()),
         AddError::Overlap(_) => Status::already_exists(error.to_string()),
         AddError::Pair(_) | AddError::Set(..) => Status::invalid_argument(error.to_string()),
     }

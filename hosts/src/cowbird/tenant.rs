@@ -2,6 +2,7 @@
 
 use p4rack_fabric::cowbird::Set;
 use p4rack_fabric::roce::Connection;
+use p4rack_p4rt::transport::Caller;
 use p4rack_wire::cowbird::Red;
 use tokio::sync::oneshot;
 pub use tonic::Status;
@@ -9,6 +10,8 @@ pub use tonic::Status;
 /// A compute node that is to be served.
 #[derive(Debug)]
 pub struct Tenant {
+    /// Who asks for it.
+    pub caller: Caller,
     /// First queue pair to it, and its connection; the others have the numbers that follow at both ends.
     pub compute: (u32, Connection),
     /// The same to the pool.

@@ -1,19 +1,14 @@
 //! What a set-up can fail at.
 
+use p4rack_p4rt::transport::tls::TlsError;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// Why a set-up failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// A file for TLS can't be used.
-    #[error("{path}: {reason}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Listening failed.
     #[error("can't listen on {addr}: {error}; choose another address or end the program that uses it")]
     Bind {

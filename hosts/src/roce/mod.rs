@@ -7,6 +7,7 @@
 //! ```
 
 pub mod bench;
+mod desk;
 mod error;
 pub mod latency;
 mod lease;
@@ -15,8 +16,9 @@ pub mod port;
 mod reservations;
 pub mod setup;
 pub mod star;
-pub mod tls;
 
+pub use desk::Desk;
 pub use error::SetupError;
 pub use lease::Lease;
+pub use p4rack_p4rt::transport::tls;
 pub use port::{Loss, Port, PortCounters, PortError};

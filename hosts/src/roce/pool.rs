@@ -1,29 +1,28 @@
 //! A memory pool: regions behind an adapter, and the service that connects peers with it.
 
+use super::desk::Desk;
 use super::error::SetupError;
 use super::lease::Lease;
 use super::reservations::Reservations;
-use super::setup::{
-    End, KEEPALIVE, Offer, Station, Token, add_pairs, agree, numbers, pairs_of, remove_pairs,
-};
-use super::tls::ServerTls;
+use super::setup::{End, Offer, Station, Token, add_pairs, agree, numbers, pairs_of, remove_pairs};
 use crate::commands::{Gone, Handle};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, Config, PairError, Regions};
 use p4rack_p4rt::p4rack::roce::v1::roce_server::{Roce, RoceServer};
 use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
+use p4rack_p4rt::transport::tls::ServerTls;
+use p4rack_p4rt::transport::{Full, Share, Shares, Tenant, Visitor};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
 /// Protection domain of connections without reservation: who may connect may access all regions that are offered.
 pub const DOMAIN: u32 = 0;
 /// Numbers drawn until one is free.
 const DRAWS_MAX: usize = 16;
-/// Calls that a connection may have open: each is a queue pair.
-const CALLS_A_CONNECTION: u32 = 64;
+/// Tenants for whom queue pairs and regions are kept, unless the configuration says another number.
+const TENANTS: u64 = 8;
 
 /// What the service needs to know.
 #[derive(Debug)]
@@ -36,6 +35,9 @@ pub struct PoolConfig {
     pub offers: Vec<Offer>,
     /// Bytes that callers may reserve for themselves, in sum.
     pub reserve_bytes_max: u64,
+    /// Tenants that share queue pairs, regions and bytes to reserve, as [`Shares`] has it. Without a number a single tenant
+    /// may reserve all bytes, and queue pairs and regions are kept for eight.
+    pub tenants: Option<u64>,
 }
 
 /// The set-up service of a pool.
@@ -48,7 +50,14 @@ struct Pool {
     config: PoolConfig,
     random: Mutex<SplitMix>,
     reservations: Mutex<Reservations>,
+    pairs: Arc<Shares<Tenant>>,
+    regions: Arc<Shares<Tenant>>,
+    bytes: Arc<Shares<Tenant>>,
+    desk: Desk,
 }
+
+/// What a reservation counts for: regions and bytes.
+type Held = (Share<Tenant>, Share<Tenant>);
 
 impl Service {
     /// A service for the adapter behind `handle`.
@@ -56,7 +65,17 @@ impl Service {
         let mut random = numbers();
         let reservations = Reservations::new(config.reserve_bytes_max, DOMAIN, random.next() as u32);
         let (random, reservations) = (Mutex::new(random), Mutex::new(reservations));
-        Service(Arc::new(Pool { handle, config, random, reservations }))
+        let tenants = config.tenants.unwrap_or(TENANTS);
+        let pairs = Shares::new("queue pairs", config.adapter.pairs_max as u64, tenants);
+        let regions = Shares::new("regions", Regions::REGIONS_MAX as u64, tenants);
+        let bytes = Shares::new("bytes to reserve", config.reserve_bytes_max, config.tenants.unwrap_or(1));
+        let desk = Desk::default();
+        Service(Arc::new(Pool { handle, config, random, reservations, pairs, regions, bytes, desk }))
+    }
+
+    /// Its entrance, and what it has counted.
+    pub fn desk(&self) -> Desk {
+        self.0.desk.clone()
     }
 }
 
@@ -92,13 +111,31 @@ impl Pool {
         Err(Status::unavailable("no free number for a queue pair was found: try again"))
     }
 
+    /// What a call asks for. Errors: it makes no sense.
+    fn check(&self, request: &AttachRequest) -> Result<(End, u32, Option<Token>), Status> {
+        let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
+        agree(request.mtu_bytes, request.reads_max, &self.config.adapter)
+            .map_err(Status::failed_precondition)?;
+        if peer.station.ip == self.config.station.ip {
+            return Err(Status::invalid_argument(format!("end.ip {} is the pool's own", peer.station.ip)));
+        }
+        let token = match request.token.as_slice() {
+            [] => None,
+            bytes => Some(Token::of(bytes).map_err(Status::invalid_argument)?),
+        };
+        let pairs = pairs_of("pairs", request.pairs).map_err(Status::invalid_argument)?;
+        Ok((peer, pairs, token))
+    }
+
     async fn attach(
         &self,
+        tenant: Tenant,
         peer: End,
         pairs: u32,
         token: Option<Token>,
     ) -> Result<Lease<AttachResponse>, Status> {
         peer.check_pairs(pairs).map_err(Status::invalid_argument)?;
+        let share = self.pairs.take(&tenant, pairs.into()).map_err(full)?;
         let (domain, offers) = match token {
             None => (DOMAIN, self.config.offers.clone()),
             Some(token) => {
@@ -114,14 +151,29 @@ impl Pool {
         let handle = self.handle.clone();
         Ok(Lease::new(AttachResponse { end: Some(end.message()), regions }, move || {
             // An adapter that is gone has no queue pairs.
-            let _: Result<(), Gone> =
-                handle.post(move |adapter| remove_pairs(adapter, &[end, peer], pairs, domain));
+            let _: Result<(), Gone> = handle.post(move |adapter| {
+                remove_pairs(adapter, &[end, peer], pairs, domain);
+                drop(share);
+            });
         }))
     }
 
-    async fn reserve(self: Arc<Pool>, region_bytes: Vec<u64>) -> Result<Lease<ReserveResponse>, Status> {
+    /// The share of a reservation. Errors: the tenant has too much.
+    fn share(&self, tenant: &Tenant, region_bytes: &[u64]) -> Result<Held, Status> {
+        let regions = self.regions.take(tenant, region_bytes.len() as u64).map_err(full)?;
+        let bytes = region_bytes.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        Ok((regions, self.bytes.take(tenant, bytes).map_err(full)?))
+    }
+
+    async fn reserve(
+        self: Arc<Pool>,
+        tenant: Tenant,
+        region_bytes: Vec<u64>,
+    ) -> Result<Lease<ReserveResponse>, Status> {
         let token = Token::draw().map_err(|error| Status::internal(format!("drawing a token: {error}")))?;
         let reservation = self.reservations().reserve(token, &region_bytes)?;
+        let share = self.share(&tenant, &region_bytes);
+        let share = share.inspect_err(|_| self.reservations().free(&token))?;
         let regions = reservation.offers.iter().map(Offer::message).collect();
         let mine = reservation.clone();
         // From here on, whatever happens frees it.
@@ -133,6 +185,7 @@ impl Pool {
                 adapter.remove_pairs_of(freed.domain);
                 freed.remove(adapter.memory_mut());
                 pool.reservations().free(&token);
+                drop(share);
             });
         });
         let registered = self.handle.call(move |adapter| mine.register(adapter.memory_mut()));
@@ -140,6 +193,10 @@ impl Pool {
         tracing::info!(domain = reservation.domain, bytes = region_bytes.iter().sum::<u64>(), "reserved");
         Ok(lease)
     }
+}
+
+fn full(full: Full) -> Status {
+    Status::resource_exhausted(full.to_string())
 }
 
 fn gone(gone: Gone) -> Status {
@@ -163,27 +220,19 @@ impl Roce for Service {
         &self,
         request: Request<AttachRequest>,
     ) -> Result<Response<Lease<AttachResponse>>, Status> {
-        let request = request.into_inner();
-        let config = &self.0.config;
-        let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
-        agree(request.mtu_bytes, request.reads_max, &config.adapter).map_err(Status::failed_precondition)?;
-        if peer.station.ip == config.station.ip {
-            return Err(Status::invalid_argument(format!("end.ip {} is the pool's own", peer.station.ip)));
-        }
-        let token = match request.token.as_slice() {
-            [] => None,
-            bytes => Some(Token::of(bytes).map_err(Status::invalid_argument)?),
-        };
-        let pairs = pairs_of("pairs", request.pairs).map_err(Status::invalid_argument)?;
+        let tenant = Visitor::of(&request)?.tenant();
+        let (peer, pairs, token) = self.0.desk.note(self.0.check(request.get_ref()))?;
         let pool = self.0.clone();
-        whole(async move { pool.attach(peer, pairs, token).await }).await
+        whole(async move { pool.desk.note(pool.attach(tenant, peer, pairs, token).await) }).await
     }
 
     async fn reserve(
         &self,
         request: Request<ReserveRequest>,
     ) -> Result<Response<Lease<ReserveResponse>>, Status> {
-        whole(self.0.clone().reserve(request.into_inner().region_bytes)).await
+        let tenant = Visitor::of(&request)?.tenant();
+        let (pool, region_bytes) = (self.0.clone(), request.into_inner().region_bytes);
+        whole(async move { pool.desk.note(pool.clone().reserve(tenant, region_bytes).await) }).await
     }
 }
 
@@ -192,25 +241,13 @@ pub async fn bind(addr: SocketAddr) -> Result<TcpListener, SetupError> {
     TcpListener::bind(addr).await.map_err(|error| SetupError::Bind { addr, error })
 }
 
-/// A gRPC server that notices who is gone, and keeps the calls of a connection within limits.
-pub(crate) fn server(tls: Option<&ServerTls>) -> Result<tonic::transport::Server, SetupError> {
-    let mut server = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
-        .max_concurrent_streams(CALLS_A_CONNECTION)
-        .tcp_nodelay(true);
-    if let Some(tls) = tls {
-        server = server.tls_config(tls.config()?)?;
-    }
-    Ok(server)
-}
-
 /// Serves until the future is dropped.
 pub async fn serve(
     listener: TcpListener,
     service: Service,
     tls: Option<&ServerTls>,
 ) -> Result<(), SetupError> {
-    let router = server(tls)?.add_service(RoceServer::new(service));
-    Ok(router.serve_with_incoming(TcpListenerStream::new(listener)).await?)
+    let incoming = service.desk().incoming(listener, tls)?;
+    let router = Desk::server().add_service(RoceServer::new(service));
+    Ok(router.serve_with_incoming(incoming).await?)
 }

@@ -4,12 +4,13 @@
 //! pings notice it within [`SILENCE_MAX`].
 
 use super::error::SetupError;
-use super::tls::ClientTls;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, Config, Connection, Memory, PairError, Rights};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
 use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
+use p4rack_p4rt::transport::innermost;
+use p4rack_p4rt::transport::tls::{ClientTls, objection};
 use p4rack_wire::MacAddr;
 use p4rack_wire::roce::QPN_MAX;
 use p4rack_wire::roce::frame::Path;
@@ -319,7 +320,10 @@ impl Server {
         if let Some(tls) = &self.tls {
             endpoint = endpoint.tls_config(tls.config()?).map_err(|error| fail(innermost(&error)))?;
         }
-        endpoint.connect().await.map_err(|error| fail(innermost(&error)))
+        endpoint.connect().await.map_err(|error| match objection(&error) {
+            Some(objection) => fail(objection.to_owned()),
+            None => fail(innermost(&error)),
+        })
     }
 
     /// Connects a queue pair of ours, with a reservation if there is a token. `config` is our adapter's.
@@ -377,7 +381,7 @@ impl Server {
     ) -> Result<(T, Call<T>), SetupError> {
         let refused = |status: Status| SetupError::Refused {
             addr: self.addr.clone(),
-            reason: status.message().to_owned(),
+            reason: objection(&status).unwrap_or(status.message()).to_owned(),
         };
         let mut call = called.map_err(refused)?.into_inner();
         let answer = call.message().await.map_err(refused)?;
@@ -388,15 +392,6 @@ impl Server {
     pub(crate) fn nonsense(&self, reason: String) -> SetupError {
         SetupError::Nonsense { addr: self.addr.clone(), reason }
     }
-}
-
-/// The innermost cause. The outermost error only says that the transport failed.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

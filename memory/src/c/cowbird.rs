@@ -181,9 +181,11 @@ unsafe fn encryption(config: &CallerConfig) -> Result<Option<ClientTls>, String>
         (_, None) => return Err("cert is given without private_key".to_owned()),
     };
     match ca {
-        Some(ca) => {
-            Ok(Some(ClientTls { ca: ca.into(), identity, server_name: server_name.map(str::to_owned) }))
-        }
+        Some(ca) => Ok(Some(ClientTls {
+            cacert: Some(ca.into()),
+            identity,
+            server_name: server_name.map(str::to_owned),
+        })),
         None if identity.is_some() => Err("cert is given without ca_cert: it would be plain text".to_owned()),
         None if server_name.is_some() => {
             Err("server_name is given without ca_cert: it would be plain text".to_owned())

@@ -11,16 +11,19 @@
 //! Small requests are free while a connection has few of them in flight; beyond that they are charged like
 //! others. The last part of the common budget is reserved for connections that use little.
 
+use p4rack_p4rt::transport::{Caller, Full, Register, Share, Shares, Tenant, handles_max};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tonic::{Request, Status};
 
-/// Maximum connections that are served.
+/// Maximum connections that are served, if the process may have as many sockets.
 pub const CONNECTIONS: usize = 2048;
-/// Connections beyond that whose calls are refused with a reason; further ones are closed.
+/// Connections beyond that, or beyond a tenant's share, whose calls are refused with a reason; further ones are closed.
 const REFUSED: usize = 64;
+/// Tenants for whom connections are kept.
+const TENANTS: u64 = 8;
 /// Maximum concurrent calls per connection; HTTP/2 calls them streams.
 pub const CALLS_A_CONNECTION: u32 = 128;
 /// Maximum concurrent Reads.
@@ -84,9 +87,11 @@ impl CallKind {
 }
 
 /// What the connections of a server use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Limits {
-    connections: AtomicUsize,
+    connections: Arc<Shares<Tenant>>,
+    /// Connections that are there only to be refused.
+    over: AtomicUsize,
     /// Connections that have large Writes in progress.
     large_writers: AtomicUsize,
     counts: [AtomicUsize; CallKind::COUNT],
@@ -99,8 +104,8 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Connection {
     limits: Arc<Limits>,
-    /// Whether it exceeds [`CONNECTIONS`]: it was accepted only to refuse its calls with a reason.
-    pub is_over: bool,
+    /// Its part of the connections, or why it has none: then it was accepted only to refuse its calls with this reason.
+    place: Result<Share<Tenant>, Full>,
     bytes: AtomicUsize,
     /// Bytes of small requests in progress that are free of charge.
     small_bytes: AtomicUsize,
@@ -114,22 +119,45 @@ pub struct Connection {
     written: Notify,
 }
 
+impl Register for Limits {
+    type Entry = Arc<Connection>;
+
+    fn admit(self: &Arc<Limits>, caller: Caller) -> Result<Arc<Connection>, String> {
+        self.connect(&caller.tenant()).ok_or_else(|| "too many connections are open".to_owned())
+    }
+
+    fn written(connection: &Arc<Connection>, bytes: usize) {
+        connection.written(bytes);
+    }
+}
+
 impl Limits {
     /// Limits of a new server. `refused` counts calls refused because of a limit.
     pub fn new(refused: Arc<AtomicU64>) -> Arc<Limits> {
-        Arc::new(Limits { refused, ..Limits::default() })
+        Limits::of(CONNECTIONS.min(handles_max() / 2), refused)
+    }
+
+    fn of(connections: usize, refused: Arc<AtomicU64>) -> Arc<Limits> {
+        Arc::new(Limits {
+            connections: Shares::new("connections", connections as u64, TENANTS),
+            over: AtomicUsize::new(0),
+            large_writers: AtomicUsize::new(0),
+            counts: Default::default(),
+            bytes: AtomicUsize::new(0),
+            refused,
+        })
     }
 
     /// Registers a connection. `None` if there are too many even to refuse its calls.
-    pub fn connect(self: &Arc<Limits>) -> Option<Arc<Connection>> {
-        let before = self.connections.fetch_add(1, Ordering::Relaxed);
-        if before >= CONNECTIONS + REFUSED {
-            self.connections.fetch_sub(1, Ordering::Relaxed);
+    pub fn connect(self: &Arc<Limits>, tenant: &Tenant) -> Option<Arc<Connection>> {
+        let place = self.connections.take(tenant, 1);
+        if place.is_err() && self.over.fetch_add(1, Ordering::Relaxed) >= REFUSED {
+            self.over.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
         Some(Arc::new(Connection {
             limits: self.clone(),
-            is_over: before >= CONNECTIONS,
+            place,
             bytes: AtomicUsize::new(0),
             small_bytes: AtomicUsize::new(0),
             counts: Default::default(),
@@ -149,14 +177,12 @@ impl Limits {
 }
 
 impl Connection {
-    /// Refuses every call of a connection beyond the limit.
+    /// Refuses every call of a connection beyond a limit.
     pub fn check(&self) -> Result<(), Status> {
-        if !self.is_over {
-            return Ok(());
+        match &self.place {
+            Ok(_) => Ok(()),
+            Err(full) => Err(self.limits.refuse(full.to_string())),
         }
-        Err(self.limits.refuse(format!(
-            "{CONNECTIONS} connections are open, which is the limit; close some, or try again later"
-        )))
     }
 
     /// Refuses a request with too many updates or entities.
@@ -320,7 +346,9 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let unsent = self.unsent();
         self.release(unsent);
-        self.limits.connections.fetch_sub(1, Ordering::Relaxed);
+        if self.place.is_err() {
+            self.limits.over.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -420,14 +448,22 @@ fn of_request<T, A: Send + Sync + 'static>(request: &Request<T>) -> Result<Arc<A
 mod tests {
     use super::*;
 
+    fn limits() -> Arc<Limits> {
+        Limits::of(CONNECTIONS, Arc::default())
+    }
+
+    fn tenant(number: usize) -> Tenant {
+        Tenant::Address([127, 0, 0, number as u8].into())
+    }
+
     fn used(limits: &Limits) -> usize {
         limits.bytes.load(Ordering::Relaxed)
     }
 
     #[test]
     fn one_connection_cant_take_all_and_everything_is_given_back() {
-        let limits = Arc::new(Limits::default());
-        let (greedy, other) = (limits.connect().unwrap(), limits.connect().unwrap());
+        let limits = limits();
+        let (greedy, other) = (limits.connect(&tenant(0)).unwrap(), limits.connect(&tenant(0)).unwrap());
         let charge = greedy.charge();
         charge.add(CONNECTION_BYTES).unwrap();
         let refused = charge.add(1).unwrap_err();
@@ -446,8 +482,8 @@ mod tests {
 
     #[test]
     fn two_connections_leave_the_reserve_to_those_that_take_little() {
-        let limits = Arc::new(Limits::default());
-        let connections: Vec<_> = (0..3).map(|_| limits.connect().unwrap()).collect();
+        let limits = limits();
+        let connections: Vec<_> = (0..3).map(|_| limits.connect(&tenant(0)).unwrap()).collect();
         let charges: Vec<_> = connections.iter().map(Connection::charge).collect();
         charges[0].add(CONNECTION_BYTES).unwrap();
         while charges[1].add(1 << 20).is_ok() {}
@@ -457,8 +493,8 @@ mod tests {
 
     #[test]
     fn small_requests_are_charged_where_they_are_many() {
-        let limits = Arc::new(Limits::default());
-        let connection = limits.connect().unwrap();
+        let limits = limits();
+        let connection = limits.connect(&tenant(0)).unwrap();
         let charges: Vec<_> = (0..=SMALL_ALLOWANCE / SMALL_BYTES).map(|_| connection.charge()).collect();
         for (at, charge) in charges.iter().enumerate() {
             assert_eq!(used(&limits), 0, "the {at}th has room");
@@ -471,8 +507,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_large_write_knows_of_those_of_other_connections() {
-        let limits = Arc::new(Limits::default());
-        let (one, other) = (limits.connect().unwrap(), limits.connect().unwrap());
+        let limits = limits();
+        let (one, other) = (limits.connect(&tenant(0)).unwrap(), limits.connect(&tenant(0)).unwrap());
         let writes = [one.large_write().await, one.large_write().await];
         assert!(writes.iter().all(LargeWrite::is_alone));
         // One that waits counts until it is cancelled.
@@ -487,7 +523,7 @@ mod tests {
 
     #[tokio::test]
     async fn errors_that_are_never_taken_end_the_wait() {
-        let connection = Arc::new(Limits::default()).connect().unwrap();
+        let connection = limits().connect(&tenant(0)).unwrap();
         assert!(connection.answered(UNSENT));
         let late = connection.drained_within(Duration::from_millis(5)).await.unwrap_err();
         assert_eq!(late.code(), tonic::Code::DeadlineExceeded, "{late}");
@@ -497,7 +533,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_does_not_take_its_errors_is_waited_for() {
-        let connection = Arc::new(Limits::default()).connect().unwrap();
+        let connection = limits().connect(&tenant(0)).unwrap();
         assert!(connection.answered(UNSENT - 1));
         connection.drained().await.unwrap();
         assert!(connection.answered(10));
@@ -517,8 +553,8 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_charged_until_their_last_byte_is_sent() {
-        let limits = Arc::new(Limits::default());
-        let connection = limits.connect().unwrap();
+        let limits = limits();
+        let connection = limits.connect(&tenant(0)).unwrap();
         connection.answer(1000).unwrap();
         connection.written(999);
         assert_eq!(used(&limits), 1, "only errors are shortened");
@@ -530,14 +566,24 @@ mod tests {
     }
 
     #[test]
+    fn one_caller_cant_take_all_connections() {
+        let limits = limits();
+        let served = |connection: &Arc<Connection>| connection.check().is_ok();
+        let greedy: Vec<_> = (0..2 * CONNECTIONS).map_while(|_| limits.connect(&tenant(0))).collect();
+        let got = greedy.iter().filter(|connection| served(connection)).count();
+        assert_eq!((got, greedy.len() - got), (CONNECTIONS * 9 / 16, REFUSED));
+        assert!(limits.connect(&tenant(1)).is_some_and(|connection| served(&connection)));
+    }
+
+    #[test]
     fn refusals_name_the_limit_of_connections_and_reads() {
-        let limits = Arc::new(Limits::default());
-        let mut open: Vec<_> = (0..CONNECTIONS).map(|_| limits.connect().unwrap()).collect();
+        let limits = limits();
+        let mut open: Vec<_> = (0..CONNECTIONS).map(|n| limits.connect(&tenant(n % 8)).unwrap()).collect();
         assert!(open.iter().all(|connection| connection.check().is_ok()));
-        let over = limits.connect().unwrap();
+        let over = limits.connect(&tenant(0)).unwrap();
         assert!(over.check().unwrap_err().message().contains("2048 connections"));
-        let answered: Vec<_> = (1..REFUSED).map(|_| limits.connect().unwrap()).collect();
-        assert!(limits.connect().is_none());
+        let answered: Vec<_> = (1..REFUSED).map(|_| limits.connect(&tenant(0)).unwrap()).collect();
+        assert!(limits.connect(&tenant(0)).is_none());
         drop((over, answered));
         let own: Vec<_> = (0..READS_A_CONNECTION).map(|_| open[0].read().unwrap()).collect();
         assert!(open[0].read().unwrap_err().message().contains("16 reads of this connection"));

@@ -5,6 +5,7 @@ use crate::bfruntime::{Front, Service};
 use crate::core::{Events, Gone, Handle};
 use crate::p4runtime::{Connection, Device, Limits};
 use p4rack_entities::Candidate;
+use p4rack_p4rt::transport::Tenant;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Inside {
 
     /// Opens a connection; `None` if there are too many.
     pub fn connect(&self) -> Option<InsideConnection> {
-        Some(InsideConnection { front: self.front.clone(), connection: self.limits.connect()? })
+        Some(InsideConnection { front: self.front.clone(), connection: self.limits.connect(&Tenant::LOCAL)? })
     }
 }
 

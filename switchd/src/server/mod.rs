@@ -1,21 +1,18 @@
 //! The gRPC server: which connections it accepts, and the services on them.
 //!
 //! ```text
-//!  entrance (patience, tls) ─ p4runtime ─ device ─ data plane
-//!                           ─ generator, trace, telemetry
-//!                           ─ bfruntime ─ device     on a socket of its own
+//!  p4rt::transport::Entrance ─ p4runtime ─ device ─ data plane
+//!                            ─ generator, trace, telemetry
+//!                            ─ bfruntime ─ device     on a socket of its own
 //!  events of the data plane ─ forward ─ device ─ streams of controllers
 //!  inside   BFRuntime without a network
 //! ```
 
-mod entrance;
 mod forward;
 mod inside;
-mod patience;
-mod tls;
 
 pub use inside::{Inside, InsideConnection};
-pub use tls::ServerTls;
+pub use p4rack_p4rt::transport::tls::ServerTls;
 
 use crate::bfruntime;
 use crate::core::{Events, Gone, Handle};
@@ -23,15 +20,15 @@ use crate::generator::GeneratorService;
 use crate::p4runtime::{CALLS_A_CONNECTION, Device, Front, Limits, Service};
 use crate::telemetry::TelemetryService;
 use crate::trace::TraceService;
-use entrance::Entrance;
 use forward::forward;
 use p4rack_entities::Candidate;
 use p4rack_p4rt::p4rack::generator::v1::generator_server::GeneratorServer;
 use p4rack_p4rt::p4rack::telemetry::v1::telemetry_server::TelemetryServer;
 use p4rack_p4rt::p4rack::trace::v1::trace_server::TraceServer;
+use p4rack_p4rt::transport::Entrance;
+use p4rack_p4rt::transport::tls::TlsError;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -84,16 +81,8 @@ pub enum ServeError {
         error: std::io::Error,
     },
     /// A file for TLS can't be used.
-    #[error("{path}: {reason}")]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Certificate and key do not match, or their kind is not supported.
-    #[error("certificate and key can't be used: {0}; the key must be the certificate's, both in PEM")]
-    Identity(String),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// gRPC's transport failed.
     #[error("the gRPC server failed: {0}")]
     Transport(#[from] tonic::transport::Error),
@@ -154,14 +143,8 @@ pub async fn serve_both(
     // Memory and connections of both are limited together.
     let limits = Limits::new(handle.calls_refused().clone());
     let entrance = |listener| {
-        let entrance = Entrance {
-            tls: tls.clone(),
-            limit: SILENT * keepalive,
-            limits: limits.clone(),
-            handle: handle.clone(),
-            logged: Mutex::default(),
-        };
-        entrance.open(listener)
+        let turned_away = handle.turned_away().clone();
+        Entrance::new(tls.clone(), SILENT * keepalive, limits.clone(), turned_away).open(listener)
     };
     let incoming = entrance(listener);
     let bfrt = match bfrt.zip(service) {

@@ -10,7 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -147,6 +149,33 @@ async fn a_server_that_asks_for_certificates_lets_only_those_in_that_it_knows() 
 }
 
 #[tokio::test]
+async fn a_hundred_handshakes_that_stop_halfway_keep_nobody_out() {
+    let Some(folder) = Folder::new() else { return };
+    folder.certificate("server", "ca", 2099);
+    let rig = Rig::encrypted(folder.server("server", None)).await;
+    let mut halfway = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(&rig.addr).await.unwrap();
+        // The beginning of a record with a ClientHello.
+        stream.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]).await.unwrap();
+        halfway.push(stream);
+    }
+    assert!(folder.reaches(&rig, "ca", None).await);
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_first_version_is_refused_as_that() {
+    let Some(folder) = Folder::new() else { return };
+    folder.key("old", &["-out", "request"]);
+    folder.openssl(&["x509", "-req", "-in", "request", "-key", "old.key", "-days", "2", "-out", "old.pem"]);
+    let error = folder.server("old", None).config().unwrap_err().to_string();
+    assert!(
+        error.contains("old.pem") && error.contains("X.509 version 1, and TLS needs version 3"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn handshake_and_preface_have_one_limit_however_they_trickle() {
     let Some(folder) = Folder::new() else { return };
     folder.certificate("server", "ca", 2099);
@@ -174,7 +203,7 @@ async fn handshake_and_preface_have_one_limit_however_they_trickle() {
     for took in [slow.await.unwrap(), slower.await.unwrap()] {
         assert!(is_in_time(took), "{took:?}");
     }
-    assert_eq!(rig.handle.turned_away(), 2);
+    assert_eq!(rig.handle.turned_away().load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

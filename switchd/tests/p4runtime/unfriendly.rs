@@ -132,6 +132,23 @@ async fn many_connections_that_say_nothing_keep_nobody_out() {
 }
 
 #[tokio::test]
+async fn more_silent_connections_than_handshakes_may_be_end_each_other_and_nobody_else() {
+    let (rig, _client) = Rig::ready().await;
+    let mut silent = Vec::new();
+    for _ in 0..1_300 {
+        silent.push(TcpStream::connect(&rig.addr).await.unwrap());
+    }
+    let mut another = Client::connect(&rig).await;
+    assert_eq!(another.table(wildcard("dmac")).await.len(), 0);
+    // No more than 1024 may be under way, and fewer where a process has few sockets.
+    let until = Instant::now() + Duration::from_secs(20);
+    while rig.handle.turned_away().load(Ordering::Relaxed) < 1_300 - 1_024 {
+        assert!(Instant::now() < until, "{:?}", rig.handle.turned_away());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_is_silent_is_closed_in_a_handshake_too() {
     let rig = Rig::start_with(|config| config.keepalive = Duration::from_millis(100)).await;
     let mut living = Client::connect(&rig).await;
@@ -181,12 +198,12 @@ async fn a_handshake_that_trickles_is_cut_off_and_nobody_else_waits() {
     }
     let took = slow.await.unwrap();
     assert!(is_in_time(took), "{took:?}");
-    assert_eq!(rig.handle.turned_away(), 1);
+    assert_eq!(rig.handle.turned_away().load(Ordering::Relaxed), 1);
     // Another protocol is not waited for at all.
     let mut stream = TcpStream::connect(&rig.addr).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     assert!(matches!(stream.read(&mut [0; 100]).await, Ok(0) | Err(_)));
-    assert_eq!(rig.handle.turned_away(), 2);
+    assert_eq!(rig.handle.turned_away().load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -68,6 +68,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let station = Station { mac: spot.mac(), ip };
     let pool = Server { addr: args.pool, tls: args.tls.files() };
     let service = Service::new(spot.handle(), SpotConfig { station, adapter, pool });
+    let desk = service.desk();
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;
     let bound = listener.local_addr().map_err(text)?;
@@ -76,9 +77,11 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let ending = spot.watch(&signals).map_err(text)?;
     let ended = loop {
         spot.turn(Some(clock::now() + Nanos::from_millis(100))).map_err(text)?;
-        outlet.update(clock::now(), || spot.counts().exposition("cowbird"));
+        outlet.update(clock::now(), || spot.counts().of("entrance", desk.counts()).exposition("cowbird"));
         match spot.ready(ending).then(|| signals.next()).flatten() {
-            Some(Signal::Report) => outlet.write(|| spot.counts()).map_err(text)?,
+            Some(Signal::Report) => {
+                outlet.write(|| spot.counts().of("entrance", desk.counts())).map_err(text)?
+            }
             Some(Signal::End) => break Ok(()),
             None => {}
         }
@@ -99,7 +102,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         engine.reds,
         counters.failed_pairs
     );
-    output::announce(&spot.counts().to_string());
-    let told = outlet.write(|| spot.counts()).map_err(text);
+    output::announce(&spot.counts().of("entrance", desk.counts()).to_string());
+    let told = outlet.write(|| spot.counts().of("entrance", desk.counts())).map_err(text);
     ended.and(told)
 }

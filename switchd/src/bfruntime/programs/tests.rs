@@ -5,6 +5,7 @@ use super::*;
 use crate::core;
 use crate::p4runtime::Limits;
 use p4rack_netdev::wait::Poller;
+use p4rack_p4rt::transport::Tenant;
 use p4rack_switch::{Config, PortConfig};
 use p4rack_wire::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ impl Bench {
     }
 
     fn charge() -> Arc<Charge> {
-        Arc::new(Limits::new(Arc::default()).connect().unwrap().charge())
+        Arc::new(Limits::new(Arc::default()).connect(&Tenant::LOCAL).unwrap().charge())
     }
 
     /// Prepares the program for a client without a stream.

@@ -11,6 +11,7 @@ use p4rack_p4rt::p4::v1::SetForwardingPipelineConfigRequest;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use p4rack_p4rt::p4rack::generator::v1::{ListRequest, generator_server::Generator};
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsRequest, GetStatsResponse, telemetry_server::Telemetry};
+use p4rack_p4rt::transport::Tenant;
 use p4rack_switch::{Config, GeneratorConfig, PortConfig};
 use prost::Message;
 use std::time::{Duration, Instant};
@@ -34,7 +35,7 @@ impl Bench {
     async fn new() -> Bench {
         let (handle, jobs, _, _) = core::channel().unwrap();
         let device = Arc::new(Device::new(handle, 1, None));
-        let connection = Limits::new(Arc::default()).connect().unwrap();
+        let connection = Limits::new(Arc::default()).connect(&Tenant::LOCAL).unwrap();
         let (outbox, answers) = Outbox::new(Arc::new(connection.stream().unwrap()));
         let request = MasterArbitrationUpdate { device_id: 1, election_id: ELECTION, ..Default::default() };
         device.arbitrate(device.enter(outbox), &request, false).await.unwrap();
