@@ -15,6 +15,7 @@ use p4rack_p4rt::p4::v1::{
     DigestList, DigestListAck, IdleTimeoutNotification, MasterArbitrationUpdate, PacketIn, PacketOut, Role,
     StreamMessageRequest, StreamMessageResponse, stream_message_request, stream_message_response,
 };
+use p4rack_p4rt::stratum::P4RoleConfig;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,6 +25,7 @@ use tonic::{Code, Streaming};
 
 /// How long to wait for an election id that is in use, and before the first try again: each waits twice as long.
 const HANDOVER: Duration = Duration::from_secs(1);
+const HANDOVER_FIRST: Duration = Duration::from_millis(60);
 /// Maximum messages waiting to be sent.
 const OUTGOING: usize = 256;
 
@@ -85,13 +87,15 @@ impl Session {
     /// Connects and becomes primary.
     pub async fn connect(target: ConnectOptions) -> Result<Session, CtrlError> {
         let patience = Instant::now() + HANDOVER;
+        let mut pause = HANDOVER_FIRST;
         loop {
             match Session::join(target.clone()).await {
                 // The switch may not have noticed yet that a controller has disconnected.
                 Err(CtrlError::Refused { status, .. })
                     if status.code() == tonic::Code::InvalidArgument && Instant::now() < patience =>
                 {
-                    tokio::time::sleep(HANDOVER / 20).await;
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
                 }
                 Ok(session) => {
                     session.need_primary()?;
@@ -99,6 +103,22 @@ impl Session {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Connects beside the controllers that there are: as primary of a role of its own, which may send packets and receive
+    /// them, and nothing else. Where a switch has no roles, as primary like others.
+    pub async fn beside(target: ConnectOptions) -> Result<Session, CtrlError> {
+        if !target.role.is_empty() {
+            return Session::connect(target).await;
+        }
+        // Those of several processes are different.
+        let role = format!("p4rack-packets-{}", std::process::id());
+        let config = P4RoleConfig { receives_packet_ins: true, ..Default::default() };
+        let own = ConnectOptions { role, role_config: Some(RoleConfig(config)), ..target.clone() };
+        match Session::connect(own).await {
+            Err(CtrlError::Refused { .. } | CtrlError::Ended(_)) => Session::connect(target).await,
+            connected => connected,
         }
     }
 

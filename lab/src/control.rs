@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::running::Running;
 use p4rack_codegen::scheme::l2::DROPS;
 use p4rack_ctrl::telemetry::{GetStatsResponse, Telemetry};
-use p4rack_ctrl::{ConnectOptions, CtrlError, Session};
+use p4rack_ctrl::{Client, ConnectOptions, CtrlError, Session};
 use std::collections::BTreeMap;
 
 /// Statistics of a port.
@@ -69,7 +69,7 @@ fn read(answer: GetStatsResponse) -> SwitchStats {
 /// Frames that the program dropped, by the names of its counter's cells.
 pub fn program_drops(running: &Running<'_>) -> Result<BTreeMap<String, u64>, LabError> {
     let target = target(running);
-    let cells = ask(running, "counters", async { Session::connect(target).await?.counter(DROPS).await })?;
+    let cells = ask(running, "counters", async { Client::connect(target).await?.counter(DROPS).await })?;
     let reasons = running.rack.drop_reasons();
     by_name(reasons.iter().map(|reason| reason.name).collect(), cells)
 }

@@ -149,11 +149,11 @@ fn forget(args: &Forget) -> ExitCode {
     let done = connect::block_on(async {
         match target.protocol {
             Protocol::P4Runtime => {
-                let mut session = Session::connect(target).await?;
+                let mut session = Session::beside(target).await?;
                 Manager::new(&mut session, ether_type).await?.forget(&cells).await
             }
             Protocol::BfRuntime => {
-                let mut link = bfrt::Link::connect(target).await?;
+                let mut link = bfrt::Link::bound_or_beside(target).await?;
                 let mut manager = Generated::new(&mut link, ether_type, described_by(Some(&rack))).await?;
                 manager.forget(&cells).await
             }
@@ -236,7 +236,7 @@ async fn exchange(
     let target = args.switch.for_switch(rack.map(|rack| &rack.switch));
     match target.protocol {
         Protocol::P4Runtime => {
-            let mut session = Session::connect(target).await?;
+            let mut session = Session::beside(target).await?;
             let mut manager = Manager::new(&mut session, ether_type).await?;
             let registers = chosen(args, rack, manager.ports())?;
             let values = manager.exchange(operation, &registers).await?;
@@ -244,7 +244,7 @@ async fn exchange(
         }
         Protocol::BfRuntime => {
             let rack = rack.map(|rack| on_arch(rack, None, &args.switch));
-            let mut link = bfrt::Link::connect(target).await?;
+            let mut link = bfrt::Link::bound_or_beside(target).await?;
             let mut manager = Generated::new(&mut link, ether_type, described_by(rack.as_ref())).await?;
             let registers = chosen(args, rack.as_ref(), manager.ports())?;
             let values = manager.exchange(operation, &registers).await?;

@@ -49,6 +49,16 @@ impl Link {
         Link::subscribed(target, Notifications::default()).await
     }
 
+    /// Connects and binds to the program that runs. If another client is bound to it, reads and writes beside that one, by the
+    /// program's name.
+    pub async fn bound_or_beside(target: ConnectOptions) -> Result<Link, CtrlError> {
+        let mut link = Link::connect(target.clone()).await?;
+        match link.schema().await {
+            Err(error) if error.is_taken() => Link::to_read(target).await,
+            bound => bound.map(|_| link),
+        }
+    }
+
     /// Connects, and subscribes to hear of these.
     pub(super) async fn subscribed(target: ConnectOptions, news: Notifications) -> Result<Link, CtrlError> {
         let link = Link::to_read(target).await?;
@@ -199,6 +209,10 @@ impl Link {
     /// [`start`](Link::start), and for good if the session ends before.
     pub async fn install(&mut self, desired: &Desired) -> Result<(), CtrlError> {
         let wanted = own_program(desired)?;
+        let is_other = |bound: &Bound| bound.p4_name != wanted.name;
+        if self.stream.is_some() && self.bound.as_ref().is_some_and(is_other) {
+            self.renew().await?;
+        }
         let profile = Profile {
             profile_name: "pipe".into(),
             context: wanted.context.clone(),
