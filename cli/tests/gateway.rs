@@ -19,8 +19,9 @@ use tempfile::NamedTempFile;
 struct Gateway {
     switch: Option<rig::Running>,
     file: NamedTempFile,
-    _process: Running,
+    process: Running,
     addr: String,
+    bfrt_addr: String,
 }
 
 impl Gateway {
@@ -35,7 +36,7 @@ impl Gateway {
             .args(more);
         let mut process = Running::start(&mut gateway);
         let addr = process.until("ready").strip_prefix("ready: P4Runtime at ").unwrap().to_owned();
-        Gateway { switch: Some(switch), file, _process: process, addr }
+        Gateway { switch: Some(switch), file, process: process, addr, bfrt_addr: target.addr }
     }
 
     fn run(&self, words: &[&str]) -> Output {
@@ -87,6 +88,36 @@ async fn a_rack_is_deployed_over_p4runtime() {
     gateway.fine(&["table", "delete", "l2_forward", &key(0x99)]);
 }
 
+/// A switch ends the streams of those who are bound to a program when one of another name comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_takes_the_place_of_one_with_another_name() {
+    let mut gateway = Gateway::start(&[]).await;
+    let rack = gateway.file.path().display().to_string();
+    let words = ["deploy", &rack, "--scheme", "l2", "--to", "tofino", "--bfrt-addr", &gateway.bfrt_addr];
+    let deployed = p4rack().args(words).output().unwrap();
+    assert!(deployed.status.success(), "{}", stderr(&deployed));
+    // The gateway is bound to that from here on.
+    gateway.fine(&["table", "read", "l2_forward"]);
+    for scheme in ["pl2-clock", "l2", "pl2-clock"] {
+        let said = gateway.fine(&["deploy", &rack, "--scheme", scheme, "--arch", "tna"]);
+        assert!(said.contains("installed the program"), "{scheme}: {said}");
+    }
+    // It has the same name, whichever way it comes.
+    gateway.process.kill();
+    let words =
+        ["deploy", &rack, "--scheme", "pl2-clock", "--to", "tofino", "--bfrt-addr", &gateway.bfrt_addr];
+    let again = p4rack().args(words).output().unwrap();
+    assert!(stdout(&again).contains("already installed"), "{} {}", stdout(&again), stderr(&again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_keep_nobody_out() {
+    let gateway = Gateway::start(&[]).await;
+    let silent: Vec<_> = (0..1_100).map(|_| std::net::TcpStream::connect(&gateway.addr).unwrap()).collect();
+    gateway.deploy();
+    drop(silent);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_bfruntime_does_not_have_is_refused() {
     let gateway = Gateway::start(&[]).await;
@@ -130,7 +161,11 @@ async fn streams_are_limited_and_a_switch_that_goes_is_told() {
             Err(error) => break error.to_string(),
         }
     };
-    assert!(sessions.len() == 64 && refused.contains("64 controllers"), "{} {refused}", sessions.len());
+    assert!(
+        sessions.len() == 36 && refused.contains("36 of 64 streams of controllers"),
+        "{} {refused}",
+        sessions.len()
+    );
     drop(sessions);
     drop(gateway.switch.take());
     let read = ["table", "read", "l2_forward"];

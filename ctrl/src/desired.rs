@@ -8,7 +8,7 @@ use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::forwarding_pipeline_config::Cookie;
 use p4rack_p4rt::p4::v1::{Entity, ForwardingPipelineConfig, Update, WriteRequest, update};
-use p4rack_p4rt::schema::Schema;
+use p4rack_p4rt::schema::{NAMELESS, Schema, program_name};
 use p4rack_p4rt::text;
 use prost::Message;
 use std::fmt;
@@ -148,8 +148,7 @@ impl Desired {
             text::parse(&artefacts.entries).map_err(|error| fault("entries", error.to_string()))?;
         let entities = entries.updates.into_iter().filter_map(|update| update.entity).collect();
         let bf_rt = artefacts.bf_rt.as_ref().map(|schema| schema.to_string());
-        // A driver takes no name with `-`.
-        let name = artefacts.name.replace('-', "_");
+        let name = program_name(&info).unwrap_or_else(|| NAMELESS.to_owned());
         let bfrt = bf_rt.map(|bf_rt| BfrtProgram { name, bf_rt, ..Default::default() });
         Ok(Desired { bfrt, ..Desired::new(info, device_config, entities)? })
     }

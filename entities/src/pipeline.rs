@@ -9,7 +9,7 @@ use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::action_ref::Scope;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
-use p4rack_p4rt::schema::id_of;
+use p4rack_p4rt::schema::{NAMELESS, id_of, program_name};
 use p4rack_switch::{CompileError, Pipeline, Switch};
 use std::io;
 use std::path::Path;
@@ -47,8 +47,8 @@ impl Candidate {
         let compiled =
             p4rack_p4::compile(text, file_name, options).map_err(|diagnostics| diagnostics.render(false))?;
         let mut candidate = Candidate::new(text, compiled)?;
-        let stem = Path::new(file_name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        candidate.program.name = stem.unwrap_or_default();
+        let stem = || Path::new(file_name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        candidate.program.name = program_name(&candidate.program.info).or_else(stem).unwrap_or_default();
         Ok(candidate)
     }
 
@@ -112,7 +112,7 @@ impl Candidate {
         if let Some(what) = given::other_than_p4(text) {
             return Err(invalid(format!("config.p4_device_config{wrapped} is {what}")));
         }
-        let mut candidate = Candidate::received(text, "p4_device_config")
+        let mut candidate = Candidate::received(text, NAMELESS)
             .map_err(|error| invalid(format!("the program can't be installed:\n{error}")))?;
         let differences = diff::differences(given, &candidate.program.info);
         if !differences.is_empty() {

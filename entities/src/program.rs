@@ -24,7 +24,7 @@ pub struct Program {
     pub info: P4Info,
     /// The program's IR.
     pub ir: ir::Program,
-    /// Name of the program: its file's, or the controller's.
+    /// Name of the program: its own, else its file's, or the one that BFRuntime's controller gave it.
     pub name: String,
     /// Its BFRuntime schema, if its architecture has one.
     pub bf_rt: Option<String>,

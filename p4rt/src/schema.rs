@@ -186,6 +186,18 @@ impl Schema {
     }
 }
 
+/// Name of a program that has none of its own and comes without a file: the message's field that carries it.
+pub const NAMELESS: &str = "p4_device_config";
+
+/// A program's own name, `@pkginfo(name = "…")` in its text; `None` if it has none. What is no letter, digit or `_`
+/// becomes `_`, as drivers derive paths and symbols from it. All that names programs names them so: BFRuntime's `p4_name`,
+/// the driver's configuration, `p4rack deploy` and `p4rack gateway`.
+pub fn program_name(info: &P4Info) -> Option<String> {
+    let name = &info.pkg_info.as_ref()?.name;
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    (!name.is_empty()).then(|| name.chars().map(fits).collect())
+}
+
 /// Full name of the object with this preamble.
 pub fn name_of(preamble: Option<&Preamble>) -> &str {
     preamble.map_or("", |preamble| &preamble.name)

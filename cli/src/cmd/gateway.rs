@@ -6,11 +6,12 @@ use p4rack_codegen::{Arch, Rack};
 use p4rack_ctrl::deploy::{BfrtProgram, CompiledProgram};
 use p4rack_ctrl::gateway::{self, Compiler, CpuPort, GatewayConfig};
 use p4rack_ctrl::{ConnectOptions, Protocol};
+use p4rack_entities::Candidate;
 use p4rack_netdev::packet::Options as SocketOptions;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{PacketSocket, Poller, clock};
-use p4rack_p4::Options;
 use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::schema::{NAMELESS, program_name};
 use p4rack_wire::Nanos;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -149,19 +150,13 @@ impl Compiler for Programs {
         let arch = package.arch.parse().ok().filter(|arch: &Arch| arch.is_tofino()).ok_or_else(|| {
             format!("P4Info's pkg_info.arch is `{}`; programs for Tofino have `tna` or `t2na`", package.arch)
         })?;
-        if package.name.is_empty() {
-            return Err("P4Info's pkg_info.name is empty, and BFRuntime needs the program's name".into());
-        }
         let source = std::str::from_utf8(device_config)
             .map_err(|_| "p4_device_config is no text; it takes the P4 program".to_owned())?;
-        // A driver takes no name with `-`.
-        let name = package.name.replace('-', "_");
+        let name = program_name(info).unwrap_or_else(|| NAMELESS.to_owned());
         let (program, binary) = match &self.compiled {
             None => {
-                let options = Options::default();
-                let compiled = p4rack_p4::compile(source, "p4_device_config", &options);
-                let compiled = compiled.map_err(|diagnostics| diagnostics.render(false))?;
-                let bf_rt = compiled.bf_rt().ok_or("the program is not for Tofino")?.to_string();
+                let bf_rt = Candidate::received(source, NAMELESS)?.program.bf_rt;
+                let bf_rt = bf_rt.ok_or("the program is not for Tofino")?;
                 (BfrtProgram { name, bf_rt, ..Default::default() }, device_config.to_vec())
             }
             Some(folder) => {
@@ -183,5 +178,26 @@ impl Compiler for Programs {
             Some(rack) => (program.with_ports_of(&rack.on(arch)), binary),
             None => (program, binary),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4::config::v1::PkgInfo;
+
+    /// As `p4rack p4 info` writes it of a program that has no `@pkginfo`.
+    #[test]
+    fn a_program_without_a_name_is_called_as_the_embedded_switch_calls_it() {
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/tna-forward.p4"));
+        let text = text.expect("an example").into_bytes();
+        let info = |name: &str| {
+            let pkg_info = PkgInfo { name: name.to_owned(), arch: "tna".to_owned(), ..Default::default() };
+            P4Info { pkg_info: Some(pkg_info), ..Default::default() }
+        };
+        let programs = Programs { compiled: None, rack: None };
+        let name = |given: &str| programs.compile(&info(given), &text).expect("it compiles").0.name;
+        assert_eq!((name(""), name("my-program")), ("p4_device_config".to_owned(), "my_program".to_owned()));
     }
 }

@@ -25,6 +25,9 @@ use tonic::Status;
 
 /// Largest message accepted: a compiler's output travels in one.
 const RECEIVE_LIMIT: usize = 128 << 20;
+/// Bit of a client's number that changes with its stream.
+const OTHER_STREAM: u32 = 1 << 30;
+
 fn own_program(desired: &Desired) -> Result<&BfrtProgram, CtrlError> {
     let none = || {
         CtrlError::Program("the program has no BFRuntime schema: generate it for Tofino, --to tofino".into())
@@ -41,7 +44,8 @@ impl Link {
             .max_encoding_message_size(RECEIVE_LIMIT);
         // Clients of one machine have different ones.
         let client_id = std::process::id() ^ u32::try_from(target.election_id & 0xffff).unwrap_or(0) << 16;
-        Ok(Link { target, client_id, grpc, stream: None, news: None, bound: None, prepared: false })
+        let wanted = Notifications::default();
+        Ok(Link { target, client_id, grpc, wanted, stream: None, news: None, bound: None, prepared: false })
     }
 
     /// Connects and subscribes.
@@ -63,7 +67,16 @@ impl Link {
     pub(super) async fn subscribed(target: ConnectOptions, news: Notifications) -> Result<Link, CtrlError> {
         let link = Link::to_read(target).await?;
         let stream = link.subscribe(link.client_id, news).await?;
-        Ok(Link { stream: Some(stream), ..link })
+        Ok(Link { stream: Some(stream), wanted: news, ..link })
+    }
+
+    /// Opens another stream in place of the one that is bound: a switch ends that when a program of another name comes. The
+    /// number is another one as well, as the switch may take its time to notice the end of the first stream.
+    async fn renew(&mut self) -> Result<(), CtrlError> {
+        let client_id = self.client_id ^ OTHER_STREAM;
+        let stream = self.subscribe(client_id, self.wanted).await?;
+        (self.client_id, self.stream, self.bound) = (client_id, Some(stream), None);
+        Ok(())
     }
 
     async fn subscribe(&self, client_id: u32, news: Notifications) -> Result<Stream, CtrlError> {
@@ -223,6 +236,10 @@ impl Link {
             p4_name: wanted.name.clone(),
             bfruntime_info: wanted.bf_rt.clone().into_bytes(),
             profiles: vec![profile],
+        let is_other = |bound: &Bound| bound.p4_name != wanted.name;
+        if self.stream.is_some() && self.bound.as_ref().is_some_and(is_other) {
+            self.renew().await?;
+        }
         };
         self.set(Action::VerifyAndWarmInitBegin, Some(config), "preparing the program").await?;
         self.bind(Some(&desired.schema)).await?;

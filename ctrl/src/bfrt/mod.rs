@@ -38,6 +38,7 @@ use crate::error::{CtrlError, refused};
 use p4rack_bfrt::Schema;
 use p4rack_bfrt::p4runtime::Translation;
 use p4rack_p4rt::bfrt_proto::bf_runtime_client::BfRuntimeClient;
+use p4rack_p4rt::bfrt_proto::subscribe::Notifications;
 use p4rack_p4rt::bfrt_proto::{self as bfrt, StreamMessageRequest, StreamMessageResponse, TargetDevice};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::{self, Code};
@@ -77,6 +78,8 @@ pub struct Link {
     target: ConnectOptions,
     client_id: u32,
     grpc: BfRuntimeClient<Channel>,
+    /// What it hears of on its stream.
+    wanted: Notifications,
     /// None of a client that only reads: such a one names the program, and another one may be bound to it.
     stream: Option<Stream>,
     /// What such a client hears of installations.
