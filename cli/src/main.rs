@@ -5,6 +5,7 @@
 
 #[macro_use]
 mod output;
+mod allocator;
 mod cmd;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -13,7 +14,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Networks for disaggregated racks: generates the switch's P4 program, installs it, runs the hosts.
 ///

@@ -5,6 +5,8 @@ mod common;
 use common::switch::{Running, fine, free_addr, run, switch, switch_with};
 use common::{have, p4rack, repo, stderr, stdout, wait_until};
 use p4rack_codegen::scheme::l2::{DROPS, L2_FORWARD};
+use p4rack_p4rt::p4::v1::WriteRequest;
+use p4rack_p4rt::p4::v1::p4_runtime_client::P4RuntimeClient;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -23,6 +25,52 @@ fn page(addr: &str) -> String {
     let mut page = String::new();
     connection.read_to_string(&mut page).expect("text");
     page
+}
+
+/// Resident memory of a process.
+fn resident_kb(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn memory_of_large_requests_is_given_back() {
+    let addr = free_addr();
+    let switch = switch(&addr, &[]);
+    let before = resident_kb(switch.0.id());
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let mut client = P4RuntimeClient::connect(format!("http://{addr}")).await.expect("it answers");
+        for _ in 0..2 {
+            let large = WriteRequest { device_id: 1, role: "x".repeat(100 << 20), ..Default::default() };
+            client.write(large).await.expect_err("there is no such role");
+        }
+    });
+    // A request is more than that, so nothing of it may stay.
+    let most = before + (64 << 10);
+    let until = Instant::now() + LIMIT;
+    while resident_kb(switch.0.id()) > most {
+        assert!(Instant::now() < until, "{before} kB before, {} kB after", resident_kb(switch.0.id()));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn reservations_are_shown_and_taken_back_beside_a_controller_that_watches() {
+    let (addr, rack) = (free_addr(), rack());
+    let _switch = switch(&addr, &[]);
+    let mut watches = p4rack();
+    watches.args(["deploy", &rack, "--watch", "--every", "0.2", "--grpc-addr", &addr]);
+    let mut watches = Running::start(&mut watches);
+    watches.until("the switch holds");
+    for _ in 0..3 {
+        assert!(fine(&addr, &["pl2", "read", &rack]).contains("h1"));
+    }
+    fine(&addr, &["pl2", "write", &rack, "--host", "h1", "--value", "0x7"]);
+    assert!(fine(&addr, &["pl2", "forget", &rack, "--host", "h1"]).contains("h1 had left"));
+    assert!(fine(&addr, &["top", &rack, "--once", "--every", "0.1"]).contains("destination"));
+    assert!(watches.0.try_wait().expect("it is known").is_none(), "the controller goes on");
 }
 
 #[test]

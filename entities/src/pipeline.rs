@@ -38,6 +38,9 @@ pub fn refusal(error: &CompileError, compiled: &Compiled) -> String {
     }
 }
 
+/// Bytes of a program's text from the network. What the front end makes of a text takes about a hundred times its size.
+const TEXT_BYTES_MAX: usize = 4 << 20;
+
 impl Candidate {
     /// Compiles P4 text. The error is a message for the author.
     pub fn compile(text: &str, file_name: &str, options: &Options) -> Result<Candidate, String> {
@@ -81,6 +84,12 @@ impl Candidate {
     /// Compiles text from the network. It may include built-in files but no files of this machine, whose
     /// contents would appear in error messages.
     pub fn received(text: &str, name: &str) -> Result<Candidate, String> {
+        if text.len() > TEXT_BYTES_MAX {
+            let (given, most) = (text.len(), TEXT_BYTES_MAX >> 20);
+            return Err(format!(
+                "error: {name} has {given} bytes; a program from the network has at most {most} MiB"
+            ));
+        }
         let options = Options::default();
         let no_files = |_: &Path| Err(io::Error::from(io::ErrorKind::NotFound));
         preprocess::run_with(text, name, &options, &no_files)
