@@ -7,6 +7,7 @@
 mod output;
 mod allocator;
 mod cmd;
+mod numbers;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

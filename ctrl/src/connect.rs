@@ -3,6 +3,7 @@
 use crate::error::CtrlError;
 use crate::log::RequestLog;
 use crate::protocol::Protocol;
+use p4rack_codegen::rack::units::parse_number;
 use p4rack_p4rt::p4::v1::Uint128;
 use p4rack_p4rt::stratum::P4RoleConfig;
 use p4rack_p4rt::text;
@@ -119,7 +120,7 @@ impl ConnectOptions {
 /// Parses an election id written as `HI,LO` or `LO`.
 pub fn parse_election_id(text: &str) -> Result<u128, String> {
     let wrong = || format!("`{text}` is not an election id such as 0,1");
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let number = |text: &str| parse_number(text).map_err(|_| wrong());
     match text.split_once(',') {
         Some((high, low)) => Ok(u128::from(number(high)?) << 64 | u128::from(number(low)?)),
         None => number(text).map(u128::from),
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn election_ids_are_read() {
         assert_eq!(parse_election_id("0,1"), Ok(1));
-        assert_eq!(parse_election_id("7"), Ok(7));
+        assert_eq!((parse_election_id("7"), parse_election_id("0x10,0")), (Ok(7), Ok(16 << 64)));
         assert_eq!(parse_election_id("2, 3"), Ok((2 << 64) + 3));
         for wrong in ["", "a", "1,", "-1", "1,2,3"] {
             assert!(parse_election_id(wrong).is_err(), "{wrong}");

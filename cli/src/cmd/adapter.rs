@@ -28,16 +28,16 @@ pub(super) struct Adapter {
     #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = mtu)]
     mtu: Mtu,
     /// READs and atomic operations of a queue pair under way; both ends need the same
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = crate::numbers::within::<u16>(1..=256))]
     reads_max: u16,
     /// Send again what was not acknowledged for this long; more than a window takes on the slowest link
-    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 20, value_parser = crate::numbers::within::<u64>(1..=10_000))]
     timeout_ms: u64,
     /// Accept frames with a wrong iCRC: a switch that rewrites packets can't compute it
     #[arg(long)]
     ignore_icrc: bool,
     /// Lose so many frames of a thousand on purpose, in both directions
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
     lose_per_mille: u16,
 }
 

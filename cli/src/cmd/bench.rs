@@ -35,7 +35,7 @@ enum Command {
         #[arg(long, default_value_t = 2.0)]
         seconds: f64,
         /// Measurements per kind; the median is reported
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 3, value_parser = crate::numbers::number::<usize>)]
         rounds: usize,
         /// Also measure BMv2's simple_switch_grpc in the same run; it and p4c-bm2-ss must be on PATH
         #[arg(long)]
@@ -83,7 +83,7 @@ enum Command {
     /// Timer latency of sleeping threads, which limits the slot length on this machine
     Timers {
         /// Duration of each sleep
-        #[arg(long, default_value_t = 123)]
+        #[arg(long, default_value_t = 123, value_parser = crate::numbers::number::<u64>)]
         interval_us: u64,
         /// Duration of each of the four measurements
         #[arg(long, default_value_t = 2.0)]

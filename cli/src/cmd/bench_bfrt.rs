@@ -17,7 +17,7 @@ pub struct Args {
     #[command(flatten)]
     identity: connect::Identity,
     /// Number of entries to write in batches
-    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value_t = 500_000, value_parser = crate::numbers::within::<u64>(1..=1_000_000))]
     entries: u64,
     /// Only measurements whose name contains this: push, unary, batch
     #[arg(long)]

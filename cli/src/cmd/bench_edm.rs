@@ -10,10 +10,10 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Measured messages of each run; a warm-up of half as many precedes them
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(100..=100_000))]
+    #[arg(long, default_value_t = 2000, value_parser = crate::numbers::within::<u64>(100..=100_000))]
     messages: u64,
     /// Runs of each kind; the fastest is reported, which is the least disturbed
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
+    #[arg(long, default_value_t = 3, value_parser = crate::numbers::within::<u64>(1..=20))]
     rounds: u64,
     /// Print JSON
     #[arg(long)]

@@ -13,7 +13,7 @@ pub struct Args {
     #[command(flatten)]
     target: connect::Args,
     /// Number of concurrent hostile connections
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = crate::numbers::number::<usize>)]
     connections: usize,
     /// Their behaviours, in equal parts [default: all]
     #[arg(long, value_delimiter = ',', value_name = "KIND", value_parser = kinds())]
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, default_value_t = 10.0)]
     p99_ms: f64,
     /// Process id of the server, to measure its memory; required with --grpc-addr
-    #[arg(long, requires = "grpc_addr")]
+    #[arg(long, requires = "grpc_addr", value_parser = crate::numbers::number::<u32>)]
     pid: Option<u32>,
     /// Print JSON
     #[arg(long)]

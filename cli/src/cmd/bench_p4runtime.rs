@@ -30,16 +30,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     write_program: Option<PathBuf>,
     /// Process id of the server, to measure its memory [default: the switch that this command starts]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u32>)]
     pid: Option<u32>,
     /// Number of entries to read
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = crate::numbers::number::<usize>)]
     read_entries: usize,
     /// Number of entries to write for the measurement of memory
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 1_000_000, value_parser = crate::numbers::number::<usize>)]
     many_entries: usize,
     /// Number of streams to open
-    #[arg(long, default_value_t = 1_000)]
+    #[arg(long, default_value_t = 1_000, value_parser = crate::numbers::number::<usize>)]
     streams: usize,
     /// Only measurements whose name contains this: push, unary, bad, batch, read, reconcile, memory, streams
     #[arg(long)]

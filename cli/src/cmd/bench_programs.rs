@@ -26,7 +26,7 @@ pub struct Args {
     /// The rack description, TOML; it needs two hosts
     rack: PathBuf,
     /// Frames of each round
-    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 500_000, value_parser = crate::numbers::within::<u32>(1..))]
     frames: u32,
     #[arg(long, help = super::schemes::help("all that the rack has"))]
     scheme: Option<Scheme>,

@@ -12,14 +12,14 @@ use std::time::Instant;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Simulated time of each speed measurement, milliseconds
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    #[arg(long, default_value_t = 100, value_parser = crate::numbers::within::<u64>(2..=10_000))]
     simulated_ms: u64,
     /// Measurements of each kind; reports the median and the best, which is the least disturbed
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, default_value_t = 9, value_parser = crate::numbers::within::<u64>(1..=100))]
     rounds: u64,
     /// Also compare runs of large racks on one thread with the same runs on N threads, by the time that passes;
     /// needs N idle processors
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=threads::THREADS_MAX))]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(2..=threads::THREADS_MAX))]
     threads: Option<u64>,
     /// Print JSON
     #[arg(long)]

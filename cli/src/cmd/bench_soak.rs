@@ -15,10 +15,10 @@ pub struct Args {
     #[arg(long, default_value_t = 10.0, value_parser = super::finite)]
     minutes: f64,
     /// Seed of the random operations
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
     /// Process id of the server, to measure its memory [default: the switch that this command starts]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u32>)]
     pid: Option<u32>,
     /// Print JSON
     #[arg(long)]

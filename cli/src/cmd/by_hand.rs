@@ -1,6 +1,5 @@
 //! A queue pair whose values were exchanged by hand: with another implementation of RoCE, or with a network adapter.
 
-use super::values::{number, number_of};
 use p4rack_fabric::roce::Connection;
 use p4rack_hosts::roce::pool::DOMAIN;
 use p4rack_hosts::roce::setup::Station;
@@ -21,22 +20,22 @@ pub(super) struct ByHand {
     #[arg(long, help_heading = HEADING, value_name = "IP", requires = "peer_mac")]
     peer_ip: Option<Ipv4Addr>,
     /// The peer's queue pair
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::within::<u32>(..1 << 24))]
     peer_qpn: Option<u32>,
     /// Sequence number of the first packet that the peer sends
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::within::<u32>(..1 << 24))]
     peer_psn: Option<u32>,
     /// Our queue pair
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::within::<u32>(..1 << 24))]
     qpn: Option<u32>,
     /// Sequence number of the first packet that we send
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<24>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::within::<u32>(..1 << 24))]
     psn: Option<u32>,
     /// Key of the memory (rkey): of ours where it is offered, of the peer's where it is used
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number_of::<32>)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::number::<u32>)]
     pub(super) rkey: Option<u32>,
     /// Address of the memory's first byte
-    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = number)]
+    #[arg(long, help_heading = HEADING, value_name = "N", requires = "peer_mac", value_parser = crate::numbers::number::<u64>)]
     pub(super) address: Option<u64>,
 }
 

@@ -51,7 +51,7 @@ impl Either {
 #[group(id = "switch-identity")]
 pub struct Identity {
     /// Device id at that server [default: as described, or 1]
-    #[arg(long, value_name = "N", help_heading = "Switch")]
+    #[arg(long, value_name = "N", help_heading = "Switch", value_parser = crate::numbers::number::<u64>)]
     device_id: Option<u64>,
     /// P4Runtime election id; the highest one is primary
     #[arg(long, value_name = "HI,LO", default_value = "0,1", value_parser = parse_election_id, help_heading = "Switch")]

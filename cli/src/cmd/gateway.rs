@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559")]
     grpc_server_addr: SocketAddr,
     /// P4Runtime device id to serve
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     device_id: u64,
     /// Interface of the CPU port, by which packet-outs reach the program and packet-ins leave it [default: no packets]
     #[arg(long, value_name = "INTERFACE")]

@@ -20,21 +20,22 @@ enum Command {
     /// Add a generator, or replace and restart it; requires being primary of the default role
     Set {
         /// Number of the generator
+        #[arg(value_parser = crate::numbers::number::<u32>)]
         number: u32,
         /// The frame in hexadecimal, without FCS. Over BFRuntime the device puts its header of 6 bytes in front of it
         #[arg(long, value_name = "HEX", value_parser = hex)]
         frame: Frame,
         /// Port on which it arrives; not the CPU port
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u16>)]
         port: u16,
         /// Nanoseconds between frames
-        #[arg(long, value_name = "NS", default_value_t = 0)]
+        #[arg(long, value_name = "NS", default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
         period_ns: u64,
         /// Number of frames; 0 for endless
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
         count: u64,
         /// Nanoseconds before the first frame
-        #[arg(long, value_name = "NS", default_value_t = 0)]
+        #[arg(long, value_name = "NS", default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
         delay_ns: u64,
         #[command(flatten)]
         switch: connect::Either,
@@ -45,9 +46,10 @@ enum Command {
     /// Remove a generator; requires being primary of the default role
     Remove {
         /// Number of the generator
+        #[arg(value_parser = crate::numbers::number::<u32>)]
         number: u32,
         /// Over BFRuntime: the pipe whose generator it is
-        #[arg(long, default_value_t = 0, requires = "bfrt_addr")]
+        #[arg(long, default_value_t = 0, requires = "bfrt_addr", value_parser = crate::numbers::number::<u32>)]
         pipe: u32,
         #[command(flatten)]
         switch: connect::Either,

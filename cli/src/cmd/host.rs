@@ -52,7 +52,7 @@ struct RunArgs {
     #[arg(long, value_name = "ADDR")]
     metrics_addr: Option<std::net::SocketAddr>,
     /// With notify_receiver: grace period before a sender with unused grants counts as silent
-    #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 50, value_parser = crate::numbers::within::<u64>(1..=60_000))]
     silent_after_ms: u64,
     /// With notify_receiver: run this command with `sh -c` for each sender that falls silent; $SENDER and
     /// $HOST name the hosts, e.g. 'p4rack pl2 forget rack.toml --host $SENDER --to $HOST'

@@ -26,10 +26,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "ADDR")]
     engine: Option<String>,
     /// Duration of all mixes together
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     duration_ns: u64,
     /// Seed of keys and operations
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
 }
 

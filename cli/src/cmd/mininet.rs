@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long)]
     test: bool,
     /// Duration of the test's incast, seconds
-    #[arg(long = "duration", value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    #[arg(long = "duration", value_name = "S", default_value_t = 3, value_parser = crate::numbers::within::<u32>(1..=600))]
     duration_s: u32,
 }
 

@@ -39,7 +39,7 @@ enum Command {
     /// Set registers to a value and show the previous values; see `reset`
     Write {
         /// Slots (counter mode) or time units from now (clock mode)
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u32>)]
         value: u32,
         #[command(flatten)]
         registers: Registers,
@@ -74,7 +74,7 @@ struct Registers {
     #[arg(long, conflicts_with_all = ["port", "all"], requires = "rack")]
     host: Option<String>,
     /// Only this port
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, conflicts_with = "all", value_parser = crate::numbers::number::<u16>)]
     port: Option<u16>,
     /// All ports for which the program has registers, not only those of hosts
     #[arg(long)]
@@ -93,9 +93,9 @@ struct Registers {
 }
 
 fn parse_ether_type(text: &str) -> Result<EtherType, String> {
-    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    let number = digits.map_or_else(|| text.parse(), |digits| u16::from_str_radix(digits, 16));
-    number.map(EtherType).map_err(|_| format!("`{text}` is not an EtherType such as 0x88b5"))
+    crate::numbers::number(text)
+        .map(EtherType)
+        .map_err(|_| format!("`{text}` is not an EtherType such as 0x88b5"))
 }
 
 /// Runs the command.

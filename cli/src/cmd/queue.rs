@@ -23,7 +23,7 @@ struct Target {
     #[command(flatten)]
     identity: connect::Identity,
     /// Number of the port
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u32>)]
     port: u32,
 }
 
@@ -32,13 +32,13 @@ struct Target {
 #[group(id = "queue-rate")]
 struct RateArgs {
     /// Thousands of bits per second that it sends at most, preamble and gap not counted
-    #[arg(long, value_name = "N", conflicts_with = "max_frames")]
+    #[arg(long, value_name = "N", conflicts_with = "max_frames", value_parser = crate::numbers::number::<u32>)]
     max_kbps: Option<u32>,
     /// Frames per second that it sends at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u32>)]
     max_frames: Option<u32>,
     /// Bytes (with --max-frames: frames) that may leave at once after a pause [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u32>)]
     burst: Option<u32>,
 }
 
@@ -65,16 +65,16 @@ enum Command {
         #[command(flatten)]
         target: Target,
         /// Number of the queue; without it, the rate is the whole port's
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u32>)]
         queue: Option<u32>,
         /// Priority, 0 to 7; the highest is served first
-        #[arg(long, value_name = "N", requires = "queue", value_parser = clap::value_parser!(u8).range(..8))]
+        #[arg(long, value_name = "N", requires = "queue", value_parser = crate::numbers::within::<u8>(..8))]
         priority: Option<u8>,
         /// Share among queues of the same priority, 1 to 1023
-        #[arg(long, value_name = "N", requires = "queue", value_parser = clap::value_parser!(u16).range(1..1024))]
+        #[arg(long, value_name = "N", requires = "queue", value_parser = crate::numbers::within::<u16>(1..1024))]
         weight: Option<u16>,
         /// Cells that it may hold
-        #[arg(long, value_name = "CELLS", requires = "queue")]
+        #[arg(long, value_name = "CELLS", requires = "queue", value_parser = crate::numbers::number::<u32>)]
         limit: Option<u32>,
         /// Whether it is served at all
         #[arg(long, value_name = "BOOL", requires = "queue")]

@@ -44,7 +44,7 @@ enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
         /// P4Runtime device id of the request
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
         device_id: u64,
     },
     /// Explain every field of a rack description
@@ -65,7 +65,7 @@ struct ImportArgs {
     #[arg(long, value_name = "SWITCH")]
     switch_name: Option<String>,
     /// Prefix length of all hosts' addresses, to put them into one subnet
-    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=30))]
+    #[arg(long, value_name = "BITS", value_parser = crate::numbers::within::<u8>(1..=30))]
     prefix: Option<u8>,
     /// Rate of links without one
     #[arg(long, value_name = "RATE", default_value = "100 Mb/s")]

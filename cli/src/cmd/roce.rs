@@ -56,10 +56,10 @@ enum Command {
         #[arg(long, value_name = "SIZE", requires = "peer_mac", value_parser = parse_size)]
         length: Option<u64>,
         /// Bytes of a write or read
-        #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+        #[arg(long, default_value_t = 1024, value_parser = crate::numbers::within::<u32>(1..=1_048_576))]
         bytes: u32,
         /// Requests under way
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u16>(1..=256))]
         under_way: u16,
         /// Duration of one measurement
         #[arg(long, default_value_t = 1.0, value_parser = super::finite)]
@@ -74,13 +74,13 @@ enum Command {
     /// Messages a second between two adapters over a veth of this machine, and the processor time of each end
     Bench {
         /// Bytes of a message
-        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+        #[arg(long, default_value_t = 64, value_parser = crate::numbers::within::<u32>(1..=65_536))]
         bytes: u32,
         /// Duration of one measurement
         #[arg(long, default_value_t = 2.0, value_parser = super::finite)]
         seconds: f64,
         /// Lose so many frames of a thousand on purpose, at both ends and in both directions
-        #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
+        #[arg(long, value_name = "N", default_value_t = 0, value_parser = crate::numbers::within::<u16>(0..=500))]
         lose_per_mille: u16,
         /// Print JSON
         #[arg(long)]
@@ -98,6 +98,10 @@ struct ServeArgs {
     /// Memory that peers may reserve for themselves, in sum: nobody else reaches it, and it is freed when they leave
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     reserve: Option<u64>,
+    /// Peers that share the pool: half of its queue pairs, regions and bytes to reserve is kept for them, in equal parts. A peer
+    /// is an address, or a certificate where one is demanded [default: 8, and a single one may reserve all bytes]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::within::<u64>(1..=65_536))]
+    tenants: Option<u64>,
     #[command(flatten)]
     setup: GrpcServer,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use crate::output::{self, OutputFile};
 use clap::builder::RangedI64ValueParser;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::rack::limits::{self, Refusal};
-use p4rack_codegen::rack::units::{parse_rate, parse_size};
+use p4rack_codegen::rack::units::{parse_bytes, parse_rate};
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::server::ServerTls;
@@ -68,7 +68,7 @@ struct RunArgs {
     #[arg(long, value_enum, value_name = "SWITCH")]
     like: Option<Like>,
     /// P4Runtime device id [default: 1]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     device_id: Option<u64>,
     /// Address at which to serve P4Runtime
     #[arg(long, default_value = "127.0.0.1:9559")]
@@ -100,18 +100,18 @@ struct RunArgs {
     #[arg(long, value_name = "PORT", value_parser = special_port())]
     cpu_port: Option<u16>,
     /// Pipes with entries and cells of their own, for TNA, 1 to 4; as many as the ports' numbers need if that is more
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u8>(1..=4))]
     pipes: u8,
     /// Pipes of --pipes without front-panel ports, 1 to 3, separated by commas: what leaves them comes in again at the
     /// same port
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=3))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::numbers::within::<u8>(1..=3))]
     internal_pipes: Vec<u8>,
     /// Port that means "drop", 1 to 511
     #[arg(long, value_name = "PORT", default_value_t = 511, value_parser = special_port())]
     drop_port: u16,
     /// Nanoseconds per unit of the program's timestamps, 1 to 1000000; BMv2's unit is a microsecond [default:
     /// 1]
-    #[arg(long, value_name = "NS", value_parser = clap::value_parser!(u64).range(time_units()))]
+    #[arg(long, value_name = "NS", value_parser = crate::numbers::within::<u64>(time_units()))]
     time_unit_ns: Option<u64>,
     /// Write INTERFACE_in.pcap and INTERFACE_out.pcap for each port [default folder: the current one]
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = ".")]
@@ -128,7 +128,7 @@ struct RunArgs {
     buffer: u64,
     /// Part of the buffer that frames of priorities below 4 cannot use, e.g. "64 KiB"; `p4rack up` sets it by
     /// the description's reserved_percent
-    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = parse_bytes)]
     reserve: u64,
     /// Folder searched for #include <…>, before the built-in core.p4 and v1model.p4
     #[arg(short = 'I', value_name = "DIR")]
@@ -147,16 +147,12 @@ struct RunArgs {
 
 fn port_rate(text: &str) -> Result<(u16, u64), String> {
     let (port, rate) = text.split_once('=').ok_or_else(|| format!("`{text}` is not PORT=RATE"))?;
-    let port = port.trim().parse().map_err(|_| format!("`{port}` is not a port number"))?;
+    let port = crate::numbers::number(port).map_err(|_| format!("`{port}` is not a port number"))?;
     Ok((port, parse_rate(rate)?))
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
-    text.trim().parse().or_else(|_| parse_size(text))
-}
-
 fn buffer(text: &str) -> Result<u64, String> {
-    let bytes = bytes(text)?;
+    let bytes = parse_bytes(text)?;
     limits::buffer(bytes).map_err(|Refusal { message, help }| format!("{message}; {help}"))?;
     Ok(bytes)
 }

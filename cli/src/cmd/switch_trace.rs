@@ -13,7 +13,7 @@ use std::process::ExitCode;
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Only frames that arrive on this port
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u16>)]
     port: Option<u16>,
     /// Only frames with this EtherType, e.g. 0x0800, possibly behind 802.1Q tags
     #[arg(long, value_name = "TYPE", value_parser = ether_type)]
@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "MAC")]
     dst: Option<MacAddr>,
     /// End after this many frames, 1 to 1000
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 1, value_parser = crate::numbers::within::<u32>(1..=1000))]
     frames: u32,
     /// Print one JSON object per event, on one line
     #[arg(long)]
@@ -35,11 +35,7 @@ pub struct Args {
 }
 
 fn ether_type(text: &str) -> Result<u16, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u16::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| format!("`{text}` is not an EtherType such as 0x0800"))
+    crate::numbers::number(text).map_err(|_| format!("`{text}` is not an EtherType such as 0x0800"))
 }
 
 /// Runs the command.

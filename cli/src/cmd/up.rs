@@ -46,7 +46,7 @@ pub struct UpArgs {
     #[arg(long = "duration", value_name = "S", value_parser = duration)]
     duration_s: Option<f64>,
     /// Seed of the workload [default: as described]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<u64>)]
     seed: Option<u64>,
     /// Write captures of the rack's links and of the control channel to a folder per scheme
     #[arg(long, value_name = "DIR")]
@@ -115,10 +115,10 @@ enum Program {
         #[arg(long, value_parser = bits_a_second)]
         rate_bps: u64,
         /// Bytes per datagram
-        #[arg(long, default_value_t = udp::PAYLOAD_MAX_BYTES)]
+        #[arg(long, default_value_t = udp::PAYLOAD_MAX_BYTES, value_parser = crate::numbers::number::<usize>)]
         payload_bytes: usize,
         /// Seed for the phase of the bursts
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
         seed: u64,
         #[command(flatten)]
         span: SpanArgs,
@@ -143,15 +143,15 @@ enum Program {
         #[arg(long)]
         to: SocketAddr,
         /// Sizes of the values; one connection each
-        #[arg(long, required = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(rpc::VALUE_MAX_BYTES)))]
+        #[arg(long, required = true, value_parser = crate::numbers::within::<u32>(1..=rpc::VALUE_MAX_BYTES))]
         value_bytes: Vec<u32>,
         #[command(flatten)]
         span: SpanArgs,
         /// Start of the measured part
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u64>)]
         window_start_ns: u64,
         /// Length of the measured part
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u64>)]
         window_ns: u64,
     },
     /// Hold a store's records and serve them over TCP until stopped
@@ -211,10 +211,10 @@ enum Program {
 #[derive(clap::Args, Debug, Clone, Copy)]
 struct SpanArgs {
     /// Start of the traffic, on the monotonic clock
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     start_ns: u64,
     /// Duration of the traffic
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     duration_ns: u64,
 }
 
@@ -233,7 +233,7 @@ struct StoreArgs {
     #[arg(long, default_value_t = Arch::V1model)]
     arch: Arch,
     /// Seed of keys, operations and values
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
 }
 

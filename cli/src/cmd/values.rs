@@ -1,6 +1,5 @@
 //! Values of options that several commands take, and bytes as text.
 
-use p4rack_codegen::rack::units::parse_size;
 use p4rack_wire::edm::Opcode;
 use std::fmt::Write;
 
@@ -24,27 +23,6 @@ pub(super) fn in_hex(bytes: &[u8]) -> String {
         let _ = write!(out, "{byte:02x}");
         out
     })
-}
-
-/// A number of 64 bits.
-pub(super) fn number(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| "write a number of 64 bits, decimal or 0x…".to_owned())
-}
-
-/// A number of up to 32 bits.
-pub(super) fn number_of<const BITS: u32>(text: &str) -> Result<u32, String> {
-    let value = number(text)?;
-    let narrow = u32::try_from(value).ok().filter(|narrow| narrow.checked_shr(BITS).unwrap_or(0) == 0);
-    narrow.ok_or_else(|| format!("it has more than {BITS} bits"))
-}
-
-/// A number of bytes, with a unit or without.
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    number(text).or_else(|_| parse_size(text))
 }
 
 /// An atomic operation.
@@ -82,11 +60,6 @@ mod tests {
     fn options_are_read_and_refused() {
         assert_eq!(hex("00ff10"), Ok(Bytes(vec![0, 255, 16])));
         assert!(["0", "0x", "zz", "+1", "ä1"].iter().all(|text| hex(text).is_err()));
-        assert_eq!(
-            (number("0x10"), number("10"), size("10"), size("1 KiB")),
-            (Ok(16), Ok(10), Ok(10), Ok(1_024))
-        );
-        assert!(["", "-1", "0xg", "1.5"].iter().all(|text| number(text).is_err()));
         assert!(opcode("add").is_err());
     }
 

@@ -15,7 +15,9 @@ pub fn parse_rate(text: &str) -> Result<u64, String> {
     match scaled(number, scale) {
         Some(0) => Err(format!("`{text}` is no rate: a port that sends nothing is no port")),
         Some(rate_bps) => Ok(rate_bps),
-        None => Err(format!("`{text}` is not a rate: `{number}` is not a number that fits")),
+        None => {
+            Err(format!("`{text}` is not a rate: `{number}` is no number, or more than {} b/s", u64::MAX))
+        }
     }
 }
 
@@ -31,8 +33,27 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         "GiB" => 1 << 30,
         _ => return Err(format!("`{text}` is not a size: the unit is missing or unknown")),
     };
-    scaled(number, scale)
-        .ok_or_else(|| format!("`{text}` is not a size: `{number}` is not a number that fits"))
+    scaled(number, scale).ok_or_else(|| {
+        format!("`{text}` is not a size: `{number}` is no number, or more than {} bytes", u64::MAX)
+    })
+}
+
+/// Parses a number: decimal, or with a prefix `0x`, `0o` or `0b`; `_` may stand between digits. Errors say what is wrong.
+pub fn parse_number(text: &str) -> Result<u64, String> {
+    let lower = text.trim().to_lowercase();
+    let bases = [("0x", 16), ("0o", 8), ("0b", 2)];
+    let based = bases.iter().find_map(|(prefix, base)| Some((lower.strip_prefix(prefix)?, *base)));
+    let (digits, base) = based.unwrap_or((&lower, 10));
+    let digits: String = digits.chars().filter(|digit| *digit != '_').collect();
+    if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(base)) {
+        return Err(format!("`{text}` is no number: write it in decimal, or as 0x…"));
+    }
+    u64::from_str_radix(&digits, base).map_err(|_| format!("`{text}` is more than {}", u64::MAX))
+}
+
+/// Parses a size with a unit, as [`parse_size`] does, or a number of bytes.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    parse_number(text).or_else(|_| parse_size(text))
 }
 
 /// A rate in the largest unit that keeps it at 1 or more: `100 Mb/s`.

@@ -236,10 +236,6 @@ impl Link {
             p4_name: wanted.name.clone(),
             bfruntime_info: wanted.bf_rt.clone().into_bytes(),
             profiles: vec![profile],
-        let is_other = |bound: &Bound| bound.p4_name != wanted.name;
-        if self.stream.is_some() && self.bound.as_ref().is_some_and(is_other) {
-            self.renew().await?;
-        }
         };
         self.set(Action::VerifyAndWarmInitBegin, Some(config), "preparing the program").await?;
         self.bind(Some(&desired.schema)).await?;

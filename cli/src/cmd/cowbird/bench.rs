@@ -9,7 +9,7 @@ const RECORDS: [u32; 3] = [8, 64, 256];
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// Bytes of a record; may be repeated [default: 8, 64, 256]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_parser = crate::numbers::within::<u32>(1..=65_536))]
     bytes: Vec<u32>,
     /// Duration of each measurement
     #[arg(long, default_value_t = 1.0, value_parser = crate::cmd::finite)]

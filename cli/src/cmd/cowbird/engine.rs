@@ -28,13 +28,13 @@ pub(super) struct Args {
     #[command(flatten)]
     telling: Telling,
     /// Responses that are gathered before they go to the compute node together: the paper's BATCH_SIZE
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = crate::numbers::within::<u16>(1..=1_024))]
     batch: u16,
     /// Entries that are read beside a probe of rings where nothing is under way; 0: none
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=64))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = crate::numbers::within::<u16>(0..=64))]
     guess_entries: u16,
     /// Probes of a set that may be under way at once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u16>(1..=16))]
     probes: u16,
     /// Microseconds between two probes of rings that are busy
     #[arg(long, value_name = "US", default_value_t = 20.0, value_parser = crate::cmd::finite)]

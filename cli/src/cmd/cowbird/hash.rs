@@ -16,7 +16,7 @@ pub(super) struct Args {
     #[arg(long, value_parser = record)]
     bytes: Vec<u32>,
     /// Records; one of 20 is in local memory
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(20..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = crate::numbers::within::<u64>(20..=10_000_000))]
     records: u64,
     /// Duration of each measurement
     #[arg(long, default_value_t = 1.0, value_parser = crate::cmd::finite)]

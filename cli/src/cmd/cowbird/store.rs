@@ -18,13 +18,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "248", value_parser = value)]
     value_bytes: u32,
     /// Records
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = crate::numbers::within::<u32>(100..=10_000_000))]
     records: u32,
     /// Part of the records' room that local memory has, in per cent; the rest of the log is in remote memory
-    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 20, value_parser = crate::numbers::within::<u32>(1..=100))]
     memory_percent: u32,
     /// Operations under way, where more than one may be
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=128))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = crate::numbers::within::<u16>(1..=128))]
     depth: u16,
     /// Measure Cowbird with the engine in the embedded switch, too
     #[arg(long)]
@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 1.0, value_parser = crate::cmd::finite)]
     seconds: f64,
     /// Seed of keys and operations
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
     /// Print JSON
     #[arg(long)]

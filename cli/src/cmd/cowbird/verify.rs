@@ -29,25 +29,25 @@ pub(super) struct Args {
     #[command(flatten)]
     tls: Tls,
     /// Threads, each with rings of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u16>(1..=64))]
     threads: u16,
     /// Reads and writes of each thread, or fewer when SIGTERM or SIGINT comes; then it reads all that it has once more
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = crate::numbers::number::<u64>)]
     operations: u64,
     /// Bytes of a record: a multiple of 8
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=65_536))]
+    #[arg(long, default_value_t = 64, value_parser = crate::numbers::within::<u32>(8..=65_536))]
     bytes: u32,
     /// Remote memory of each thread
     #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_size)]
     memory: u64,
     /// Entries of each request ring: a power of two
-    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = crate::numbers::number::<u64>)]
     entries: u64,
     /// Request data and response data of each thread: a power of two
     #[arg(long, value_name = "SIZE", default_value = "64 KiB", value_parser = parse_size)]
     ring: u64,
     /// Which records are read and written
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
     /// Seconds that a thread waits without any response
     #[arg(long, value_name = "S", default_value_t = 30.0, value_parser = crate::cmd::finite)]

@@ -45,16 +45,16 @@ enum Command {
 #[command(group(clap::ArgGroup::new("what").args(["multicast", "clone", "group", "member", "value_set"]).required(true)))]
 struct One {
     /// Id of a multicast group
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = crate::numbers::number::<u32>)]
     multicast: Option<u32>,
     /// Id of a clone session
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = crate::numbers::number::<u32>)]
     clone: Option<u32>,
     /// Id of a group of --profile
-    #[arg(long, value_name = "ID", requires = "profile")]
+    #[arg(long, value_name = "ID", requires = "profile", value_parser = crate::numbers::number::<u32>)]
     group: Option<u32>,
     /// Id of a member of --profile
-    #[arg(long, value_name = "ID", requires = "profile")]
+    #[arg(long, value_name = "ID", requires = "profile", value_parser = crate::numbers::number::<u32>)]
     member: Option<u32>,
     /// Name of a parser value set
     #[arg(long, value_name = "NAME")]
@@ -74,7 +74,7 @@ struct One {
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     max_size: i32,
     /// For a clone session: class of service
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<u32>)]
     class: u32,
     /// For a clone session: truncate copies to this length; 0 for none
     #[arg(long, value_name = "BYTES", default_value_t = 0)]

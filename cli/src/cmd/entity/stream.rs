@@ -63,7 +63,7 @@ enum DigestCommand {
         #[command(flatten)]
         digest: Digest,
         /// End after this many lists
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u64>)]
         count: Option<u64>,
         #[command(flatten)]
         options: Options,
@@ -251,7 +251,7 @@ enum PacketCommand {
         #[arg(value_name = "FIELD=VALUE")]
         fields: Vec<String>,
         /// Number of times to send it
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u32>)]
         count: u32,
         #[command(flatten)]
         options: Options,
@@ -259,7 +259,7 @@ enum PacketCommand {
     /// Print packets that the switch sends to the controller, until Ctrl-C
     Watch {
         /// End after this many packets
-        #[arg(long)]
+        #[arg(long, value_parser = crate::numbers::number::<u64>)]
         count: Option<u64>,
         #[command(flatten)]
         options: Options,

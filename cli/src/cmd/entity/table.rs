@@ -52,7 +52,7 @@ enum Command {
         #[arg(long, conflicts_with = "every")]
         idle: bool,
         /// With --idle: end after this many
-        #[arg(long, requires = "idle")]
+        #[arg(long, requires = "idle", value_parser = crate::numbers::number::<u64>)]
         count: Option<u64>,
         #[command(flatten)]
         options: Options,

@@ -1,7 +1,6 @@
 //! `p4rack memory bench`: how fast remote memory is.
 
 use super::{Here, SchemeArgs, There, client, in_words};
-use crate::cmd::values::{number, number_of};
 use p4rack_codegen::Rack;
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
 use p4rack_lab::rows::Rows;
@@ -25,15 +24,15 @@ pub struct Args {
     #[arg(long, value_name = "HOST", requires = "name")]
     at: Option<String>,
     /// With --name: key of the region
-    #[arg(long, default_value = "1", value_parser = number_of::<32>, requires = "name")]
+    #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>, requires = "name")]
     key: u32,
     /// With --name: address of bytes that may be overwritten, a multiple of eight
-    #[arg(long, default_value = "0", value_parser = number, requires = "name")]
+    #[arg(long, default_value = "0", value_parser = crate::numbers::number::<u64>, requires = "name")]
     address: u64,
     #[command(flatten)]
     scheme: SchemeArgs,
     /// Bytes per read and write
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_400))]
+    #[arg(long, default_value_t = 64, value_parser = crate::numbers::within::<u32>(1..=1_400))]
     bytes: u32,
     /// Time for each figure, seconds
     #[arg(long, value_name = "S", default_value = "1", value_parser = crate::cmd::finite)]

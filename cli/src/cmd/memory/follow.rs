@@ -2,7 +2,6 @@
 
 use super::operations::{Operation, Seen, What, operations};
 use super::{SchemeArgs, described, in_words};
-use crate::cmd::values::number;
 use p4rack_codegen::Rack;
 use p4rack_lab::rows::Rows;
 use p4rack_lab::text;
@@ -25,19 +24,19 @@ pub struct Args {
     #[arg(required = true)]
     captures: Vec<PathBuf>,
     /// Show this operation of the list, frame by frame
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::numbers::number::<usize>)]
     operation: Option<usize>,
     /// Only operations of this host
     #[arg(long, value_name = "HOST")]
     from: Option<String>,
     /// Only operations whose bytes begin at this address, decimal or 0x…
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     address: Option<u64>,
     /// Only operations whose last byte was not seen on its receiver's link
     #[arg(long)]
     incomplete: bool,
     /// Operations in the list at most
-    #[arg(long, value_name = "N", default_value_t = LIST)]
+    #[arg(long, value_name = "N", default_value_t = LIST, value_parser = crate::numbers::number::<usize>)]
     most: usize,
     #[command(flatten)]
     scheme: SchemeArgs,

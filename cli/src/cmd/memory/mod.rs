@@ -6,9 +6,9 @@ mod operations;
 
 use super::adapter::Telling;
 use super::connect::kept_rack_hint;
-use super::values::{Bytes, dump, hex, in_hex, number, number_of, opcode, size};
+use super::values::{Bytes, dump, hex, in_hex, opcode};
 use crate::output::{self, OutputFile};
-use p4rack_codegen::rack::units::show_size;
+use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_codegen::rack::{Host, Rack};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
@@ -45,10 +45,10 @@ enum Command {
         #[command(flatten)]
         there: There,
         /// The word that is expected, decimal or 0x…
-        #[arg(value_parser = number)]
+        #[arg(value_parser = crate::numbers::number::<u64>)]
         expected: u64,
         /// The new word
-        #[arg(value_parser = number)]
+        #[arg(value_parser = crate::numbers::number::<u64>)]
         new: u64,
     },
     /// Add to a word of another host's memory, modulo 2^64; prints the word before
@@ -56,7 +56,7 @@ enum Command {
         #[command(flatten)]
         there: There,
         /// What to add, decimal or 0x…
-        #[arg(value_parser = number)]
+        #[arg(value_parser = crate::numbers::number::<u64>)]
         operand: u64,
     },
     /// Measure remote memory: latency of one operation at a time, operations a second of several
@@ -100,16 +100,16 @@ struct ServeArgs {
     #[command(flatten)]
     here: Here,
     /// Size, e.g. "64 MiB": of fresh memory, or of a file to be made
-    #[arg(long, value_name = "SIZE", value_parser = size, required_unless_present = "file")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, required_unless_present = "file")]
     bytes: Option<u64>,
     /// Offer the contents of this file
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Key that gives access
-    #[arg(long, default_value = "1", value_parser = number_of::<32>)]
+    #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>)]
     key: u32,
     /// Address of the first byte, decimal or 0x…
-    #[arg(long, default_value = "0", value_parser = number)]
+    #[arg(long, default_value = "0", value_parser = crate::numbers::number::<u64>)]
     address: u64,
     /// Permit reads only
     #[arg(long)]
@@ -127,10 +127,10 @@ struct There {
     #[arg(long, value_name = "HOST")]
     at: String,
     /// Key of the region
-    #[arg(long, default_value = "1", value_parser = number_of::<32>)]
+    #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>)]
     key: u32,
     /// Address of the first byte, decimal or 0x…
-    #[arg(long, default_value = "0", value_parser = number)]
+    #[arg(long, default_value = "0", value_parser = crate::numbers::number::<u64>)]
     address: u64,
     /// Print JSON
     #[arg(long)]
@@ -142,7 +142,7 @@ struct ReadArgs {
     #[command(flatten)]
     there: There,
     /// How many bytes, e.g. 64 or "4 KiB"
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     bytes: u64,
     /// Write them to this file (`-` for standard output) instead of showing them
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
@@ -176,10 +176,10 @@ struct ModifyArgs {
     #[arg(long, value_parser = opcode)]
     operation: Opcode,
     /// Operand, decimal or 0x…; of cas the new word
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     operand: u64,
     /// The word that cas replaces
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     expected: Option<u64>,
 }
 

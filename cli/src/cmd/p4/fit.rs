@@ -21,7 +21,7 @@ pub struct CompilerArgs {
     #[arg(long, value_name = "PROGRAM")]
     compiler: Option<PathBuf>,
     /// Seconds after which the compiler is given up
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = crate::numbers::number::<u64>)]
     timeout_s: u64,
 }
 

@@ -69,7 +69,7 @@ enum Command {
         stf: PathBuf,
         /// Value of `egress_spec` that means "drop", 1 to 511
         #[arg(long, default_value_t = p4rack_stf::DROP_PORT, value_name = "PORT",
-            value_parser = clap::value_parser!(u16).range(1..512))]
+            value_parser = crate::numbers::within::<u16>(1..512))]
         drop_port: u16,
     },
     /// Run a program on captures, in simulated time

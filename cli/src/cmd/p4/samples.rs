@@ -23,10 +23,10 @@ pub struct Args {
     /// Instead, send random packets and entries, generated from this seed, through this switch's core and
     /// BMv2's simple_switch_grpc, and compare what comes out port by port; simple_switch_grpc and p4c-bm2-ss
     /// must be on PATH
-    #[arg(long, value_name = "SEED", conflicts_with = "what")]
+    #[arg(long, value_name = "SEED", conflicts_with = "what", value_parser = crate::numbers::number::<u64>)]
     against_bmv2: Option<u64>,
     /// Packets per program
-    #[arg(long, value_name = "N", default_value_t = 40, requires = "against_bmv2")]
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "against_bmv2", value_parser = crate::numbers::number::<usize>)]
     packets: usize,
     /// Only the program with this file name
     #[arg(long, value_name = "NAME", requires = "against_bmv2")]

@@ -2,8 +2,9 @@
 
 use super::{Pair, Peer, pair};
 use crate::cmd::adapter::text;
-use crate::cmd::values::{Bytes, dump, hex, in_hex, number, opcode, size};
+use crate::cmd::values::{Bytes, dump, hex, in_hex, opcode};
 use crate::output::{self, OutputFile};
+use p4rack_codegen::rack::units::parse_bytes;
 use p4rack_fabric::roce::{Completion, Failure, Outcome, Request, Rights};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
@@ -22,7 +23,7 @@ struct There {
     #[command(flatten)]
     peer: Peer,
     /// First byte, from the start of the pool, decimal or 0x…; a multiple of 8 for words
-    #[arg(value_parser = number)]
+    #[arg(value_parser = crate::numbers::number::<u64>)]
     offset: u64,
     /// Print JSON
     #[arg(long)]
@@ -35,7 +36,7 @@ pub(super) struct ReadArgs {
     #[command(flatten)]
     there: There,
     /// How many bytes, e.g. 64, 0x40 or "4 KiB"
-    #[arg(value_parser = size)]
+    #[arg(value_parser = parse_bytes)]
     bytes: u64,
     /// Write them to this file (`-` for standard output) instead of showing them
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
@@ -68,10 +69,10 @@ pub(super) struct ModifyArgs {
     #[arg(long, value_parser = operation)]
     operation: Opcode,
     /// Operand, decimal or 0x…; of cas the new word
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     operand: u64,
     /// The word that cas replaces
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     expected: Option<u64>,
 }
 
@@ -81,10 +82,10 @@ pub(super) struct CasArgs {
     #[command(flatten)]
     there: There,
     /// The word that is expected, decimal or 0x…
-    #[arg(value_parser = number)]
+    #[arg(value_parser = crate::numbers::number::<u64>)]
     expected: u64,
     /// The new word
-    #[arg(value_parser = number)]
+    #[arg(value_parser = crate::numbers::number::<u64>)]
     new: u64,
 }
 
@@ -94,7 +95,7 @@ pub(super) struct AddArgs {
     #[command(flatten)]
     there: There,
     /// What to add, decimal or 0x…
-    #[arg(value_parser = number)]
+    #[arg(value_parser = crate::numbers::number::<u64>)]
     operand: u64,
 }
 

@@ -16,16 +16,16 @@ const SHOWN: usize = 10;
 #[derive(clap::Args, Debug)]
 pub struct FaultsArgs {
     /// The first seed
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::numbers::number::<u64>)]
     first: u64,
     /// How many seeds, each under every mode
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, default_value_t = 200, value_parser = crate::numbers::within::<u64>(1..=10_000_000))]
     seeds: u64,
     /// Only this scheme, such as edm-matched
     #[arg(long)]
     scheme: Option<String>,
     /// What a frame takes that is resubmitted or recirculated until its next pass begins, in nanoseconds
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    #[arg(long, default_value_t = 0, value_parser = crate::numbers::within::<u64>(..=1_000_000))]
     pass_ns: u64,
 }
 

@@ -18,14 +18,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "OUT", num_args = 0..=1, require_equals = true)]
     pub json: Option<Option<PathBuf>>,
     /// Seed that overrides the file's
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<u64>)]
     pub seed: Option<u64>,
     /// Run twice and compare everything that happened
     #[arg(long)]
     pub twice: bool,
     /// Threads that share the work on this run; the results are the same for any number. Useful for large
     /// racks on an otherwise idle machine. Runs with rounds, captures or traces use one
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=threads::THREADS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::numbers::within::<u64>(1..=threads::THREADS_MAX))]
     pub threads: u64,
     /// Capture a host's link in both directions as DIR/NAME.pcap; may be repeated
     #[arg(long, value_name = "HOST")]
@@ -35,7 +35,7 @@ pub struct RunArgs {
     out_dir: PathBuf,
     /// Trace one message, counted from 0 in the order of creation; also written as DIR/message-ID.trace.json
     /// for chrome://tracing and Perfetto
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = crate::numbers::number::<u64>)]
     pub trace_message: Option<u64>,
 }
 

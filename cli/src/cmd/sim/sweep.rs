@@ -33,7 +33,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "ID")]
     task: Vec<String>,
     /// Maximum tasks at once [default: all cores]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::numbers::number::<usize>)]
     jobs: Option<usize>,
 }
 
