@@ -8,6 +8,8 @@ pub const TIME_UNIT_NS: (u64, u64) = (1, 1_000_000);
 
 /// Minimum size of the buffer in full frames: with less, the smallest burst is lost.
 const BUFFER_FRAMES: u64 = 8;
+/// Maximum size of the buffer, 64 GiB. Shares of it in percent are computed with 64 bits.
+const BUFFER_BYTES_MAX: u64 = 64 << 30;
 /// Bytes of a full frame in the buffer, with FCS.
 const FRAME_BYTES: u64 = 1530;
 
@@ -20,8 +22,12 @@ pub struct Refusal {
     pub help: &'static str,
 }
 
-/// Checks that a buffer of this size is large enough.
+/// Checks that a buffer of this size is large enough, and not larger than any switch's.
 pub fn buffer(bytes: u64) -> Result<(), Refusal> {
+    if bytes > BUFFER_BYTES_MAX {
+        let message = format!("{bytes} bytes are more than a switch has");
+        return Err(Refusal { message, help: "write at most \"64 GiB\"" });
+    }
     if bytes >= BUFFER_FRAMES * FRAME_BYTES {
         return Ok(());
     }

@@ -95,7 +95,9 @@ impl Switch {
 
     /// The same with this buffer, of which `reserved_percent` are reserved.
     pub fn with_buffer(self, buffer_bytes: u64, reserved_percent: u64) -> Switch {
-        Switch { buffer_bytes, reserved_bytes: buffer_bytes * reserved_percent / 100, ..self }
+        // Whether the buffer is too large is checked later.
+        let reserved_bytes = u128::from(buffer_bytes) * u128::from(reserved_percent.min(100)) / 100;
+        Switch { buffer_bytes, reserved_bytes: reserved_bytes as u64, ..self }
     }
 }
 
