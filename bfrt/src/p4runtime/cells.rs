@@ -299,7 +299,7 @@ impl RegisterPlan {
         let data = entry.data.as_ref().and_then(|data| data.data.as_ref());
         let truth;
         let value: &[u8] = match data {
-            None => &[],
+            None => &[0],
             Some(p4_data::Data::Bitstring(value) | p4_data::Data::EnumValue(value)) => value,
             Some(p4_data::Data::Bool(value)) => {
                 truth = [u8::from(*value)];

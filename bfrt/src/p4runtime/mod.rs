@@ -461,8 +461,12 @@ fn taken(what: &str, name: &str, value: &[u8], width: u32) -> Translated<Vec<u8>
     received(value, width).or_else(|error| invalid(format!("{what}: field `{name}`: {error}")))
 }
 
-/// Pads P4Runtime's value to the field's length.
+/// Pads P4Runtime's value to the field's length. Errors: it is empty or too wide, with the words and the code of a switch that
+/// speaks P4Runtime itself.
 fn sent(what: &str, name: &str, value: &[u8], width: u32) -> Translated<Vec<u8>> {
+    if let Err(error) = bytes::check(value, width) {
+        return refuse(Code::OutOfRange, format!("{what}: field `{name}`: {error}"));
+    }
     fixed_width(value, width).or_else(|error| invalid(format!("{what}: field `{name}`: {error}")))
 }
 

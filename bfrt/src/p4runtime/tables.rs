@@ -136,7 +136,10 @@ impl ActionPlan {
     fn data(&self, of: &str, action: &Action) -> Translated<Vec<DataField>> {
         let one = |plan: &ParamPlan| {
             let given = action.params.iter().find(|param| param.param_id == plan.p4_id);
-            let value = sent(of, &plan.name, given.map_or(&[][..], |param| &param.value), plan.width)?;
+            let Some(given) = given else {
+                return invalid(format!("{of}: parameter `{}` is missing", plan.name));
+            };
+            let value = sent(of, &plan.name, &given.value, plan.width)?;
             Ok(DataField { field_id: plan.id, value: Some(data_field::Value::Stream(value)) })
         };
         self.params.iter().map(one).collect()
