@@ -510,7 +510,7 @@ fn what_the_switch_can_not_serve_is_refused_by_its_name() {
     for (more, says) in [
         (&["--ring", "4 MiB"][..], "rings have at most twice the longest message"),
         (&["--mtu", "256"], "mtu_bytes is 256 there and 1024 here"),
-        (&["--threads", "17", "--memory", "16 KiB"], "these would make 289"),
+        (&["--threads", "17", "--memory", "16 KiB"], "of 256 regions and asks for 289 more"),
     ] {
         let output = rack.verify(1, more).output().unwrap();
         assert!(!output.status.success() && stderr(&output).contains(says), "{more:?}: {}", stderr(&output));

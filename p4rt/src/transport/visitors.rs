@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonic::{Request, Status};
 
 /// Maximum connections, if the process may have as many sockets.
-const CONNECTIONS: usize = 512;
+const CONNECTIONS: usize = 2048;
 /// Tenants for whom connections are kept.
 const TENANTS: u64 = 8;
 
