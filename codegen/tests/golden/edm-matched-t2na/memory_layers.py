@@ -25,14 +25,14 @@ class EdmMessage(Packet):
     fields_desc = [
         BitField("version", 0, 4),  # 1
         BitField("kind", 0, 4),  # RREQ, WREQ, RMWREQ or RRES
-        ByteField("code", 0),  # RMWREQ: operation; RRES: status; else zero
+        ByteField("code", 0),  # RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
         XShortField("id", 0),  # message of this pair, chosen by who asks
-        IntField("key", 0),  # proves the right to the region
-        LongField("address", 0),  # address of the message's first byte
+        IntField("key", 0),  # proves the right to the region; RRES: writes of the session that were refused
+        LongField("address", 0),  # address of the message's first byte; RRES: status of the last write that was refused
         IntField("total", 0),  # bytes of the message: read, written or answered
         IntField("offset", 0),  # where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
         XShortField("bytes", 0),  # bytes of this chunk, which follow
-        XShortField("start", 0),  # start of who asks: ids count from 0 again with another one; RRES: the request's
+        XShortField("start", 0),  # session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
     ]
 
 

@@ -153,14 +153,14 @@ header edm_control_t {
 header edm_message_t {
     bit<4>  version; // 1
     bit<4>  kind;    // RREQ, WREQ, RMWREQ or RRES
-    bit<8>  code;    // RMWREQ: operation; RRES: status; else zero
+    bit<8>  code;    // RREQ: 1 to open a session; RMWREQ: operation; RRES: status; else zero
     bit<16> id;      // message of this pair, chosen by who asks
-    bit<32> key;     // proves the right to the region
-    bit<64> address; // address of the message's first byte
+    bit<32> key;     // proves the right to the region; RRES: writes of the session that were refused
+    bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
     bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
     bit<16> bytes;   // bytes of this chunk, which follow
-    bit<16> start;   // start of who asks: ids count from 0 again with another one; RRES: the request's
+    bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
 // Reads or writes one scheduler register from the CPU port.
