@@ -78,7 +78,7 @@ fn bulk_traffic_fills_tcps_queue_and_not_edms() {
         .output()
         .unwrap();
     let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
-    assert_eq!(results["setting"]["bulk"], "h5");
+    assert_eq!(results["setting"]["bulk"]["host"], "h5");
     let (l2, edm) = (&results["schemes"][0], &results["schemes"][1]);
     for scheme in [l2, edm] {
         let store = &scheme["store"];

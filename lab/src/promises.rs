@@ -1,7 +1,6 @@
 //! Promises of a run, and whether they were kept.
 
-use crate::results::{HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
-use crate::store::bulk;
+use crate::results::{Bulk, HostKill, Promise, Results, SchemeResult, Setting, StoreResult};
 use crate::text;
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
@@ -32,8 +31,8 @@ pub fn judge(results: &Results) -> Vec<Promise> {
     for scheme in &results.schemes {
         if let Some(figures) = &scheme.store {
             store(scheme, figures, &mut promises);
-            if results.setting.bulk.is_some() && scheme.is_scheduled() {
-                beside_bulk(scheme, figures, results, &mut promises);
+            if let Some(bulk) = results.setting.bulk.as_ref().filter(|_| scheme.is_scheduled()) {
+                beside_bulk(scheme, figures, bulk, results, &mut promises);
             }
         } else if scheme.is_pl2() {
             pl2(scheme, plain, &results.setting, &mut promises);
@@ -72,7 +71,13 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
 
 /// With bulk traffic of another host beside them, clients wait for a part of what they wait for over TCP, and the server's queue
 /// is no longer than what programs have under way. It is counted by the switch in bytes, so late processes change little of it.
-fn beside_bulk(scheme: &SchemeResult, figures: &StoreResult, results: &Results, out: &mut Vec<Promise>) {
+fn beside_bulk(
+    scheme: &SchemeResult,
+    figures: &StoreResult,
+    bulk: &Bulk,
+    results: &Results,
+    out: &mut Vec<Promise>,
+) {
     let setting = &results.setting;
     let plain = results.schemes.iter().find(|other| other.name == Scheme::L2.name());
     for mix in &figures.mixes {
@@ -82,7 +87,7 @@ fn beside_bulk(scheme: &SchemeResult, figures: &StoreResult, results: &Results, 
         let what = format!("99th percentile of mix {} beside bulk traffic", mix.mix);
         out.push(promise(scheme, &what, &promised, text::micros(mix.p99_us), mix.p99_us <= limit_us));
     }
-    let frames = bulk_queue_frames(setting);
+    let frames = bulk.frames_under_way;
     let limit_bytes = frames * setting.mtu_frame_bytes;
     out.push(promise(
         scheme,
@@ -91,12 +96,6 @@ fn beside_bulk(scheme: &SchemeResult, figures: &StoreResult, results: &Results, 
         text::depth(scheme.queue_max_bytes, setting.mtu_frame_bytes),
         scheme.queue_max_bytes <= limit_bytes,
     ));
-}
-
-/// Full frames that the programs have under way towards a store's server at most: an operation of each client, and the writes of
-/// the bulk host.
-pub fn bulk_queue_frames(setting: &Setting) -> u64 {
-    (setting.many.len() + bulk::UNDER_WAY) as u64
 }
 
 fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, out: &mut Vec<Promise>) {
@@ -329,14 +328,13 @@ mod tests {
     fn beside_bulk_traffic_edm_waits_for_half_of_tcps_time_and_its_queue_is_bounded() {
         let broken = |change: fn(&mut Results)| {
             let mut results = good_store();
-            results.setting.bulk = Some("h5".to_owned());
+            results.setting.bulk = Some(Bulk { host: "h5".to_owned(), frames_under_way: 19 });
             for scheme in 0..2 {
                 for mix in &mut store(&mut results, scheme).mixes {
                     mix.p99_us = if scheme == 0 { 8_000.0 } else { 4_000.0 };
                 }
             }
-            let most = bulk_queue_frames(&results.setting) * results.setting.mtu_frame_bytes;
-            results.schemes[1].queue_max_bytes = most;
+            results.schemes[1].queue_max_bytes = 19 * results.setting.mtu_frame_bytes;
             change(&mut results);
             judge(&results).iter().filter(|one| !one.holds).map(Promise::sentence).collect::<Vec<_>>()
         };

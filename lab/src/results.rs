@@ -88,9 +88,9 @@ pub struct Setting {
     pub one: String,
     /// The others: the incast's senders, the outcast's receivers, the store's clients.
     pub many: Vec<String>,
-    /// Host with bulk traffic beside the store's clients, if there is one.
+    /// Bulk traffic beside the store's clients, if there is some.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub bulk: Option<String>,
+    pub bulk: Option<Bulk>,
     /// Host of the client that reads values, if one does.
     #[serde(default)]
     pub client: Option<String>,
@@ -104,6 +104,16 @@ pub struct Setting {
     /// What makes a store a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log: Option<Log>,
+}
+
+/// Bulk traffic beside a store's clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bulk {
+    /// Host that writes.
+    pub host: String,
+    /// Full frames that the programs have under way towards the server at most: an operation of each client, and the bulk
+    /// host's writes.
+    pub frames_under_way: u64,
 }
 
 /// The machine on which it ran.

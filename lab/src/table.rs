@@ -125,7 +125,7 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
     }
     if let Some(bulk) = &results.setting.bulk {
         let rate = |store: &StoreResult| of(store.bulk_bps, |bps| text::rate(bps as f64));
-        rows.push((format!("{bulk} wrote beside them"), of_store(rate)));
+        rows.push((format!("{} wrote beside them", bulk.host), of_store(rate)));
     }
     rows.push(("operations lost".into(), of_store(|store| text::count(store.lost))));
     rows.push(("wrong answers".into(), of_store(|store| text::count(store.wrong))));

@@ -6,7 +6,7 @@ use crate::measure::{self, Plan, WARM_UP_NS};
 use crate::network::{Access, Network};
 use crate::progress::Progress;
 use crate::promises;
-use crate::results::{Machine, Results, Setting, VERSION};
+use crate::results::{Bulk, Machine, Results, Setting, VERSION};
 use crate::running::Running;
 use crate::store;
 use crate::sys;
@@ -205,7 +205,11 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         k: rack.protocol::<Pl2>().map_or(0, |pl2| u32::from(pl2.k)),
         one: one.to_owned(),
         many: many.to_vec(),
-        bulk: workload.store.as_ref().and_then(|store| store.bulk.clone()),
+        bulk: workload
+            .store
+            .as_ref()
+            .and_then(|store| store.bulk.clone())
+            .map(|host| Bulk { host, frames_under_way: (many.len() + store::bulk::UNDER_WAY) as u64 }),
         client: workload.rpc.as_ref().map(|rpc| rpc.client.clone()),
         load_percent: workload.load_percent,
         // A store has its records loaded before the window.

@@ -25,7 +25,7 @@ const TCA_TBF_BURST: u16 = 6;
 const WIRE_OVERHEAD_BYTES: u16 = 24;
 const WIRE_BYTES_MIN: u16 = 84;
 /// Bytes that may follow a pause without gaps: two full frames.
-const RATE_BURST_BYTES: u32 = 3_200;
+const TBF_BURST_BYTES: u32 = 3_200;
 /// Metric of a route: TCP's congestion control.
 const RTAX_CC_ALGO: u16 = 16;
 
@@ -251,7 +251,7 @@ impl Links {
             Request::new(libc::RTM_NEWQDISC, flags, &fixed).text(TCA_KIND, "tbf").nest(TCA_OPTIONS, |r| {
                 r.attribute(TCA_TBF_PARMS, &options)
                     .attribute(TCA_TBF_RATE64, &rate.to_ne_bytes())
-                    .attribute(TCA_TBF_BURST, &RATE_BURST_BYTES.to_ne_bytes())
+                    .attribute(TCA_TBF_BURST, &TBF_BURST_BYTES.to_ne_bytes())
             });
         let what = || format!("giving interface `{name}` a rate of {rate_bps} b/s");
         self.netlink.call(request).context(what).map(drop).map_err(|error| {

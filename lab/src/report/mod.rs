@@ -99,7 +99,7 @@ fn store_head(results: &Results, kept: usize, all: usize, class: &str) -> String
     let (one, many) = (escape(&setting.one), escape(&setting.many.join(", ")));
     let rate = text::rate(setting.port_rate_bps as f64);
     let beside = setting.bulk.as_ref().map_or_else(String::new, |bulk| {
-        format!("Beside {} writing to {one} as fast as it can, ", escape(bulk))
+        format!("Beside {} writing to {one} as fast as it can, ", escape(&bulk.host))
     });
     let what = match &setting.log {
         None => format!(

@@ -1,5 +1,6 @@
 //! `p4rack cowbird hash`.
 
+use super::NO_ICRC;
 use super::in_switch::InSwitch;
 use crate::cmd::adapter::text;
 use p4rack_fabric::remote::Way;
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     }
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON")),
-        false => print!("{}", table(&all)),
+        false => print!("{}{NO_ICRC}\n", table(&all)),
     }
     Ok(())
 }

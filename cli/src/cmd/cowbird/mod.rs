@@ -10,6 +10,9 @@ mod verify;
 
 use std::process::ExitCode;
 
+/// What comparisons of ways say of their adapters.
+const NO_ICRC: &str = "no adapter checked iCRCs, which a switch that rewrites frames can't compute";
+
 /// Arguments of `p4rack cowbird`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
