@@ -51,7 +51,7 @@ impl Golden {
     /// The figure of the paper that it is part of.
     fn figure(&self) -> &'static str {
         match self.case.split(' ').next() {
-            Some("write" | "read") => "Figure 8a",
+            Some("write" | "read" | "mix") => "Figure 8a",
             _ => "Figure 8b",
         }
     }
@@ -140,25 +140,27 @@ mod tests {
         let results = [
             run("write 0.4", "edm-published", json!(1.051)),
             run("write 0.4", "edm-published", json!(1.2)),
+            run("mix 0.5", "edm-published", json!(1.05)),
             run("Hadoop", "cxl", json!(3.0)),
             run("Hadoop", "cxl", Value::Null),
             json!({ "outcome": { "goodput_gbps": 1.0 } }),
         ];
         let all = golden(&results);
         let lines: Vec<String> = all.iter().map(Golden::text).collect();
-        assert_eq!(all.len(), 4, "{lines:?}");
+        assert_eq!(all.len(), 5, "{lines:?}");
         let unlike = "not reproduced; docs/edm.md has the known differences\n";
         assert_eq!(
             lines[0],
             format!("golden, Hadoop (Figure 8b), cxl: published 1.05, here 3.000: {unlike}")
         );
         assert!(lines[1].ends_with("here –: no figure\n"));
+        assert!(lines[2].starts_with("golden, mix 0.5 (Figure 8a), edm-published: "), "{}", lines[2]);
         assert_eq!(
-            lines[2],
+            lines[3],
             "golden, write 0.4 (Figure 8a), edm-published: published 1.05, here 1.051: as published\n"
         );
-        assert!(lines[3].ends_with(&format!("here 1.200: {unlike}")));
-        assert!(html(&all).contains("1 of 4 figures within 5 %") && html(&[]).is_empty());
+        assert!(lines[4].ends_with(&format!("here 1.200: {unlike}")));
+        assert!(html(&all).contains("2 of 5 figures within 5 %") && html(&[]).is_empty());
         let unmeasured = golden(&[json!({ "outcome": { "name": "g", "golden": 1.0, "slowdown": {} } })]);
         assert_eq!(html(&unmeasured).matches(">–</td>").count(), 3, "nothing is shown as 0");
     }
