@@ -69,7 +69,7 @@ pub enum AnnotationBody {
 }
 
 /// A token inside an unstructured annotation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationToken {
     /// The text as written; for a string its value without quotes.
     pub text: String,

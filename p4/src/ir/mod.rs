@@ -18,12 +18,14 @@ mod code;
 mod curve;
 mod objects;
 mod parts;
+mod rules;
 
 pub use block::*;
 pub use code::*;
 pub use curve::Curve;
 pub use objects::*;
 pub use parts::Parts;
+pub use rules::*;
 
 /// Index into [`Program::vars`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +116,8 @@ pub struct Program {
     pub enums: Vec<(String, Vec<String>)>,
     /// Structs and headers that digests contain.
     pub data_structs: Vec<DataStruct>,
+    /// Rules for what controllers write.
+    pub rules: Rules,
     /// Fields of intrinsic metadata.
     pub intrinsics: Vec<IntrinsicVar>,
     /// Whether a control calls an extern function or uses an object of an extern that the program declares

@@ -1,7 +1,7 @@
 //! What the control plane sees: tables, actions, extern objects, value sets, digests and their types.
 
 use super::*;
-use crate::ast::{Direction, Span};
+use crate::ast::{AnnotationToken, Direction, Span};
 use num_bigint::BigUint;
 
 /// Match kind of a table key.
@@ -25,6 +25,10 @@ pub struct Annotation {
     pub body: String,
     /// For structured annotations (`@x[...]`): the expressions or key-value pairs.
     pub structured: Option<Structured>,
+    /// The tokens between the parentheses.
+    pub tokens: Vec<AnnotationToken>,
+    /// Source location.
+    pub span: Span,
 }
 
 /// Body of a structured annotation.
@@ -390,6 +394,17 @@ pub struct NewType {
     pub annotations: Vec<Annotation>,
     /// URI and width of `@p4runtime_translation`. A width of `None` means string.
     pub translation: Option<(String, Option<u32>)>,
+    /// `@p4runtime_translation_mappings`: what controllers call some of the numbers.
+    pub mappings: Vec<(ControllerValue, BigUint)>,
+}
+
+/// What controllers call a value of a translated type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ControllerValue {
+    /// In a type that is translated to strings.
+    Text(String),
+    /// In a type that is translated to numbers.
+    Number(BigUint),
 }
 
 /// `enum bit<W> E`

@@ -3,10 +3,12 @@
 //! ```text
 //! ast ─ check ─→ tree (names resolved, every expression typed, constants folded)
 //!     ─ lower ─→ ir   (main instantiated, blocks and calls inlined, structs flattened)
+//!     ─ rules ─→ ir's rules for what controllers write
 //! ```
 
 mod check;
 pub(crate) mod lower;
+mod rules;
 pub(crate) mod tree;
 
 pub(crate) use tree::{types, value};
@@ -48,6 +50,10 @@ pub fn analyse(program: &ast::Program, name: &str) -> (Analysed, Vec<Diagnostic>
     };
     let (lowered, more) = lower::lower(&checked, main, arch, name);
     diagnostics.extend(more);
+    let lowered = lowered.map(|mut program| {
+        diagnostics.extend(rules::find(&mut program));
+        program
+    });
     match lowered {
         Some(program) if !failed(&diagnostics) => (Analysed::Program(Box::new(program)), diagnostics),
         _ => (Analysed::Refused, diagnostics),

@@ -177,7 +177,11 @@ impl Checker {
                 (String::new(), Some(Structured::KeyValues(values)))
             }
         };
-        Annotation { name, body, structured }
+        let tokens = match &annotation.body {
+            AnnotationBody::Tokens(tokens) => tokens.clone(),
+            _ => Vec::new(),
+        };
+        Annotation { name, body, structured, tokens, span: annotation.span }
     }
 
     fn anno_value(&mut self, expr: &ast::Expr) -> Option<AnnotationValue> {

@@ -233,7 +233,8 @@ impl Lower<'_> {
             let inner = self.data_ty(&innermost(&new.inner));
             let annotations =
                 new.annos.rest.iter().filter(|a| a.name != "p4runtime_translation").cloned().collect();
-            self.prog.new_types.push(NewType { name: new.name.clone(), ty, inner, annotations, translation });
+            let (name, mappings) = (new.name.clone(), self.mappings(&new.annos.rest, &translation, ty));
+            self.prog.new_types.push(NewType { name, ty, inner, annotations, translation, mappings });
         }
         for e in &self.checked.enums {
             let Some(width) = e.repr.as_ref().and_then(Type::scalar).map(|t| t.width()) else {

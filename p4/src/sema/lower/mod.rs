@@ -11,6 +11,7 @@ mod finish;
 mod instance;
 mod list;
 mod main_block;
+mod mappings;
 mod marks;
 mod method;
 mod parser;
@@ -205,6 +206,7 @@ impl<'a> Lower<'a> {
             ser_enums: Vec::new(),
             enums: Vec::new(),
             data_structs: Vec::new(),
+            rules: ir::Rules::default(),
             intrinsics: Vec::new(),
             uses_externs: false,
             field_lists: Vec::new(),

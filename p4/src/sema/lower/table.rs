@@ -132,6 +132,8 @@ impl Lower<'_> {
                 name: "defaultonly".to_owned(),
                 body: String::new(),
                 structured: None,
+                tokens: Vec::new(),
+                span: def.span,
             }],
         });
         Some(ActionCall { action: actions.len() as u32 - 1, args: vec![] })
