@@ -125,9 +125,10 @@ pub struct Machine {
     pub cpus: usize,
     /// Model of the CPUs.
     pub cpu_model: String,
-    /// Load average of the last minute, before the run and after it. What the run itself adds counts.
+    /// Load average of the last minute, before the run and after it; `None` if the kernel did not say. What the run itself adds
+    /// counts.
     #[serde(default)]
-    pub load: [f64; 2],
+    pub load: [Option<f64>; 2],
     /// Cargo's profile of this program: `release`, or what is slower.
     #[serde(default)]
     pub profile: String,
@@ -156,18 +157,18 @@ impl Machine {
     /// What figures depend on beside the rack: all of its parties share the machine.
     pub fn context(&self) -> String {
         let cores = if self.cpus == 1 { "1 core".to_owned() } else { format!("{} cores", self.cpus) };
-        let [before, after] = self.load;
+        let [before, after] =
+            self.load.map(|load| load.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.1}")));
         format!(
-            "switch, hosts and programs shared {cores}; load average {before:.1} before, {after:.1} after; {} build",
+            "switch, hosts and programs shared {cores}; load average {before} before, {after} after; {} build",
             self.profile
         )
     }
 }
 
-/// Load average of the last minute; 0 where the kernel doesn't say.
-fn load() -> f64 {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+/// Load average of the last minute, if the kernel says it.
+fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
 /// Figures of a scheme.
@@ -442,7 +443,7 @@ pub(crate) mod tests {
                 kernel: "6.1.0".into(),
                 cpus: 2,
                 cpu_model: "some CPU".into(),
-                load: [0.5, 3.25],
+                load: [Some(0.5), Some(3.25)],
                 profile: "release".into(),
             },
             command: "p4rack up examples/pl2-incast.toml --seed 1".to_owned(),

@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     }
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&all).expect("numbers and names are JSON")),
-        false => print!("{}{NO_ICRC}\n", table(&all)),
+        false => println!("{}{NO_ICRC}", table(&all)),
     }
     let sum = |of: fn(&MixFigures) -> u64| all.iter().map(of).sum::<u64>();
     match (sum(|figures| figures.lost), sum(|figures| figures.wrong)) {
