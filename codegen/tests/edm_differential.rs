@@ -1,7 +1,7 @@
 //! EDM's programs for v1model and for Tofino get the same frames at the same times and give the same frames out, count the same,
 //! and hold the same clocks, calendars and rights.
 //!
-//! What they can't agree on is left out: frames that are longer than their header says, which Tofino drops in egress, and data of
+//! What they can't agree on is left out: shares of links (`edm.shares`), which v1model's programs alone keep; frames that are longer than their header says, which Tofino drops in egress, and data of
 //! the controller's, which v1model takes to be longer by the header before it; and meters of bytes, since v1model's don't count
 //! the FCS.
 //!
@@ -45,7 +45,7 @@ fn described(mode: &str, demands: u16) -> Rack {
         .collect();
     let text = format!(
         "name = \"test\"\n[switch]\nport_rate = \"100 Gb/s\"\n[edm]\nmode = \"{mode}\"\nmemory = [\"h3\", \"h4\"]\n\
-         chunk_bytes = {CHUNK}\nwindow = {window}\ndemands = {demands}\ncontrol_percent = 100\n{hosts}"
+         chunk_bytes = {CHUNK}\nwindow = {window}\ndemands = {demands}\ncontrol_percent = 100\nshares = false\n{hosts}"
     );
     Rack::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
 }

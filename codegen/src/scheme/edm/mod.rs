@@ -6,6 +6,7 @@ mod check;
 mod constants;
 mod drops;
 mod entries;
+mod hosts;
 mod layers;
 mod program;
 mod read;
@@ -98,6 +99,9 @@ pub struct Edm {
     pub classes: u32,
     /// Windows that a destination may be granted ahead before demands wait in rings (mode `matched`).
     pub ahead: u32,
+    /// Whether a message has one chunk at a time at links that are granted further ahead (modes `timed-dst` and `timed`, on
+    /// v1model).
+    pub shares: bool,
 }
 
 impl Edm {
@@ -116,6 +120,7 @@ impl Edm {
             expiry: None,
             classes: 6,
             ahead: 1,
+            shares: true,
         }
     }
 }

@@ -166,6 +166,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "frame_min": overhead::MIN_FRAME,
         "frame_headers": HEADERS,
     });
+    add_shares(edm, rack, &mut context);
     let of_mode = match edm.mode {
         Mode::TimedDst | Mode::Timed => json!({}),
         Mode::Calendar => calendar::context(edm, rack),
@@ -178,6 +179,20 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         alu::add(edm, rack, &mut context);
     }
     context
+}
+
+/// What bounds a host's share of a link.
+fn add_shares(edm: &Edm, rack: &Rack, context: &mut Value) {
+    let on_alu = rack.switch.arch.is_tofino();
+    // A chunk's grant depends on a clock and on rights that it changes: a stateful ALU would have to decide on both in one access.
+    context["shares"] = json!(edm.shares && !on_alu && !edm.mode.asks_by_window());
+    // Whether a chunk that is not full uses up all that its message has a right to. Where the same access asks for a window, a
+    // stateful ALU has no operand left for that.
+    context["ends_short"] = json!(!edm.mode.asks_by_window() || edm.shares && !on_alu);
+    let slowest = edm.rates(rack).first().copied().unwrap_or(1);
+    let ahead = |bytes: u32| edm.grant_units(rack, bytes.into(), slowest);
+    context["chunk_ahead"] = json!(ahead(edm.chunk_bytes));
+    context["window_ahead"] = json!(ahead(edm.window_bytes()));
 }
 
 /// What `matched` has of its own.

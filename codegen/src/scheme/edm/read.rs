@@ -30,6 +30,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
     let (headroom, control) = (number("headroom_percent"), number("control_percent"));
     let expiry = number("expiry_us");
     let (classes, ahead) = (number("classes"), number("ahead"));
+    let shares = section.boolean(sink, "shares");
     section.finish(sink);
     let names = memory?.value.into_iter().map(|name| name.value).collect();
     let default = Edm::new(mode?.value, names);
@@ -44,6 +45,7 @@ pub(super) fn read(mut section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<
         control_percent: value(control, default.control_percent.into()) as u32,
         classes: value(classes, default.classes.into()) as u32,
         ahead: value(ahead, default.ahead.into()) as u32,
+        shares: shares.map_or(default.shares, |shares| shares.value),
         expiry: expiry.map(|expiry| Nanos::from_micros(expiry.value)),
         ..default
     })

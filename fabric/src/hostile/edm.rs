@@ -1,0 +1,564 @@
+//! Hosts that break EDM's rules, or use them as hard as they may.
+//!
+//! ```text
+//!   Machine ── poll_link ──▶ demands at the link's rate, data that was granted or not, anything else
+//!           ◀─ handle_link ── grants, answers
+//! ```
+
+use crate::common::SplitMix;
+use p4rack_wire::edm::{self, Control, Kind, Message, Opcode, VERSION, WORD_BYTES};
+use p4rack_wire::ethernet::{Ethernet, overhead};
+use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate};
+use std::fmt;
+use std::str::FromStr;
+
+/// Bytes of the messages of attacks with long ones.
+const LONG_BYTES: u32 = 960 << 10;
+
+/// What a hostile host does to a memory node, endlessly, in all lanes that it has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attack {
+    /// Reads 960 KiB a message.
+    BulkRead,
+    /// Writes 960 KiB a message.
+    BulkWrite,
+    /// Writes a window a message.
+    WindowWrite,
+    /// Asks to read a chunk, at the link's rate.
+    ReadFlood,
+    /// Asks to write a chunk at the link's rate, and writes what is granted.
+    WriteFlood,
+    /// Asks to read 960 KiB with a wrong key, at the link's rate.
+    WrongKeyRead,
+    /// Like `WriteFlood`, with a wrong key.
+    WrongKeyWrite,
+    /// Asks for atomic operations at the link's rate.
+    AtomicFlood,
+    /// Asks to write a window, and writes it in chunks of a byte.
+    Bytewise,
+    /// Writes 960 KiB a message, and sends what is granted before its time.
+    Early,
+    /// Asks in all lanes, for reads and writes of 960 KiB, and falls silent until it may ask again.
+    Silent,
+    /// Asks to write 960 KiB at the link's rate, and sends nothing of it.
+    NotifyFlood,
+    /// Sends data without a grant.
+    DataFlood,
+    /// Makes up grants, answers and requests of others, from its own address and from theirs.
+    Forged,
+    /// Sends random bytes behind EDM's EtherType, and random frames.
+    Garbage,
+    /// Sends untagged frames.
+    BestEffortFlood,
+}
+
+impl Attack {
+    /// All attacks.
+    pub const ALL: [Attack; 16] = [
+        Attack::BulkRead,
+        Attack::BulkWrite,
+        Attack::WindowWrite,
+        Attack::ReadFlood,
+        Attack::WriteFlood,
+        Attack::WrongKeyRead,
+        Attack::WrongKeyWrite,
+        Attack::AtomicFlood,
+        Attack::Bytewise,
+        Attack::Early,
+        Attack::Silent,
+        Attack::NotifyFlood,
+        Attack::DataFlood,
+        Attack::Forged,
+        Attack::Garbage,
+        Attack::BestEffortFlood,
+    ];
+
+    /// Name on the command line and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attack::BulkRead => "bulk-read",
+            Attack::BulkWrite => "bulk-write",
+            Attack::WindowWrite => "window-write",
+            Attack::ReadFlood => "read-flood",
+            Attack::WriteFlood => "write-flood",
+            Attack::WrongKeyRead => "wrong-key-read",
+            Attack::WrongKeyWrite => "wrong-key-write",
+            Attack::AtomicFlood => "atomic-flood",
+            Attack::Bytewise => "bytewise",
+            Attack::Early => "early",
+            Attack::Silent => "silent",
+            Attack::NotifyFlood => "notify-flood",
+            Attack::DataFlood => "data-flood",
+            Attack::Forged => "forged",
+            Attack::Garbage => "garbage",
+            Attack::BestEffortFlood => "best-effort-flood",
+        }
+    }
+
+    /// Whether it asks again in lanes whose messages go on.
+    const fn floods(self) -> bool {
+        matches!(
+            self,
+            Attack::ReadFlood
+                | Attack::WriteFlood
+                | Attack::WrongKeyRead
+                | Attack::WrongKeyWrite
+                | Attack::AtomicFlood
+                | Attack::NotifyFlood
+        )
+    }
+
+    /// Whether it writes what is granted.
+    const fn writes(self) -> bool {
+        matches!(
+            self,
+            Attack::BulkWrite
+                | Attack::WindowWrite
+                | Attack::WriteFlood
+                | Attack::WrongKeyWrite
+                | Attack::Bytewise
+                | Attack::Early
+        )
+    }
+
+    /// Whether it asks for nothing.
+    const fn asks_nothing(self) -> bool {
+        matches!(self, Attack::DataFlood | Attack::Forged | Attack::Garbage | Attack::BestEffortFlood)
+    }
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Attack {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Attack, String> {
+        Attack::ALL.into_iter().find(|attack| attack.name() == text).ok_or_else(|| {
+            let names = Attack::ALL.map(Attack::name).join(", ");
+            format!("`{text}` is no attack on EDM; there are {names}")
+        })
+    }
+}
+
+/// What a hostile host is, and what it knows of the rack.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The attack.
+    pub attack: Attack,
+    /// Its address.
+    pub mac: MacAddr,
+    /// The memory node's.
+    pub victim: MacAddr,
+    /// Those of all other hosts.
+    pub others: Vec<MacAddr>,
+    /// EtherType of EDM.
+    pub ether_type: EtherType,
+    /// Lanes of a pair: a power of two, of which the first `demands` are used.
+    pub lanes: u16,
+    /// See `lanes`.
+    pub demands: u16,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u32,
+    /// Chunks of a window.
+    pub window: u32,
+    /// Key with which it reads; a wrong key is another one.
+    pub key: u32,
+    /// Key with which it writes and changes words. A wrong one spares the memory that others use.
+    pub write_key: u32,
+    /// Where in the memory it reads and writes.
+    pub address: u64,
+    /// Unit of the waits in grants.
+    pub wait_unit: Nanos,
+    /// After so long without a grant or an answer it asks anew.
+    pub patience: Nanos,
+    /// Rate of its link in bits per second.
+    pub rate_bps: u64,
+    /// How far a late driver may catch up.
+    pub catch_up: Nanos,
+}
+
+/// A message in a lane.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    id: u16,
+    total: u32,
+    /// Bytes that were granted, and sent.
+    granted: u32,
+    sent: u32,
+    /// When what was granted last may leave.
+    leaves: Nanos,
+    /// When it asks anew.
+    again: Nanos,
+    /// An answer is awaited, or a grant.
+    busy: bool,
+}
+
+/// A hostile host's machine. It is told what comes from the link, and says what to send.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    config: Config,
+    rate: WireRate,
+    random: SplitMix,
+    free_at: Nanos,
+    made: u64,
+    /// Writes, then answers.
+    lanes: [Vec<Lane>; 2],
+    message: Vec<u8>,
+}
+
+const WRITE: usize = 0;
+const ANSWER: usize = 1;
+
+impl Machine {
+    /// A machine that starts at `now`.
+    pub fn new(config: Config, seed: u64, now: Nanos) -> Machine {
+        let lanes = || (0..config.demands).map(|id| Lane { id, ..Lane::default() }).collect::<Vec<_>>();
+        Machine {
+            lanes: [lanes(), lanes()],
+            rate: WireRate::new(config.rate_bps),
+            random: SplitMix(seed),
+            free_at: now,
+            made: 0,
+            message: Vec::new(),
+            config,
+        }
+    }
+
+    /// Handles a frame from the link.
+    pub fn handle_link(&mut self, frame: &[u8], now: Nanos) {
+        let Some((_, bytes)) = edm::parse_frame(frame, self.config.ether_type) else { return };
+        match Kind::of(bytes[0]) {
+            Ok(Kind::Grant) => {
+                let Ok(grant) = Control::parse(bytes) else { return };
+                let wait = Nanos(u64::from(grant.wait).saturating_mul(self.config.wait_unit.0));
+                let wait = if self.config.attack == Attack::Early { Nanos::ZERO } else { wait };
+                let again = now.saturating_add(wait).saturating_add(self.config.patience);
+                let lane = self.lane(WRITE, grant.id);
+                if let Some(lane) = lane.filter(|lane| grant.answer == 0 && grant.offset == lane.granted) {
+                    lane.granted += grant.bytes;
+                    lane.leaves = now.saturating_add(wait).max(lane.leaves);
+                    lane.again = again;
+                }
+            }
+            Ok(Kind::Rres) => {
+                let Ok(answer) = Message::parse(bytes) else { return };
+                let again = now.saturating_add(self.config.patience);
+                if let Some(lane) = self.lane(ANSWER, answer.id) {
+                    lane.sent += u32::from(answer.bytes);
+                    lane.again = again;
+                    lane.busy = answer.total != 0 && lane.sent < lane.total;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The lane of a message with this id.
+    fn lane(&mut self, kind: usize, id: u16) -> Option<&mut Lane> {
+        let nth = usize::from(id % self.config.lanes);
+        self.lanes[kind].get_mut(nth).filter(|lane| lane.busy && lane.id == id)
+    }
+
+    /// When [`poll_link`](Self::poll_link) has a frame.
+    pub fn next_timeout(&self) -> Nanos {
+        let attack = self.config.attack;
+        if attack.floods() || attack.asks_nothing() {
+            return self.free_at;
+        }
+        let due = |lane: &Lane| match (lane.busy, attack.writes() && lane.sent < lane.granted) {
+            (false, _) => Nanos::ZERO,
+            (true, true) => lane.leaves.min(lane.again),
+            (true, false) => lane.again,
+        };
+        let kinds = self.kinds();
+        let lanes = kinds.iter().flat_map(|kind| &self.lanes[*kind]);
+        lanes.map(due).min().unwrap_or(Nanos::MAX).max(self.free_at)
+    }
+
+    /// The kinds of its demands.
+    fn kinds(&self) -> &'static [usize] {
+        match self.config.attack {
+            Attack::Silent => &[WRITE, ANSWER],
+            Attack::BulkRead | Attack::ReadFlood | Attack::WrongKeyRead | Attack::AtomicFlood => &[ANSWER],
+            _ => &[WRITE],
+        }
+    }
+
+    /// The frame (without FCS) that starts to leave now, if any.
+    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        if self.next_timeout() > now {
+            return false;
+        }
+        out.clear();
+        if !self.make(now, out) {
+            return false;
+        }
+        self.made += 1;
+        let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
+        self.free_at = start + self.rate.time(overhead::wire_bytes(out.len() as u64));
+        true
+    }
+
+    fn make(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        match self.config.attack {
+            Attack::DataFlood => {
+                let (nth, bytes) = (self.made as u16 % self.config.demands, self.config.chunk_bytes);
+                self.data(nth, LONG_BYTES, 0, bytes, out);
+            }
+            Attack::Forged => self.forged(out),
+            Attack::Garbage => self.garbage(out),
+            Attack::BestEffortFlood => {
+                let Config { victim, mac, .. } = self.config;
+                out.resize(Ethernet::BYTES + overhead::MTU as usize, 0);
+                Ethernet { dst: victim, src: mac, ether_type: EtherType(0x88b7) }.emit(out);
+            }
+            attack => {
+                if attack.writes() && self.granted(now, out) {
+                    return true;
+                }
+                return self.ask(now, out);
+            }
+        }
+        true
+    }
+
+    /// Sends what was granted, of the next lane that has something.
+    fn granted(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        let count = self.lanes[WRITE].len();
+        let is_due = |lane: &Lane| lane.busy && lane.sent < lane.granted && lane.leaves <= now;
+        let due = (0..count).map(|nth| (nth + self.made as usize) % count);
+        let Some(nth) = due.into_iter().find(|nth| is_due(&self.lanes[WRITE][*nth])) else { return false };
+        let most = if self.config.attack == Attack::Bytewise { 1 } else { self.config.chunk_bytes };
+        let lane = &mut self.lanes[WRITE][nth];
+        let (id, total, offset) = (lane.id, lane.total, lane.sent);
+        let bytes = most.min(lane.granted - lane.sent);
+        lane.sent += bytes;
+        lane.busy = lane.sent < lane.total;
+        self.data(id, total, offset, bytes, out);
+        true
+    }
+
+    /// Asks in the next lane in which nothing is awaited, or in any.
+    fn ask(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        let attack = self.config.attack;
+        let kinds = self.kinds();
+        let kind = kinds[self.made as usize % kinds.len()];
+        let count = self.lanes[kind].len();
+        let is_idle = |lane: &Lane| !lane.busy || lane.again <= now;
+        let in_turn = |n: usize| (n + self.made as usize / kinds.len()) % count;
+        let idle = (0..count).map(in_turn).find(|nth| is_idle(&self.lanes[kind][*nth]));
+        let Some(nth) = idle else {
+            // A flood asks for what it waits for again.
+            let (id, total) = {
+                let lane = &self.lanes[kind][in_turn(0)];
+                (lane.id, lane.total)
+            };
+            if attack.floods() {
+                self.demand(kind, id, total, out);
+            } else {
+                self.made += 1;
+            }
+            return attack.floods();
+        };
+        let total = match attack {
+            Attack::ReadFlood | Attack::WriteFlood | Attack::WrongKeyWrite => self.config.chunk_bytes,
+            Attack::WindowWrite | Attack::Bytewise => self.config.chunk_bytes * self.config.window,
+            Attack::AtomicFlood => WORD_BYTES,
+            _ => LONG_BYTES,
+        };
+        let (lanes, patience) = (self.config.lanes, self.config.patience);
+        let lane = &mut self.lanes[kind][nth];
+        let id = lane.id.wrapping_add(lanes);
+        *lane = Lane { id, total, busy: true, again: now + patience, ..Lane::default() };
+        self.demand(kind, id, total, out);
+        true
+    }
+
+    fn demand(&mut self, kind: usize, id: u16, total: u32, out: &mut Vec<u8>) {
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        if kind == WRITE {
+            message.resize(Control::BYTES, 0);
+            let kind = Kind::Notify as u8;
+            Control { version: VERSION, kind, answer: 0, id, offset: 0, bytes: total, wait: 0 }
+                .emit(&mut message);
+        } else if self.config.attack == Attack::AtomicFlood {
+            self.header(Kind::Rmwreq, id, (total, 0, WORD_BYTES as u16), &mut message);
+            message[1] = Opcode::FetchAdd as u8;
+            message.extend_from_slice(&1u64.to_be_bytes());
+        } else {
+            self.header(Kind::Rreq, id, (total, 0, 0), &mut message);
+        }
+        let Config { victim, mac, ether_type, .. } = self.config;
+        edm::emit_frame(victim, mac, ether_type, &message, out);
+        self.message = message;
+    }
+
+    fn data(&mut self, id: u16, total: u32, offset: u32, bytes: u32, out: &mut Vec<u8>) {
+        let mut message = std::mem::take(&mut self.message);
+        self.header(Kind::Wreq, id, (total, offset, bytes as u16), &mut message);
+        message.resize(Message::BYTES + bytes as usize, 0);
+        let Config { victim, mac, ether_type, .. } = self.config;
+        edm::emit_frame(victim, mac, ether_type, &message, out);
+        self.message = message;
+    }
+
+    fn header(&self, kind: Kind, id: u16, (total, offset, bytes): (u32, u32, u16), out: &mut Vec<u8>) {
+        let Config { attack, key, write_key, address, .. } = self.config;
+        let key = match attack {
+            Attack::WrongKeyRead | Attack::WrongKeyWrite => !key,
+            _ if kind == Kind::Rreq => key,
+            _ => write_key,
+        };
+        out.clear();
+        out.resize(Message::BYTES, 0);
+        let (version, kind) = (VERSION, kind as u8);
+        Message { version, kind, code: 0, id, key, address, total, offset, bytes, start: 1 }.emit(out);
+    }
+
+    /// A grant, an answer or a request, of anybody's.
+    fn forged(&mut self, out: &mut Vec<u8>) {
+        let (to, from) = (self.anybody(), self.anybody());
+        let from = if self.made.is_multiple_of(2) { self.config.mac } else { from };
+        let id = self.random.next() as u16 % (8 * self.config.lanes);
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        match self.made % 3 {
+            0 => {
+                message.resize(Control::BYTES, 0);
+                let (kind, answer) = (Kind::Grant as u8, (self.random.next() & 1) as u8);
+                let (offset, bytes) = (0, self.config.chunk_bytes);
+                Control { version: VERSION, kind, answer, id, offset, bytes, wait: 0 }.emit(&mut message);
+            }
+            1 => self.header(Kind::Rres, id, (64, 0, 64), &mut message),
+            _ => self.header(Kind::Rreq, id, (64, 0, 0), &mut message),
+        }
+        if self.made % 3 == 1 {
+            message.resize(Message::BYTES + 64, 0);
+        }
+        edm::emit_frame(to, from, self.config.ether_type, &message, out);
+        self.message = message;
+    }
+
+    fn garbage(&mut self, out: &mut Vec<u8>) {
+        let (to, ether_type) = (self.anybody(), self.config.ether_type);
+        let len = 1 + (self.random.next() % 400) as usize;
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        message.extend((0..len).map(|_| self.random.next() as u8));
+        if self.made.is_multiple_of(2) {
+            // Of a version and kind that there is.
+            message[0] = VERSION << 4 | (1 + self.random.next() % 6) as u8;
+        }
+        let other = EtherType(self.random.next() as u16 | 0x0600);
+        let ether_type = if self.made % 8 == 7 { other } else { ether_type };
+        edm::emit_frame(to, self.config.mac, ether_type, &message, out);
+        self.message = message;
+    }
+
+    fn anybody(&mut self) -> MacAddr {
+        let nth = self.random.next() as usize % self.config.others.len().max(1);
+        self.config.others.get(nth).copied().unwrap_or(self.config.victim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(attack: Attack) -> Machine {
+        let mac = |n| MacAddr([2, 0, 0, 0, 0, n]);
+        let config = Config {
+            attack,
+            mac: mac(3),
+            victim: mac(1),
+            others: vec![mac(1), mac(2)],
+            ether_type: EtherType::EDM_DEFAULT,
+            lanes: 4,
+            demands: 3,
+            chunk_bytes: 1_024,
+            window: 4,
+            key: 1,
+            write_key: 5,
+            address: 0,
+            wait_unit: Nanos(1),
+            patience: Nanos::from_millis(2),
+            rate_bps: 100_000_000,
+            catch_up: Nanos::ZERO,
+        };
+        Machine::new(config, 1, Nanos::ZERO)
+    }
+
+    fn grant(id: u16, offset: u32, bytes: u32, wait: u32) -> Vec<u8> {
+        let (mut message, mut frame) = (vec![0; Control::BYTES], Vec::new());
+        let kind = Kind::Grant as u8;
+        Control { version: VERSION, kind, answer: 0, id, offset, bytes, wait }.emit(&mut message);
+        let (to, from) = (MacAddr([2, 0, 0, 0, 0, 3]), MacAddr([2, 0, 0, 0, 0, 1]));
+        edm::emit_frame(to, from, EtherType::EDM_DEFAULT, &message, &mut frame);
+        frame
+    }
+
+    /// What it sends until `until`, granted its first demand as soon as that has left.
+    fn sent(attack: Attack, until: Nanos) -> Vec<(Kind, Message, usize)> {
+        let (mut machine, mut frame, mut all) = (machine(attack), Vec::new(), Vec::new());
+        let mut now = Nanos::ZERO;
+        while now <= until {
+            while machine.poll_link(now, &mut frame) {
+                let Some((_, bytes)) = edm::parse_frame(&frame, EtherType::EDM_DEFAULT) else { continue };
+                let Ok(kind) = Kind::of(bytes[0]) else { continue };
+                if kind == Kind::Notify && all.is_empty() {
+                    let id = Control::parse(bytes).unwrap().id;
+                    machine.handle_link(&grant(id, 0, 4_096, 5_000_000), now);
+                }
+                let mut padded = bytes.to_vec();
+                padded.resize(bytes.len().max(Message::BYTES), 0);
+                all.push((kind, Message::parse(&padded).unwrap(), frame.len()));
+            }
+            now += Nanos(500);
+        }
+        all
+    }
+
+    #[test]
+    fn each_does_what_its_name_says() {
+        for attack in Attack::ALL {
+            assert_eq!(attack.name().parse(), Ok(attack));
+        }
+        assert!("earlier".parse::<Attack>().unwrap_err().contains("there are bulk-read"));
+        let data = |of: &[(Kind, Message, usize)]| {
+            of.iter().filter(|one| one.0 == Kind::Wreq).map(|one| one.1).collect::<Vec<_>>()
+        };
+        // What is granted for later leaves then, or now.
+        let two = Nanos::from_millis(2);
+        assert_eq!(data(&sent(Attack::BulkWrite, two)), []);
+        let early = data(&sent(Attack::Early, two));
+        assert_eq!(
+            early.iter().map(|one| (one.offset, one.bytes)).collect::<Vec<_>>()[..2],
+            [(0, 1_024), (1_024, 1_024)]
+        );
+        let bytewise = data(&sent(Attack::Bytewise, Nanos::from_millis(8)));
+        assert!(bytewise.len() > 100 && bytewise.iter().all(|one| one.bytes == 1 && one.key == 5));
+        // Keys: of reads, of writes, and wrong ones.
+        for (attack, kind, key) in [
+            (Attack::BulkRead, Kind::Rreq, 1),
+            (Attack::WrongKeyRead, Kind::Rreq, !1),
+            (Attack::AtomicFlood, Kind::Rmwreq, 5),
+            (Attack::WrongKeyWrite, Kind::Wreq, !1),
+            (Attack::DataFlood, Kind::Wreq, 5),
+        ] {
+            let all = sent(attack, Nanos::from_millis(8));
+            let found = all.iter().find(|one| one.0 == kind).unwrap();
+            assert_eq!(found.1.key, key, "{attack}");
+        }
+        // Floods fill the link, others do not.
+        let wire = |attack| {
+            let sent = sent(attack, two);
+            sent.iter().map(|one| overhead::wire_bytes(one.2 as u64)).sum::<u64>()
+        };
+        assert!(wire(Attack::NotifyFlood) > 24_000 && wire(Attack::ReadFlood) > 24_000);
+        assert!(wire(Attack::BulkRead) < 1_200 && wire(Attack::Silent) < 1_200);
+    }
+}
