@@ -140,7 +140,7 @@ fn silent_connections_keep_no_compute_node_out() {
         let connect = || (0..1_100).map(|_| std::net::TcpStream::connect(&addr).unwrap()).collect();
         let silent: Vec<_> = rack.compute_node(1).0.run(connect).unwrap();
         let (_node, mut clients) = start(rack, 0, 1);
-        verify::run(&mut clients[0], plan(0, 0), &AtomicBool::new(false)).unwrap();
+        verify::run(&mut clients[0], plan(0, 0), &News::default()).unwrap();
         assert_eq!(instances(spot), 1);
         drop(silent);
     });

@@ -9,12 +9,13 @@ use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
+use crate::store;
 use crate::sys;
 use crate::up::{create_network, rack_under};
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::rack::Workload;
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_fabric::hostile::Fared;
+use p4rack_fabric::hostile::{Attack, Fared, edm};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,11 +29,11 @@ const START: Duration = Duration::from_secs(20);
 pub struct Options {
     /// Path of the description.
     pub path: PathBuf,
-    /// Schemes; empty means both of PL2's that the rack supports.
+    /// Schemes; empty means both of PL2's that the rack supports, or those of EDM that the store is used under.
     pub schemes: Vec<Scheme>,
-    /// The hostile sender; `None` is the workload's last.
+    /// The hostile sender, or client of the store; `None` is the workload's last.
     pub host: Option<String>,
-    /// Names of the attacks.
+    /// Names of the attacks; empty means all.
     pub attacks: Vec<String>,
     /// Duration of a measured window.
     pub window_s: f64,
@@ -67,29 +68,30 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
     let rack = Rack::load(&options.path)?;
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let workload = rack.workload.as_ref().ok_or_else(|| unfit("has no [workload]: add one".into()))?;
-    if workload.store.is_some() {
-        return Err(unfit("its workload is a store: hostile hosts need one of senders".into()));
-    }
+    let clients = workload.ends().1;
     let host = match &options.host {
         Some(host) => host.clone(),
-        None => workload.senders.last().cloned().unwrap_or_default(),
+        None => clients.last().cloned().unwrap_or_default(),
     };
-    if !workload.senders.contains(&host) || workload.senders.len() < 2 {
+    if !clients.contains(&host) || clients.len() < 2 {
         return Err(unfit(format!(
-            "`{host}` is not one of two senders or more of [workload]: name one of them"
+            "`{host}` is not one of two senders or more of [workload], or of its store's clients: name one of them"
         )));
     }
-    let asked = match options.schemes.as_slice() {
-        [] => &[Scheme::PL2_CLOCK, Scheme::PL2_COUNTER][..2 - usize::from(rack.has_mixed_rates())],
-        asked => asked,
-    };
+    let asked = schemes(options, &rack, workload);
+    if asked.is_empty() {
+        return Err(unfit(
+            "its store is used under none of EDM's schemes: add one to workload.schemes".into(),
+        ));
+    }
+    let attacks = attacks(options, workload).map_err(unfit)?;
     let racks = asked.iter().map(|scheme| rack_under(&rack, *scheme)).collect::<Result<Vec<Rack>, _>>()?;
     let network = create_network(&rack, Access::Agent, &progress)?;
     let mut all = Vec::new();
-    for (rack, &scheme) in racks.iter().zip(asked) {
+    for (rack, &scheme) in racks.iter().zip(&asked) {
         let one = |attack| one(options, (rack, &network, scheme), workload, &host, attack, &progress);
         let honest = one(None)?;
-        for attack in &options.attacks {
+        for attack in &attacks {
             let hostile = one(Some(attack))?;
             let beside = Beside {
                 scheme: scheme.name(),
@@ -102,6 +104,36 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
         }
     }
     Ok(all)
+}
+
+/// The schemes that were asked for, or those that the workload is for.
+fn schemes(options: &Options, rack: &Rack, workload: &Workload) -> Vec<Scheme> {
+    match (options.schemes.as_slice(), &workload.store) {
+        ([], Some(_)) => {
+            let is_edm =
+                |scheme: &Scheme| rack_under(rack, *scheme).is_ok_and(|rack| p4rack_memory::runs(&rack));
+            workload.schemes.iter().map(|run| run.scheme).filter(is_edm).collect()
+        }
+        ([], None) => {
+            [Scheme::PL2_CLOCK, Scheme::PL2_COUNTER][..2 - usize::from(rack.has_mixed_rates())].to_vec()
+        }
+        (asked, _) => asked.to_vec(),
+    }
+}
+
+/// The attacks that were asked for, or all on the protocol that the workload is for.
+fn attacks(options: &Options, workload: &Workload) -> Result<Vec<String>, String> {
+    let all: Vec<&str> = match workload.store {
+        Some(_) => edm::Attack::ALL.map(edm::Attack::name).to_vec(),
+        None => Attack::ALL.map(Attack::name).to_vec(),
+    };
+    if let Some(unknown) = options.attacks.iter().find(|asked| !all.contains(&asked.as_str())) {
+        return Err(format!("`{unknown}` is no attack on its workload; there are {}", all.join(", ")));
+    }
+    match options.attacks.as_slice() {
+        [] => Ok(all.into_iter().map(str::to_owned).collect()),
+        asked => Ok(asked.to_vec()),
+    }
 }
 
 fn one(
@@ -117,7 +149,7 @@ fn one(
     let index = running.index(host)?;
     let mut attacker = None;
     if let Some(attack) = attack {
-        // The others offer what they always did.
+        // The others offer what they always did. A store's clients are its senders here.
         let senders = workload.senders.len() as u32;
         workload.senders.retain(|sender| sender != host);
         workload.load_percent = workload.load_percent * (senders - 1) / senders;
@@ -140,6 +172,16 @@ fn one(
     }
     let window_ns = (options.window_s * 1e9) as u64;
     let plan = Plan { workload: &workload, window_ns, seed: workload.seed };
+    if let Some(store) = &workload.store {
+        let result = store::run::run(&mut running, store, plan, progress)?;
+        if let Some(attacker) = &mut attacker {
+            attacker.check_running()?;
+            attacker.kill();
+        }
+        let frames_lost = result.store.as_ref().map_or(0, |figures| figures.lost + figures.wrong);
+        running.stop()?;
+        return Ok(Run { result, frames_lost });
+    }
     let result = measure::run(&mut running, plan, attacker.as_mut(), progress)?;
     let mut frames_lost = 0;
     for (_, report) in running.agent_reports()? {
@@ -161,7 +203,10 @@ fn compare(host: &str, hostile: &Run, honest: &Run) -> Fared {
         let now = hostile.result.rpc_of(before.value_bytes).filter(|now| now.completed > 0);
         (before.p99_us, now.map_or(f64::INFINITY, |now| now.p99_us))
     };
-    Fared::new(others.map(goodput), hostile.frames_lost, honest.result.rpc.iter().map(p99))
+    let of_store = |run: &Run| run.result.store.as_ref().map(|figures| figures.p99_us);
+    let of_stores = of_store(honest).map(|before| (before, of_store(hostile).unwrap_or(f64::INFINITY)));
+    let p99s = honest.result.rpc.iter().map(p99).chain(of_stores);
+    Fared::new(others.map(goodput), hostile.frames_lost, p99s)
 }
 
 #[cfg(test)]

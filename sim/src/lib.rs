@@ -56,10 +56,10 @@ pub use hostile::OthersOutcome;
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
-    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, KIND as MEMORY_KIND, KindSpec, Latencies, Mean,
-    MemoryExperiment, MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec, MixSpec,
-    OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Row, TimesNs, WorkloadSpec,
-    run_memory,
+    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, HostileNodeSpec, KIND as MEMORY_KIND, KindSpec,
+    Latencies, Mean, MemoryExperiment, MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec,
+    MixSpec, OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Row, TimesNs,
+    WorkloadSpec, run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,

@@ -2,9 +2,10 @@
 
 use crate::output;
 use p4rack_codegen::rack::Host;
+use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_fabric::hostile::{Attack, Config, Fared, Hostile};
+use p4rack_fabric::hostile::{Attack, Config, Fared, Hostile, edm};
 use p4rack_lab::hostile::{self, Beside, Options};
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::packet::Options as SocketOptions;
@@ -20,16 +21,16 @@ const NAP: Nanos = Nanos::from_micros(500);
 /// Arguments of `p4rack bench hostile`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Rack description with a [workload], one of whose senders becomes hostile
+    /// Rack description with a [workload], one of whose senders, or clients of its store, becomes hostile
     rack: PathBuf,
-    /// The hostile sender [default: the workload's last]
+    /// The hostile host [default: the workload's last sender or client]
     #[arg(long)]
     host: Option<String>,
-    #[arg(long, help = super::schemes::help("pl2-clock and pl2-counter") + "; may be repeated")]
+    #[arg(long, help = super::schemes::help("pl2-clock and pl2-counter; a store's: those of EDM that the workload names") + "; may be repeated")]
     scheme: Vec<Scheme>,
     /// Only this attack (see docs/hostile.md); may be repeated
     #[arg(long)]
-    attack: Vec<Attack>,
+    attack: Vec<String>,
     /// Duration of the measured part of each run
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
@@ -43,12 +44,11 @@ pub struct Args {
 
 /// Runs it. Succeeds if all promises were kept.
 pub fn bench(args: Args) -> ExitCode {
-    let attacks = if args.attack.is_empty() { Attack::ALL.to_vec() } else { args.attack };
     let options = Options {
         path: args.rack,
         schemes: args.scheme,
         host: args.host,
-        attacks: attacks.iter().map(|attack| attack.name().to_owned()).collect(),
+        attacks: args.attack,
         window_s: args.seconds.clamp(0.5, 600.0),
         quiet: args.quiet,
     };
@@ -130,7 +130,10 @@ pub struct AttackArgs {
     scheme: Scheme,
     /// Attack to run
     #[arg(long)]
-    attack: Attack,
+    attack: String,
+    /// Key of the memory that is attacked
+    #[arg(long, default_value_t = 1)]
+    key: u32,
 }
 
 /// Attacks until it is stopped.
@@ -141,26 +144,67 @@ pub fn attack(args: AttackArgs) -> Result<(), String> {
         Links::open().and_then(|mut links| links.get(&args.interface)).map_err(|error| error.to_string())?;
     // The Ethernet header and the tag are added.
     let frame_max = link.mtu as usize + 14 + 4;
-    let config = config(&rack, host, args.scheme, args.attack, frame_max)?;
+    let mut machine = machine(&rack, host, &args, frame_max)?;
     let mut socket =
         PacketSocket::open(&args.interface, &SocketOptions::default()).map_err(|error| error.to_string())?;
     let mut poller = Poller::new();
     poller.add(&socket).map_err(|error| error.to_string())?;
-    let mut hostile = Hostile::new(config, 1, clock::now());
     let mut frame = Vec::with_capacity(2048);
     output::announce("ready");
     loop {
         let now = clock::now();
-        while hostile.poll_link(now, &mut frame) {
+        while machine.poll_link(now, &mut frame) {
             socket.send(&mut frame);
         }
         socket.flush();
         // Not immediately: other processes need the processor too.
-        let nap = hostile.next_timeout().max(now + NAP);
+        let nap = machine.next_timeout().max(now + NAP);
         poller.wait(Some(nap)).map_err(|error| error.to_string())?;
         let heard = clock::now();
-        socket.receive(|frame, _| hostile.handle_link(frame, heard)).map_err(|error| error.to_string())?;
+        socket.receive(|frame, _| machine.handle_link(frame, heard)).map_err(|error| error.to_string())?;
     }
+}
+
+/// Of whichever protocol the scheme is.
+enum Machine {
+    Pl2(Box<Hostile>),
+    Edm(Box<edm::Machine>),
+}
+
+impl Machine {
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        match self {
+            Machine::Pl2(machine) => machine.poll_link(now, out),
+            Machine::Edm(machine) => machine.poll_link(now, out),
+        }
+    }
+
+    fn next_timeout(&self) -> Nanos {
+        match self {
+            Machine::Pl2(machine) => machine.next_timeout(),
+            Machine::Edm(machine) => machine.next_timeout(),
+        }
+    }
+
+    fn handle_link(&mut self, frame: &[u8], now: Nanos) {
+        match self {
+            Machine::Pl2(machine) => machine.handle_link(frame, now),
+            Machine::Edm(machine) => machine.handle_link(frame, now),
+        }
+    }
+}
+
+fn machine(rack: &Rack, host: &Host, args: &AttackArgs, frame_max: usize) -> Result<Machine, String> {
+    let workload = rack.workload.as_ref().ok_or("the description has no [workload]")?;
+    let under = rack.under(args.scheme).map_err(|error| error.to_string())?;
+    if let Some(edm) = under.protocol::<Edm>() {
+        let victim = rack.host(workload.ends().0).ok_or("the store's server is no host")?;
+        let config = edm.hostile(&under, (host, args.attack.parse()?, victim), args.key);
+        let config = edm::Config { catch_up: CATCH_UP, ..config };
+        return Ok(Machine::Edm(Box::new(edm::Machine::new(config, 1, clock::now()))));
+    }
+    let config = config(rack, host, args.scheme, args.attack.parse()?, frame_max)?;
+    Ok(Machine::Pl2(Box::new(Hostile::new(config, 1, clock::now()))))
 }
 
 fn config(

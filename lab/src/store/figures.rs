@@ -15,6 +15,7 @@ use crate::text;
 use crate::workload::Span;
 use p4rack_codegen::rack::Store as StoreParameters;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long clients may take to check their last writes.
@@ -81,7 +82,11 @@ pub(crate) fn result(
             text::micros(mix.p99_us)
         ));
     }
-    let values_bps = values_bps(store, reports, spans_ns.iter().sum());
+    let values_bps = |of: &[ClientReport]| values_bps(store, of, spans_ns.iter().sum());
+    let clients = plan.workload.ends().1.iter().zip(reports);
+    let by_client = clients.map(|(host, report)| (host.clone(), values_bps(std::slice::from_ref(report))));
+    let by_client: BTreeMap<String, u64> = by_client.collect();
+    let values_bps = values_bps(reports);
     let mut result = SchemeResult {
         name: running.name.clone(),
         offered_bps: values_bps,
@@ -91,6 +96,7 @@ pub(crate) fn result(
         unsolicited_drops: counts.unsolicited.values().sum(),
         drops: counts.lost,
         store: Some(figures),
+        goodput_by_host_bps: by_client,
         ..SchemeResult::default()
     };
     let times = Times { traffic: window, window };

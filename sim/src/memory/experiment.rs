@@ -1,6 +1,7 @@
 //! Experiments on memory racks, checked.
 
 use super::exact::Params;
+use super::hostile::attackers;
 use super::latency::{Modules, STACKS};
 use super::message::{Message, Operation};
 use super::packets::{Headers, Packets, Scheme};
@@ -149,6 +150,7 @@ impl MemoryExperiment {
                 "window must not be 0, and pause has to be two packets or more",
             );
         }
+        super::hostile::check(&spec, &mut check);
         let generator = generator(&spec.workload, spec.nodes, rate_bps, &mut check);
         match check.problems.is_empty() {
             true => Ok(MemoryExperiment { spec, rate_bps, generator, trace: None }),
@@ -235,6 +237,9 @@ impl MemoryExperiment {
             headroom_percent: edm.headroom_percent,
             classes: edm.classes,
             ahead: edm.ahead,
+            shares: edm.shares,
+            // Those of runs in which a message is alone have another number of nodes.
+            attackers: if nodes == self.spec.nodes { attackers(&self.spec) } else { Vec::new() },
             pass_ns: edm.pass_ns,
             pending_max: edm.pending_max,
         })

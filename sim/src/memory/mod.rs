@@ -11,6 +11,7 @@
 mod exact;
 mod experiment;
 mod faults;
+mod hostile;
 mod lane;
 mod latency;
 mod measure;
@@ -29,6 +30,7 @@ mod workload;
 
 pub use experiment::{KIND, MemoryExperiment};
 pub use faults::{FaultsOutcome, FaultsRack, Plant};
+pub use hostile::HostileNodeSpec;
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
 pub use programs::{MemoryHost, MemoryRack, SwitchCounts};

@@ -2,12 +2,14 @@
 
 use super::exact::Exact;
 use super::experiment::{Isolated, MemoryExperiment, kind_of};
+use super::hostile::{but_attackers, others};
 use super::measure::{Mean, TimesNs, grows};
 use super::message::{Message, Operation, Shown, Times};
 use super::packets::Run;
 use super::pipeline::Pipeline;
 use super::published::{Published, slowdown_of};
 use super::spec::MemoryScheme;
+use crate::hostile::OthersOutcome;
 use crate::outcome::{Compared, compared, concerns};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +75,9 @@ pub struct MemoryOutcome {
     pub operations: BTreeMap<String, OperationOutcome>,
     /// Counters of the scheme.
     pub counters: BTreeMap<String, u64>,
+    /// How the nodes fared that are not named in `[[hostile]]`, if some are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersOutcome>,
     /// The paper's figures beside these.
     #[serde(default)]
     pub paper: Vec<Compared>,
@@ -95,8 +100,9 @@ pub struct OperationOutcome {
 
 /// Runs an experiment. The same experiment gives the same outcome.
 pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
-    let (mut messages, range) = experiment.messages();
     let spec = &experiment.spec;
+    let (messages, range) = experiment.messages();
+    let (mut messages, range) = but_attackers(spec, messages, range);
     let ran = simulate(experiment, &messages, spec.nodes, spec.workload.in_flight)
         .and_then(|shown| Ok((shown, isolated(experiment, &messages)?)));
     let (shown, mut isolated) = match ran {
@@ -117,6 +123,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         isolated.of(message, measure)
     };
     let mut samples = Vec::with_capacity(range.len());
+    let others = others(spec, &messages, &shown, range.clone());
     let carried = Carried::of(&messages, &shown, range.clone());
     let (mut lost, mut problems) = (0, Vec::new());
     for (message, times) in messages[range.clone()].iter().zip(&shown.times[range]) {
@@ -168,6 +175,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         added_ns: whole.added_ns,
         operations: BTreeMap::new(),
         counters: shown.counters.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        others,
         paper: Vec::new(),
         problems,
     };

@@ -1,6 +1,7 @@
 //! Experiments on memory racks: the fields of the file.
 
 use super::exact::paper;
+use super::hostile::HostileNodeSpec;
 use super::packets::Scheme;
 use super::workload::WorkloadSpec;
 use crate::experiment::PaperSpec;
@@ -42,6 +43,9 @@ pub struct MemorySpec {
     pub packets: PacketsSpec,
     /// What the nodes ask.
     pub workload: WorkloadSpec,
+    /// Nodes that break the rules, or might: how the others fare is then part of the results.
+    #[serde(default)]
+    pub hostile: Vec<HostileNodeSpec>,
     /// Published figures of schemes under this workload, by scheme: the authors' normalisation.
     #[serde(default)]
     pub golden: BTreeMap<String, f64>,
@@ -191,6 +195,8 @@ pub struct EdmSpec {
     pub classes: u32,
     /// Windows granted ahead before demands wait.
     pub ahead: u32,
+    /// Whether a generated program shares links between messages.
+    pub shares: bool,
     /// What a generated program's frame takes until another pass of it begins.
     pub pass_ns: u64,
     /// What its grants take of a clock beyond their frames' time, in percent.
@@ -216,6 +222,7 @@ impl Default for EdmSpec {
             window: edm.window,
             classes: edm.classes,
             ahead: edm.ahead,
+            shares: edm.shares,
             pass_ns: 0,
             headroom_percent: edm.headroom_percent,
             mega_bytes: params.mega_bytes,

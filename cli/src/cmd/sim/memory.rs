@@ -1,6 +1,7 @@
 //! `p4rack sim run` and `sweep` for racks of compute and memory nodes.
 
 use super::files::{read_json, result_path, write};
+use super::hostile;
 use super::run::RunArgs;
 use super::sweep::{self, Item, SweepArgs, run_all};
 use crate::output::OutputFile;
@@ -128,7 +129,8 @@ pub fn sweep(args: &SweepArgs) -> Result<Option<bool>, String> {
         rows.push(row(sweep.label(task), &outcome));
     }
     println!("\n{}", rows.text());
-    Ok(Some(failed == 0))
+    let kept = hostile::compare(&sweep, &args.out_dir)?;
+    Ok(Some(failed == 0 && kept))
 }
 
 fn row(settings: String, outcome: &MemoryOutcome) -> Vec<String> {

@@ -7,6 +7,7 @@
 //!
 //! Links count picoseconds, as for the other schemes. The program's and the hosts' clocks count nanoseconds.
 
+mod hostile;
 mod node;
 mod rack;
 mod times;
@@ -20,6 +21,7 @@ use crate::switch::{Model, P4, SwitchError};
 use node::Node;
 use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
 use p4rack_fabric::edm::host::compute;
+use p4rack_fabric::hostile::edm::Attack;
 use p4rack_switch::Config;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::ethernet::overhead;
@@ -57,6 +59,10 @@ pub struct Params {
     pub classes: u32,
     /// Windows granted ahead before demands wait (`matched`).
     pub ahead: u32,
+    /// Whether links are shared between messages.
+    pub shares: bool,
+    /// Nodes that run an attack: number, attack, victim.
+    pub attackers: Vec<(u16, Attack, u16)>,
     /// What a frame takes that is resubmitted or recirculated until its next pass begins.
     pub pass_ns: u64,
     /// Messages that wait in a host for one other host at most; more are refused.
@@ -100,6 +106,9 @@ pub struct Pipeline<'a> {
     payload: Vec<u8>,
     /// Messages up to the last one that was created.
     created: u32,
+    /// Which messages have ended, and how many have not.
+    ended: Vec<bool>,
+    left: usize,
     /// Bytes of each message that arrived.
     received: Vec<u32>,
     /// The read in each lane of each pair.
@@ -130,7 +139,7 @@ impl<'a> Pipeline<'a> {
         let start_ps = first.first().map(|(at_ps, _)| *at_ps);
         first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
         start_ps.into_iter().for_each(|at_ps| agenda.add(at_ps + timeout.0 * 1_000, Event::Timers));
-        Ok(Pipeline {
+        let mut pipeline = Pipeline {
             params,
             messages,
             arrivals,
@@ -143,6 +152,8 @@ impl<'a> Pipeline<'a> {
             free: Vec::new(),
             payload: Vec::new(),
             created: 0,
+            ended: vec![false; messages.len()],
+            left: messages.len(),
             received: vec![0; messages.len()],
             reads: vec![u32::MAX; pairs * edm.lanes() as usize],
             edm,
@@ -151,13 +162,19 @@ impl<'a> Pipeline<'a> {
                 sent_ps: vec![0; params.nodes.into()],
                 ..Shown::default()
             },
-        })
+        };
+        pipeline.add_attackers();
+        Ok(pipeline)
     }
 
     /// Runs until nothing is under way any more.
     pub fn run(mut self) -> Shown {
         let mut last_ps = 0;
         while let Some((now_ps, event)) = self.agenda.next() {
+            // Attackers never end.
+            if self.left == 0 && !self.params.attackers.is_empty() {
+                break;
+            }
             last_ps = now_ps;
             self.handle(event, now_ps);
         }
@@ -176,9 +193,11 @@ impl<'a> Pipeline<'a> {
         let sum = |of: fn(&Node) -> u64| self.nodes.iter().map(of).sum::<u64>();
         self.shown.again = sum(|node| node.compute.counters().again);
         // What a host sends again has another address, and is taken for another message.
-        self.shown.strays += self.shown.again
+        let strays = self.shown.again
             + sum(|node| node.compute.counters().grants_unasked + node.compute.counters().answers_unasked)
             + sum(|node| node.compute.counters().malformed + node.memory.counters().malformed);
+        // What attackers send is strange, and makes others' messages late.
+        self.shown.strays += if self.params.attackers.is_empty() { strays } else { 0 };
         self.shown.counters = vec![
             ("frames", stats.ports.iter().map(|port| port.rx_frames).sum()),
             ("grants_of_chunks", stats.clones - stats.recirculations),
@@ -263,7 +282,9 @@ impl<'a> Pipeline<'a> {
         let mut payload = std::mem::take(&mut self.payload);
         let node = &mut self.nodes[usize::from(nth)];
         node.poll_ps = u64::MAX;
-        if let Some(to) = node.message(Nanos(now_ps / 1_000), &mut payload) {
+        if node.hostile.is_some() {
+            self.attack(nth, now_ps);
+        } else if let Some(to) = node.message(Nanos(now_ps / 1_000), &mut payload) {
             self.sent(nth, to, &payload, now_ps);
             let slot = self.slot();
             let frame = &mut self.frames[slot as usize];
@@ -319,6 +340,12 @@ impl<'a> Pipeline<'a> {
         let now = Nanos(now_ps / 1_000);
         let frame = std::mem::take(&mut self.frames[slot as usize]);
         let parsed = edm::parse_frame(&frame, self.edm.ether_type);
+        if let Some(hostile) = &mut self.nodes[usize::from(nth)].hostile {
+            hostile.handle_link(&frame, now);
+            self.frames[slot as usize] = frame;
+            self.free.push(slot);
+            return self.plan(nth, now_ps);
+        }
         let from = parsed.as_ref().and_then(|(ethernet, _)| node_of(ethernet.src));
         if let (Some((_, payload)), Some(from)) = (parsed, from) {
             let node = &mut self.nodes[usize::from(nth)];
@@ -327,9 +354,11 @@ impl<'a> Pipeline<'a> {
                 Ok(Kind::Rres) => node.compute.handle_message(from, payload, now),
                 _ => node.memory.handle_message(from, payload, now),
             }
-            self.received(nth, from, payload, now_ps);
+            if self.nodes[usize::from(from)].hostile.is_none() {
+                self.received(nth, from, payload, now_ps);
+            }
             self.completed(nth, now_ps);
-        } else {
+        } else if self.params.attackers.is_empty() {
             self.shown.strays += 1;
         }
         self.frames[slot as usize] = frame;

@@ -2,12 +2,15 @@
 
 use super::{KEY, Params};
 use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_fabric::hostile::edm::Machine;
 use p4rack_wire::Nanos;
 
 #[derive(Debug)]
 pub(super) struct Node {
     pub compute: compute::Node,
     pub memory: memory::Node,
+    /// What it is instead of both.
+    pub hostile: Option<Machine>,
     /// When its link is free.
     pub free_ps: u64,
     /// When it is asked next; other polls are out of date.
@@ -43,11 +46,14 @@ impl Node {
             compute.begin_session(with, 1);
             memory.begin_session(with, 1);
         }
-        Ok(Node { compute, memory, free_ps: 0, poll_ps: u64::MAX, tokens: Vec::new() })
+        Ok(Node { compute, memory, hostile: None, free_ps: 0, poll_ps: u64::MAX, tokens: Vec::new() })
     }
 
     /// When one of its machines has something to send.
     pub fn next(&self) -> Option<Nanos> {
+        if let Some(hostile) = &self.hostile {
+            return Some(hostile.next_timeout());
+        }
         let both = [self.compute.next_message(), self.memory.next_message()];
         both.into_iter().flatten().min()
     }

@@ -28,6 +28,7 @@ pub(super) fn rack(params: &Params) -> Result<Rack, String> {
         headroom_percent: params.headroom_percent,
         classes: params.classes,
         ahead: params.ahead,
+        shares: params.shares,
         control_percent: 100,
         ..Edm::new(params.mode, (0..params.nodes).map(name).collect())
     };

@@ -87,6 +87,9 @@ impl Pipeline<'_> {
 
     /// A message has ended in one way or another, which lets another one begin in a closed loop.
     pub(super) fn ended(&mut self, nth: u32, at_ps: u64) {
+        if !std::mem::replace(&mut self.ended[nth as usize], true) {
+            self.left -= 1;
+        }
         if let Some(next) = self.arrivals.after_end(nth) {
             self.agenda.add(at_ps, Event::Message(next));
         }
