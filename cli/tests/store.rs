@@ -95,7 +95,7 @@ fn bulk_traffic_fills_tcps_queue_and_not_edms() {
     };
     let deepest = of("the server's queue at its deepest");
     assert!(deepest.len() == 1 && deepest[0]["holds"] == true, "{deepest:?}");
-    assert_eq!(of("beside bulk traffic").len(), 3, "{promises:?}");
+    assert_eq!(of("beside bulk traffic").len(), 2, "{promises:?}");
     assert!(stdout(&output).contains("h5 wrote beside them"), "{}", stdout(&output));
 }
 
