@@ -48,7 +48,7 @@ impl Ready {
         let Some(of_host) = self.hosts.get_mut(&host) else { return };
         of_host.ready.push_back(qpn);
         if !std::mem::replace(&mut of_host.listed, true) {
-            // Nobody saves up turns in which there was nothing to send.
+            // Turns without anything to send are not saved up.
             of_host.credit = of_host.credit.min(0);
             self.order.push_back(host);
         }

@@ -1,4 +1,4 @@
-//! Those who share a link in turn, however much each of them has to send: a deficit round robin.
+//! Senders that share a link in turn, however much each of them has to send: a deficit round robin.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,7 +32,7 @@ impl<T> Turns<T> {
     pub fn push(&mut self, who: u16, bytes: u64, what: T) {
         let queue = self.queues.entry(who).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
         if queue.entries.is_empty() {
-            // Nobody saves up turns in which there was nothing to send.
+            // Turns without anything to send are not saved up.
             queue.credit = 0;
             self.order.push_back(who);
         }
