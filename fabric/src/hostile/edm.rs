@@ -6,7 +6,8 @@
 //! ```
 
 use crate::common::SplitMix;
-use p4rack_wire::edm::{self, Control, Kind, Message, Opcode, VERSION, WORD_BYTES};
+use crate::edm::host::offered;
+use p4rack_wire::edm::{self, Control, Kind, Message, OPEN, Opcode, SESSION_BYTES, VERSION, WORD_BYTES};
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::{EtherType, MacAddr, Nanos, WireRate};
 use std::fmt;
@@ -170,6 +171,8 @@ pub struct Config {
     pub write_key: u32,
     /// Where in the memory it reads and writes.
     pub address: u64,
+    /// Its session with the memory node, if one is under way. Without one it opens one first: messages of no session do no harm.
+    pub session: Option<u16>,
     /// Unit of the waits in grants.
     pub wait_unit: Nanos,
     /// After so long without a grant or an answer it asks anew.
@@ -207,6 +210,9 @@ pub struct Machine {
     /// Writes, then answers.
     lanes: [Vec<Lane>; 2],
     message: Vec<u8>,
+    session: Option<u16>,
+    /// Names its start to the memory node.
+    incarnation: u64,
 }
 
 const WRITE: usize = 0;
@@ -223,6 +229,8 @@ impl Machine {
             free_at: now,
             made: 0,
             message: Vec::new(),
+            session: config.session,
+            incarnation: now.0 ^ seed,
             config,
         }
     }
@@ -246,6 +254,8 @@ impl Machine {
             Ok(Kind::Rres) => {
                 let Ok(answer) = Message::parse(bytes) else { return };
                 let again = now.saturating_add(self.config.patience);
+                let payload = bytes.get(Message::BYTES..).unwrap_or_default();
+                self.session = self.session.or_else(|| offered(payload, self.incarnation));
                 if let Some(lane) = self.lane(ANSWER, answer.id) {
                     lane.sent += u32::from(answer.bytes);
                     lane.again = again;
@@ -265,6 +275,10 @@ impl Machine {
     /// When [`poll_link`](Self::poll_link) has a frame.
     pub fn next_timeout(&self) -> Nanos {
         let attack = self.config.attack;
+        if self.opens() {
+            let opening = &self.lanes[ANSWER][0];
+            return if opening.busy { opening.again.max(self.free_at) } else { self.free_at };
+        }
         if attack.floods() || attack.asks_nothing() {
             return self.free_at;
         }
@@ -276,6 +290,11 @@ impl Machine {
         let kinds = self.kinds();
         let lanes = kinds.iter().flat_map(|kind| &self.lanes[*kind]);
         lanes.map(due).min().unwrap_or(Nanos::MAX).max(self.free_at)
+    }
+
+    /// Whether it needs a session before it can begin.
+    fn opens(&self) -> bool {
+        self.session.is_none() && !self.config.attack.asks_nothing()
     }
 
     /// The kinds of its demands.
@@ -303,6 +322,10 @@ impl Machine {
     }
 
     fn make(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+        if self.opens() {
+            self.open(now, out);
+            return true;
+        }
         match self.config.attack {
             Attack::DataFlood => {
                 let (nth, bytes) = (self.made as u16 % self.config.demands, self.config.chunk_bytes);
@@ -377,6 +400,25 @@ impl Machine {
         true
     }
 
+    /// Asks for a session, in the first lane of answers.
+    fn open(&mut self, now: Nanos, out: &mut Vec<u8>) {
+        let again = now.saturating_add(self.config.patience);
+        let lane = &mut self.lanes[ANSWER][0];
+        let id = lane.id.wrapping_add(self.config.lanes);
+        *lane = Lane { id, total: SESSION_BYTES, busy: true, again, ..Lane::default() };
+        let (version, kind, address) = (VERSION, Kind::Rreq as u8, self.incarnation);
+        let total = SESSION_BYTES;
+        let asks =
+            Message { version, kind, code: OPEN, id, key: 0, address, total, offset: 0, bytes: 0, start: 0 };
+        let mut message = std::mem::take(&mut self.message);
+        message.clear();
+        message.resize(Message::BYTES, 0);
+        asks.emit(&mut message);
+        let Config { victim, mac, ether_type, .. } = self.config;
+        edm::emit_frame(victim, mac, ether_type, &message, out);
+        self.message = message;
+    }
+
     fn demand(&mut self, kind: usize, id: u16, total: u32, out: &mut Vec<u8>) {
         let mut message = std::mem::take(&mut self.message);
         message.clear();
@@ -415,8 +457,8 @@ impl Machine {
         };
         out.clear();
         out.resize(Message::BYTES, 0);
-        let (version, kind) = (VERSION, kind as u8);
-        Message { version, kind, code: 0, id, key, address, total, offset, bytes, start: 1 }.emit(out);
+        let (version, kind, start) = (VERSION, kind as u8, self.session.unwrap_or(1));
+        Message { version, kind, code: 0, id, key, address, total, offset, bytes, start }.emit(out);
     }
 
     /// A grant, an answer or a request, of anybody's.
@@ -484,6 +526,7 @@ mod tests {
             key: 1,
             write_key: 5,
             address: 0,
+            session: Some(1),
             wait_unit: Nanos(1),
             patience: Nanos::from_millis(2),
             rate_bps: 100_000_000,
@@ -560,5 +603,32 @@ mod tests {
         };
         assert!(wire(Attack::NotifyFlood) > 24_000 && wire(Attack::ReadFlood) > 24_000);
         assert!(wire(Attack::BulkRead) < 1_200 && wire(Attack::Silent) < 1_200);
+    }
+
+    #[test]
+    fn without_a_session_it_opens_one_before_it_attacks() {
+        let mut machine = machine(Attack::ReadFlood);
+        machine.session = None;
+        let mut frame = Vec::new();
+        let said = |frame: &[u8]| {
+            Message::parse(edm::parse_frame(frame, EtherType::EDM_DEFAULT).unwrap().1).unwrap()
+        };
+        assert!(machine.poll_link(Nanos::ZERO, &mut frame));
+        let opening = said(&frame);
+        assert_eq!((opening.code, opening.total), (OPEN, SESSION_BYTES));
+        let again = Nanos::from_millis(2);
+        assert!(!machine.poll_link(again.saturating_sub(Nanos(1)), &mut frame), "it waits for the answer");
+        assert!(machine.poll_link(again, &mut frame));
+        let second = said(&frame);
+        assert_eq!((second.code, second.id), (OPEN, opening.id + 4), "its answer was lost");
+        let mut answer = vec![0; Message::BYTES];
+        Message { kind: Kind::Rres as u8, bytes: SESSION_BYTES as u16, code: 0, ..second }.emit(&mut answer);
+        answer.extend([second.address, 9].iter().flat_map(|word| word.to_be_bytes()));
+        let (to, from) = (MacAddr([2, 0, 0, 0, 0, 3]), MacAddr([2, 0, 0, 0, 0, 1]));
+        edm::emit_frame(to, from, EtherType::EDM_DEFAULT, &answer, &mut frame);
+        let frame_of_answer = frame.clone();
+        machine.handle_link(&frame_of_answer, again);
+        assert!(machine.poll_link(again + Nanos::from_millis(1), &mut frame));
+        assert_eq!((said(&frame).code, said(&frame).start), (0, 9));
     }
 }

@@ -26,6 +26,7 @@ impl Edm {
             patience: self.expiry(rack) + Nanos::from_millis(1),
             rate_bps: host.rate_bps,
             catch_up: Nanos::ZERO,
+            session: None,
         }
     }
 }

@@ -13,3 +13,5 @@ mod session_tests;
 mod tests;
 mod turns;
 mod window;
+
+pub(crate) use session::offered;

@@ -103,7 +103,7 @@ pub(super) fn answer(incarnation: u64, session: u16) -> Vec<u8> {
 }
 
 /// The session that such an answer offers to this start of a compute node; `None` if it is for another one.
-pub(super) fn offered(answer: &[u8], incarnation: u64) -> Option<u16> {
+pub(crate) fn offered(answer: &[u8], incarnation: u64) -> Option<u16> {
     let (own, number) = answer.get(..SESSION_BYTES as usize)?.split_at(8);
     (own == incarnation.to_be_bytes()).then(|| u16::from_be_bytes([number[6], number[7]]))
 }

@@ -30,6 +30,7 @@ impl Pipeline<'_> {
                 patience: self.timeout,
                 rate_bps: self.params.rate_bps,
                 catch_up: Nanos::ZERO,
+                session: Some(1),
             };
             self.nodes[usize::from(*node)].hostile = Some(Machine::new(config, SEED, Nanos::ZERO));
             self.plan(*node, 0);
