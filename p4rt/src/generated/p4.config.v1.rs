@@ -804,6 +804,8 @@ pub mod action_ref {
         TableAndDefault = 0,
         TableOnly = 1,
         DefaultOnly = 2,
+        /// of 1.6: only as the `group_action` of a one-shot group
+        GroupAction = 3,
     }
     impl Scope {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -815,6 +817,7 @@ pub mod action_ref {
                 Self::TableAndDefault => "TABLE_AND_DEFAULT",
                 Self::TableOnly => "TABLE_ONLY",
                 Self::DefaultOnly => "DEFAULT_ONLY",
+                Self::GroupAction => "GROUP_ACTION",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -823,6 +826,7 @@ pub mod action_ref {
                 "TABLE_AND_DEFAULT" => Some(Self::TableAndDefault),
                 "TABLE_ONLY" => Some(Self::TableOnly),
                 "DEFAULT_ONLY" => Some(Self::DefaultOnly),
+                "GROUP_ACTION" => Some(Self::GroupAction),
                 _ => None,
             }
         }

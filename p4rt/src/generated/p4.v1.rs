@@ -433,6 +433,9 @@ pub struct ActionProfileActionSet {
     pub action_selection_mode: i32,
     #[prost(enumeration = "action_profile_action_set::SizeSemantics", tag = "3")]
     pub size_semantics: i32,
+    /// of 1.6: runs before the action that is picked
+    #[prost(message, optional, tag = "5")]
+    pub group_action: ::core::option::Option<Action>,
 }
 /// Nested message and enum types in `ActionProfileActionSet`.
 pub mod action_profile_action_set {
