@@ -1,14 +1,11 @@
 //! Sample programs that must be accepted.
 
-use crate::{Failure, Outcome, Sample, Suite, first_error, guarded};
+use crate::{Failure, Outcome, Sample, Suite, first_error, guarded, whole_below};
 use p4rack_p4::Accepted;
 use p4rack_switch::Pipeline;
-use std::path::Path;
 
 /// Folder of programs that are to be accepted.
 const SAMPLES: &str = "p4_16_samples";
-/// Deepest folder below the given one whose programs are checked.
-const MAX_DEPTH: u32 = 8;
 /// Share of programs of any architecture that must be accepted.
 const REQUIRED_PERCENT: usize = 97;
 
@@ -71,9 +68,7 @@ impl Suite {
         if self.testdata.join(SAMPLES).is_dir() {
             return self.programs(SAMPLES);
         }
-        let mut samples = below(&self.testdata, MAX_DEPTH)?;
-        samples.retain(|sample| sample.text.contains(" main;"));
-        Ok(samples)
+        whole_below(&self.testdata)
     }
 
     fn try_one(&self, sample: &Sample) -> Result<Reach, String> {
@@ -88,19 +83,4 @@ impl Suite {
             },
         }
     }
-}
-
-/// Programs of a folder and of those below it, sorted by path.
-fn below(folder: &Path, depth: u32) -> Result<Vec<Sample>, String> {
-    let mut samples = Suite::programs_in(folder)?;
-    if depth > 0 {
-        let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let mut folders: Vec<_> =
-            entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
-        folders.sort();
-        for folder in folders {
-            samples.extend(below(&folder, depth - 1)?);
-        }
-    }
-    Ok(samples)
 }

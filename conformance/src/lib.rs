@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! p4_16_samples/           programs to accept; NAME.stf: packets and what becomes of them
+//! p4_16_samples/FOLDER/…   the same; files without a `main` are parts of programs
 //! p4_16_samples_outputs/   NAME.p4.p4info.txtpb: their P4Info
 //! p4_16_errors/            programs to refuse
 //! p4_16_errors_outputs/    NAME.p4-stderr: what the reference compiler says of them
@@ -135,9 +136,19 @@ impl Suite {
         Ok(samples)
     }
 
-    /// Programs in one of the folders, sorted by name.
+    /// Programs in one of the folders, sorted by name, and whole programs in those below it.
     fn programs(&self, folder: &str) -> Result<Vec<Sample>, String> {
-        Suite::programs_in(&self.testdata.join(folder))
+        let folder = self.testdata.join(folder);
+        let mut samples = Suite::programs_in(&folder)?;
+        for inner in folders(&folder)? {
+            samples.extend(whole_below(&inner)?);
+        }
+        for sample in &mut samples {
+            if let Ok(path) = sample.path.strip_prefix(&folder) {
+                sample.name = path.to_string_lossy().into_owned();
+            }
+        }
+        Ok(samples)
     }
 
     /// Programs in a folder, sorted by name.
@@ -159,12 +170,40 @@ impl Suite {
     }
 }
 
+/// Maximum depth below a folder in which programs are looked for.
+const MAX_DEPTH: u32 = 8;
+
+/// Programs of a folder and of those below it that instantiate `main`, sorted by path.
+fn whole_below(folder: &Path) -> Result<Vec<Sample>, String> {
+    let mut samples = below(folder, MAX_DEPTH)?;
+    samples.retain(|sample| sample.text.contains(" main;"));
+    Ok(samples)
+}
+
+fn below(folder: &Path, depth: u32) -> Result<Vec<Sample>, String> {
+    let mut samples = Suite::programs_in(folder)?;
+    if depth > 0 {
+        for inner in folders(folder)? {
+            samples.extend(below(&inner, depth - 1)?);
+        }
+    }
+    Ok(samples)
+}
+
+/// The folders in a folder, sorted.
+fn folders(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut folders: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
+    folders.sort();
+    Ok(folders)
+}
+
 /// A sample program.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Path of its file.
     pub path: PathBuf,
-    /// Name of its file.
+    /// Name of its file, with the folders below that of the samples.
     pub name: String,
     /// Its P4_16 text.
     pub text: String,

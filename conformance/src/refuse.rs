@@ -12,7 +12,8 @@ impl Suite {
         for sample in self.programs("p4_16_errors")? {
             let expected = self.testdata.join("p4_16_errors_outputs").join(format!("{}-stderr", sample.name));
             let expected = std::fs::read_to_string(expected).ok();
-            let expected = expected.as_deref().and_then(|text| first_place(text, &sample.name));
+            let file = sample.path.file_name().unwrap_or_default().to_string_lossy();
+            let expected = expected.as_deref().and_then(|text| first_place(text, &file));
             let errors = match guarded(|| self.errors(&sample)) {
                 Ok(errors) => errors,
                 Err(why) => {

@@ -105,3 +105,25 @@ fn an_empty_folder_is_no_success_and_a_missing_one_is_told() {
     let missing = Suite { testdata: "/nonexistent".into(), include_dirs: Vec::new(), defines: Vec::new() };
     assert!(missing.run(Part::Refuse).expect_err("no folder").starts_with("/nonexistent"));
 }
+
+#[test]
+fn whole_programs_of_subfolders_count_and_parts_of_programs_do_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir_all(folder.path().join("p4_16_samples/set/inner")).expect("a folder");
+    fs::create_dir_all(folder.path().join("p4_16_samples_outputs/set")).expect("a folder");
+    let fine = program("", "apply { sm.egress_spec = 1; }");
+    let compiled = p4rack_p4::compile(&fine, "fine.p4", &p4rack_p4::Options::default()).expect("accepted");
+    let expected = p4rack_p4rt::text::print(&compiled.p4info);
+    let files = [
+        ("p4_16_samples/set/fine.p4", fine.clone()),
+        ("p4_16_samples_outputs/set/fine.p4.p4info.txtpb", expected),
+        ("p4_16_samples/set/inner/wrong.p4", program("", "apply { sm.nonsense = 1; }")),
+        ("p4_16_samples/set/part.p4", "#include <v1model.p4>\nstruct s { missing x; }\n".to_owned()),
+    ];
+    let suite = suite(folder.path(), &files);
+    let accepted = suite.run(Part::Accept).expect("a result");
+    assert_eq!((accepted.tried, accepted.passed), (2, 1));
+    assert_eq!(accepted.failures[0].file, "set/inner/wrong.p4");
+    let info = suite.run(Part::P4Info).expect("a result");
+    assert_eq!((info.tried, info.passed), (1, 1));
+}

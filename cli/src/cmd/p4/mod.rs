@@ -109,6 +109,11 @@ pub fn run(args: Args) -> ExitCode {
         }),
         Command::Info { source, output, format } => with_output(output, |write| {
             source.with(|text, name, options| match p4rack_p4::check(text, name, options) {
+                // Nothing to control.
+                Ok(accepted @ Accepted::Types { main: None, .. }) => {
+                    tell(accepted.warnings());
+                    write(&encode(&accepted.into_p4info(), format))
+                }
                 Ok(Accepted::Types { warnings, .. }) => {
                     tell(&warnings);
                     eprintln!(
