@@ -37,13 +37,22 @@ impl std::error::Error for UpdateError {}
 
 /// The overall status of a Write; `None` if all updates succeeded.
 pub fn pack(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
+    status(outcomes, "updates failed")
+}
+
+/// The overall status of a Read, with one result for each entity asked for; `None` if all were read.
+pub fn pack_read(outcomes: &[Result<(), UpdateError>]) -> Option<Status> {
+    status(outcomes, "requested entities could not be read")
+}
+
+fn status(outcomes: &[Result<(), UpdateError>], what: &str) -> Option<Status> {
     let failed = outcomes.iter().filter(|outcome| outcome.is_err()).count();
     if failed == 0 {
         return None;
     }
     let details = outcomes.iter().map(|outcome| to_any(outcome.as_ref().err())).collect();
     let message = format!(
-        "{failed} of {} updates failed; the status details say why for each, the switch's log for the first",
+        "{failed} of {} {what}; the status details say why for each, the switch's log for the first",
         outcomes.len()
     );
     Some(Status { code: Code::Unknown as i32, message, details })
@@ -93,6 +102,14 @@ mod tests {
         let status = pack(&outcomes).unwrap();
         assert_eq!(status.code, Code::Unknown as i32);
         assert_eq!(unpack(&status.encode_to_vec()), Some(outcomes));
+    }
+
+    #[test]
+    fn the_text_says_whether_something_was_written_or_read() {
+        let outcomes = [Ok(()), Err(UpdateError::new(Code::NotFound, "no such table"))];
+        let (written, read) = (pack(&outcomes).unwrap().message, pack_read(&outcomes).unwrap().message);
+        assert!(written.starts_with("1 of 2 updates failed; "), "{written}");
+        assert!(read.starts_with("1 of 2 requested entities could not be read; "), "{read}");
     }
 
     #[test]

@@ -13,8 +13,9 @@ use super::{Access, Code, Device, LARGE_BYTES, Program, Programs, beside, no_pro
 use crate::core::{Gone, Isolation};
 use crate::p4runtime::limits::{Charge, Connection, SMALL_UPDATES, UPDATE_BYTES};
 use crate::p4runtime::writing::{self, Admitted};
-use p4rack_entities::{Checked, Found, Outcomes, Reading, UPDATES_A_TURN, plain};
-use p4rack_p4rt::errors::pack;
+use p4rack_entities::{Found, Outcomes, Reading, UPDATES_A_TURN, plain};
+use p4rack_p4rt::errors::{pack, pack_read};
+use p4rack_p4rt::google::rpc;
 use p4rack_p4rt::p4::v1::write_request::Atomicity;
 use p4rack_p4rt::p4::v1::{Entity, ReadRequest, ReadResponse, WriteRequest};
 use prost::Message;
@@ -36,9 +37,9 @@ const TURNS_A_PART: usize = 16;
 /// A Read is ended if its client reads nothing for this long.
 const STALLED: Duration = Duration::from_secs(30);
 
-/// The status of a Write or Read from the results of its parts.
-fn overall(outcomes: &[Checked<()>]) -> Result<(), Status> {
-    match pack(outcomes) {
+/// The status of a whole request.
+fn overall(packed: Option<rpc::Status>) -> Result<(), Status> {
+    match packed {
         None => Ok(()),
         Some(failed) => {
             let details = failed.encode_to_vec().into();
@@ -90,10 +91,10 @@ impl Device {
             if outcomes.iter().all(Result::is_ok) {
                 return Ok(());
             }
-            return beside(&self.aside, move || overall(&outcomes)).await?;
+            return beside(&self.aside, move || overall(pack(&outcomes))).await?;
         }
         let (job, isolation) = writing::ready(request, &admitted).map_err(malformed)?;
-        overall(&self.make_small(job, isolation, updates).await?)
+        overall(pack(&self.make_small(job, isolation, updates).await?))
     }
 
     /// Makes a Write of few updates.
@@ -182,7 +183,7 @@ impl Device {
                 if !fields.is_empty() {
                     give(answers, fields.into()).await?;
                 }
-                return overall(outcomes);
+                return overall(pack_read(outcomes));
             }
             // For a client that reads nothing, at most one part is kept in memory.
             drop(room(answers, answers.max_capacity()).await?);
