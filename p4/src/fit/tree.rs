@@ -8,8 +8,11 @@ use super::rules::Rule;
 use super::stateful;
 use super::view;
 use crate::ast::Span;
-use crate::ir::{BinOp, Expr, LValue, Stmt, Storage, TableId, Ty, UnOp, VarId};
+use crate::ir::{BinOp, Expr, InstanceId, LValue, Stmt, Storage, TableId, Ty, UnOp, VarId};
 use std::collections::BTreeSet;
+
+/// Variables that the name of a statement or condition lists.
+const NAMES: usize = 3;
 
 /// A logical table.
 #[derive(Debug, Default)]
@@ -100,7 +103,7 @@ impl<'r, 'p> Builder<'r, 'p> {
             {
                 let mut key = Vec::new();
                 access::read(self.reader.program, cond, &Copies::new(), &mut key);
-                let name = format!("checksum's condition at {}", self.place(*span));
+                let name = format!("checksum's condition on {}", self.subject([], &key, *span));
                 let bit = Op::bit(*span);
                 let node =
                     self.add(Node { name, span: *span, key, actions: vec![vec![bit]], ..Node::default() });
@@ -143,7 +146,7 @@ impl<'r, 'p> Builder<'r, 'p> {
                     let result = self.result_of(cond, &steps);
                     let key = if result.is_none() { self.gateway(cond, *span, copies) } else { Vec::new() };
                     let node = result.unwrap_or_else(|| {
-                        let name = format!("condition at {}", self.place(*span));
+                        let name = format!("condition on {}", self.subject([], &key, *span));
                         self.add(Node { name, span: *span, kind: Kind::Gateway, key, ..Node::default() })
                     });
                     let arms = vec![self.steps(&yes, &mut first), self.steps(&no, &mut second)];
@@ -161,7 +164,7 @@ impl<'r, 'p> Builder<'r, 'p> {
                         None => {
                             let mut key = Vec::new();
                             access::read(self.reader.program, expr, copies, &mut key);
-                            let name = "switch".to_owned();
+                            let name = format!("switch on {}", self.subject([], &key, Span::default()));
                             self.add(Node { name, kind: Kind::Gateway, key, ..Node::default() })
                         }
                     };
@@ -275,7 +278,9 @@ impl<'r, 'p> Builder<'r, 'p> {
     fn action(&mut self, ops: Vec<Op>, steps: &mut Vec<Step>) {
         let ops = self.reader.at_once(ops);
         let span = ops.iter().map(|op| op.span).find(|span| *span != Span::default()).unwrap_or_default();
-        let name = format!("statement at {}", self.place(span));
+        let objects: BTreeSet<InstanceId> = ops.iter().filter_map(|op| op.object).collect();
+        let written: Vec<Bits> = ops.iter().flat_map(|op| &op.writes).copied().collect();
+        let name = self.subject(objects, &written, span);
         let node = self.add(Node { name, span, actions: vec![ops], ..Node::default() });
         steps.push(Step::Run(node));
     }
@@ -339,9 +344,29 @@ impl<'r, 'p> Builder<'r, 'p> {
         key
     }
 
-    fn place(&self, span: Span) -> String {
-        let at = self.reader.sources.locate(span);
-        format!("line {}", at.line)
+    /// What something in the control acts on: objects, or else the program's own variables; and its line.
+    fn subject(&self, objects: impl IntoIterator<Item = InstanceId>, bits: &[Bits], span: Span) -> String {
+        let program = self.reader.program;
+        let object = |id: InstanceId| program.instances[id.0 as usize].named.name.as_str();
+        let mut names: Vec<&str> = objects.into_iter().map(object).collect();
+        if names.is_empty() {
+            let vars: BTreeSet<VarId> = bits.iter().map(|bits| bits.var).collect();
+            let own = vars.into_iter().filter(|var| !self.reader.is_temporary(*var));
+            // A header's validity ends in a dollar.
+            names.extend(own.map(|var| program.vars[var.0 as usize].name.trim_end_matches(".$valid$")));
+        }
+        let line = self.reader.sources.locate(span).line;
+        let mut text = match names.len() {
+            0 => "a temporary value".to_owned(),
+            _ => names[..names.len().min(NAMES)].join(", "),
+        };
+        if names.len() > NAMES {
+            text.push_str(&format!(" and {} more", names.len() - NAMES));
+        }
+        if span != Span::default() {
+            text.push_str(&format!(" (line {line})"));
+        }
+        text
     }
 }
 
