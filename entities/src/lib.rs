@@ -6,6 +6,7 @@
 //! ```text
 //!  pipeline ─ given                       from a controller's config to a program that the switch can run
 //!  program ─ packets, digests             a program with the look-ups that requests need
+//!          ─ names, restrict, follow      translated values, @entry_restriction, @refers_to
 //!  writing ─┬─ work ─┬─ tables ─ matching      an update becomes a change, an entity asked for a query
 //!           │        ├─ profiles               members, groups, action sets
 //!           │        ├─ cells                  counters, meters, registers
@@ -18,12 +19,17 @@
 //! turns: [`each`], [`all`], [`Reading`].
 
 mod digests;
+mod follow;
 mod given;
+mod ledger;
 mod matching;
+mod names;
 mod packets;
 mod pipeline;
 pub mod plain;
 mod program;
+mod restrict;
+mod value;
 mod work;
 mod writing;
 

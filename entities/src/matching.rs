@@ -1,32 +1,22 @@
 //! Converts keys and actions from P4Runtime's messages to the switch's types and back.
 
+use super::names::{Kind, Look};
 use super::program::TableRef;
+use super::value::number;
 use super::{Checked, refuse};
 use num_bigint::BigUint;
-use p4rack_p4::ir::{ActionCall, Key, MatchKind, Matcher};
-use p4rack_p4rt::bytes;
+use p4rack_p4::ir::{ActionCall, ActionParam, Key, MatchKind, Matcher};
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
-use p4rack_p4rt::p4::config::v1::{MatchField, action_ref::Scope};
+use p4rack_p4rt::p4::config::v1::{MatchField, action, action_ref::Scope};
 use p4rack_p4rt::p4::v1::{Action, FieldMatch, action::Param, field_match, field_match::FieldMatchType};
 use p4rack_p4rt::schema::name_of;
 use std::fmt::{Arguments, Display};
+use std::sync::Arc;
 
 /// A number with `width` bits set.
 fn ones(width: u32) -> BigUint {
     (BigUint::from(1u8) << width) - 1u8
-}
-
-/// A byte string as a number of at most `width` bits.
-pub fn number(what: impl Display, value: &[u8], width: u32) -> Checked<BigUint> {
-    if (1..=8).contains(&value.len()) && bytes::bit_length(value) <= u64::from(width) {
-        let number = value.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        return Ok(BigUint::from(number));
-    }
-    match bytes::check(value, width) {
-        Ok(value) => Ok(BigUint::from_bytes_be(&value)),
-        Err(error) => refuse(Code::OutOfRange, format!("{what}: {error}")),
-    }
 }
 
 impl<'a> TableRef<'a> {
@@ -47,14 +37,22 @@ impl<'a> TableRef<'a> {
         keys.zip(&self.info.match_fields)
     }
 
-    /// Matchers for the keys of an entry. Checks all rules of the match format.
+    /// Matchers for the keys of an entry. Checks all rules of the match format. Errors with NOT_FOUND: a value of a
+    /// translated type is not in use.
     pub fn matchers(&self, matches: &[FieldMatch]) -> Checked<Vec<Matcher>> {
+        self.matchers_with(matches, Look::Find)
+    }
+
+    /// Like [`TableRef::matchers`]; `look` says what to do with a value that is not in use.
+    pub(crate) fn matchers_with(&self, matches: &[FieldMatch], mut look: Look<'_>) -> Checked<Vec<Matcher>> {
         check_fields(format_args!("table {}", self.name()), &self.info.match_fields, matches)?;
         self.keys()
             .map(|(key, field)| {
                 let given = matches.iter().find(|given| given.field_id == field.id);
                 let what = format_args!("table {} key `{}`", self.name(), field.name);
-                matcher(what, key.kind, key.ty.width(), field, given)
+                let names = self.program.names.of(key.type_name.as_deref());
+                let translation = names.map(|names| (names, &mut look));
+                matcher(what, (key.kind, key.ty.width()), given, translation)
             })
             .collect()
     }
@@ -64,14 +62,15 @@ impl<'a> TableRef<'a> {
         self.keys()
             .zip(matchers)
             .filter_map(|((key, field), matcher)| {
-                let field_match_type = Some(field_match(key.kind, key.ty.width(), matcher)?);
+                let names = self.program.names.of(key.type_name.as_deref());
+                let field_match_type = Some(field_match(key.kind, key.ty.width(), matcher, names)?);
                 Some(FieldMatch { field_id: field.id, field_match_type })
             })
             .collect()
     }
 
     /// The action of an entry or default entry.
-    pub fn call(&self, action: &Action, is_default: bool) -> Checked<ActionCall> {
+    pub(crate) fn call(&self, action: &Action, is_default: bool, mut look: Look<'_>) -> Checked<ActionCall> {
         let name = self.name();
         let program = self.program;
         let Some(position) =
@@ -110,12 +109,17 @@ impl<'a> TableRef<'a> {
             let mut given = action.params.iter().filter(|given| given.param_id == param.id);
             let what = format_args!("action {action_name} parameter `{}`", param.name);
             match (given.next(), given.next()) {
-                (Some(given), None) => number(what, &given.value, ir.ty.width()),
+                (Some(given), None) => match program.names.of(ir.type_name.as_deref()) {
+                    Some(names) => names.number(what, &given.value, &mut look),
+                    None => number(what, &given.value, ir.ty.width()),
+                },
                 (None, _) => refuse(Code::InvalidArgument, format!("{what} is missing")),
                 _ => refuse(Code::InvalidArgument, format!("{what} is given twice")),
             }
         });
-        Ok(ActionCall { action: position as u32, args: args.collect::<Checked<_>>()? })
+        let args = args.collect::<Checked<Vec<_>>>()?;
+        self.restrict_action(self.ir.actions[position].action, &args)?;
+        Ok(ActionCall { action: position as u32, args })
     }
 
     /// The message for an action.
@@ -128,12 +132,15 @@ impl<'a> TableRef<'a> {
             .actions
             .iter()
             .find(|info| info.preamble.as_ref().is_some_and(|preamble| preamble.id == action_id))?;
-        let params = info
-            .params
-            .iter()
-            .zip(&call.args)
-            .map(|(param, value)| Param { param_id: param.id, value: value.to_bytes_be() })
-            .collect();
+        let own = &self.program.ir.actions[action.0 as usize].params;
+        let param = |((param, own), value): ((&action::Param, &ActionParam), &BigUint)| {
+            let value = match self.program.names.of(own.type_name.as_deref()) {
+                Some(names) => names.shown(value),
+                None => value.to_bytes_be(),
+            };
+            Param { param_id: param.id, value }
+        };
+        let params = info.params.iter().zip(own).zip(&call.args).map(param).collect();
         Some(Action { action_id, params })
     }
 }
@@ -153,13 +160,12 @@ pub fn check_fields(object: impl Display, fields: &[MatchField], matches: &[Fiel
     Ok(())
 }
 
-/// Matcher of a field. A missing one matches anything, unless the match kind is exact.
-pub fn matcher(
+/// Matcher of a field with this match kind and width. A missing one matches anything, unless the match kind is exact.
+pub(crate) fn matcher(
     what: Arguments<'_>,
-    kind: MatchKind,
-    width: u32,
-    field: &MatchField,
+    (kind, width): (MatchKind, u32),
     given: Option<&FieldMatch>,
+    translation: Option<(&Arc<Kind>, &mut Look<'_>)>,
 ) -> Checked<Matcher> {
     let Some(given) = given else {
         return match kind {
@@ -171,8 +177,23 @@ pub fn matcher(
     };
     let given = given.field_match_type.as_ref();
     let invalid = |message: &str| UpdateError::new(Code::InvalidArgument, format!("{what}: {message}"));
-    if field.bitwidth == 0 && width != 0 {
-        return refuse(Code::Unimplemented, format!("{what}: translation to strings is not offered"));
+    if let Some((names, look)) = translation {
+        match (kind, given) {
+            (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => {
+                return Ok(Matcher::Exact(names.number(what, &given.value, look)?));
+            }
+            (MatchKind::Optional, Some(FieldMatchType::Optional(given))) => {
+                return Ok(Matcher::Exact(names.number(what, &given.value, look)?));
+            }
+            (MatchKind::Lpm | MatchKind::Ternary | MatchKind::Range, Some(_)) if names.is_text() => {
+                let message = format!(
+                    "{what}: `{names}` is translated to strings, so entries can leave the key out, but not match a part"
+                );
+                return refuse(Code::Unimplemented, message);
+            }
+            // As in the data plane.
+            _ => {}
+        }
     }
     match (kind, given) {
         (MatchKind::Exact, Some(FieldMatchType::Exact(given))) => {
@@ -224,7 +245,12 @@ pub fn matcher(
 }
 
 /// The message for a field's matcher; `None` if it matches anything.
-pub fn field_match(kind: MatchKind, width: u32, matcher: &Matcher) -> Option<FieldMatchType> {
+pub(crate) fn field_match(
+    kind: MatchKind,
+    width: u32,
+    matcher: &Matcher,
+    names: Option<&Arc<Kind>>,
+) -> Option<FieldMatchType> {
     let (value, mask) = match matcher {
         Matcher::Exact(value) => (value.clone(), ones(width)),
         Matcher::Mask { value, mask } => (value.clone(), mask.clone()),
@@ -235,7 +261,12 @@ pub fn field_match(kind: MatchKind, width: u32, matcher: &Matcher) -> Option<Fie
         }
         Matcher::Any | Matcher::ValueSet(_) => return None,
     };
-    let (bytes, ternary_mask) = (value.to_bytes_be(), mask.to_bytes_be());
+    let is_whole = matches!(kind, MatchKind::Exact | MatchKind::Optional);
+    let bytes = match names.filter(|_| is_whole) {
+        Some(names) => names.shown(&value),
+        None => value.to_bytes_be(),
+    };
+    let ternary_mask = mask.to_bytes_be();
     Some(match kind {
         MatchKind::Exact | MatchKind::Selector => FieldMatchType::Exact(field_match::Exact { value: bytes }),
         MatchKind::Optional => FieldMatchType::Optional(field_match::Optional { value: bytes }),

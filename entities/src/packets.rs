@@ -1,12 +1,15 @@
 //! Controller headers: packet-out metadata become a header before the frame, and the reverse for packet-in.
 
+use super::names::{Kind, Look, Names};
 use super::refuse;
 use num_bigint::BigUint;
+use p4rack_p4::ir;
 use p4rack_p4rt::bytes;
 use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ControllerPacketMetadata;
 use p4rack_p4rt::p4::v1::PacketMetadata;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct Field {
@@ -14,6 +17,8 @@ struct Field {
     name: String,
     width: u32,
     is_padding: bool,
+    /// What controllers call its values, if its type is translated.
+    kind: Option<Arc<Kind>>,
 }
 
 /// Layout of `packet_in` or `packet_out`. Without such a header in the program it has no fields.
@@ -24,16 +29,26 @@ pub struct ControllerHeader {
 }
 
 impl ControllerHeader {
-    /// The layout that P4Info describes.
-    pub fn new(header: Option<&ControllerPacketMetadata>) -> ControllerHeader {
+    /// The layout that P4Info describes. `declared` is the program's header, whose fields may be translated.
+    pub(crate) fn new(
+        header: Option<&ControllerPacketMetadata>,
+        declared: Option<&ir::ControllerHeader>,
+        names: &Names,
+    ) -> ControllerHeader {
         let metadata = header.map_or(&[][..], |header| &header.metadata);
+        let mut own = declared.into_iter().flat_map(|header| &header.fields).filter(|field| !field.0.hidden);
         let fields: Vec<Field> = metadata
             .iter()
-            .map(|field| Field {
-                id: field.id,
-                name: field.name.clone(),
-                width: u32::try_from(field.bitwidth).unwrap_or(0),
-                is_padding: field.annotations.iter().any(|text| text.starts_with("@padding")),
+            .map(|field| {
+                let own = own.next();
+                Field {
+                    id: field.id,
+                    name: field.name.clone(),
+                    // P4Info has the width that controllers see.
+                    width: own.map_or(u32::try_from(field.bitwidth).unwrap_or(0), |own| own.1.width()),
+                    is_padding: field.annotations.iter().any(|text| text.starts_with("@padding")),
+                    kind: own.and_then(|own| names.of(own.2.as_deref())).cloned(),
+                }
             })
             .collect();
         let bits: usize = fields.iter().map(|field| field.width as usize).sum();
@@ -59,19 +74,21 @@ impl ControllerHeader {
         let mut header = BigUint::ZERO;
         let mut bits = 0;
         for field in &self.fields {
-            let value = match metadata.iter().find(|given| given.metadata_id == field.id) {
-                Some(given) => bytes::check(&given.value, field.width).map_err(|error| {
-                    let message = format!("packet_out metadata field `{}`: {error}", field.name);
-                    UpdateError::new(Code::InvalidArgument, message)
-                })?,
-                None if field.is_padding => vec![0],
-                None => {
+            let what = format_args!("packet_out metadata field `{}`", field.name);
+            let value = match (metadata.iter().find(|given| given.metadata_id == field.id), &field.kind) {
+                (Some(given), Some(kind)) => kind.number(what, &given.value, &mut Look::Find)?,
+                (Some(given), None) => match bytes::check(&given.value, field.width) {
+                    Ok(value) => BigUint::from_bytes_be(&value),
+                    Err(error) => return refuse(Code::InvalidArgument, format!("{what}: {error}")),
+                },
+                (None, _) if field.is_padding => BigUint::ZERO,
+                (None, _) => {
                     let message =
                         format!("packet_out metadata field {} (`{}`) is missing", field.id, field.name);
                     return refuse(Code::InvalidArgument, message);
                 }
             };
-            header = (header << field.width) | BigUint::from_bytes_be(&value);
+            header = (header << field.width) | value;
             bits += field.width as usize;
         }
         header <<= self.bytes * 8 - bits;
@@ -91,7 +108,8 @@ impl ControllerHeader {
         for field in &self.fields {
             left -= field.width as usize;
             let mask = (BigUint::from(1u8) << field.width) - 1u8;
-            let value = ((&header >> left) & mask).to_bytes_be();
+            let value = (&header >> left) & mask;
+            let value = field.kind.as_ref().map_or_else(|| value.to_bytes_be(), |kind| kind.shown(&value));
             metadata.push(PacketMetadata { metadata_id: field.id, value });
         }
         Some((metadata, payload))
@@ -111,14 +129,15 @@ mod tests {
             annotations: annotations.iter().map(|text| text.to_string()).collect(),
             ..Default::default()
         };
-        ControllerHeader::new(Some(&ControllerPacketMetadata {
+        let header = ControllerPacketMetadata {
             metadata: vec![
                 field(1, "egress_port", 9, &[]),
                 field(2, "_pad", 7, &["@padding"]),
                 field(4, "cookie", 16, &[]),
             ],
             ..Default::default()
-        }))
+        };
+        ControllerHeader::new(Some(&header), None, &Names::default())
     }
 
     fn given(values: &[(u32, &[u8])]) -> Vec<PacketMetadata> {
@@ -153,7 +172,7 @@ mod tests {
 
     #[test]
     fn without_a_header_the_frame_is_the_payload() {
-        let header = ControllerHeader::new(None);
+        let header = ControllerHeader::default();
         assert_eq!(header.prepend(&[], b"abc").unwrap(), b"abc");
         assert!(header.prepend(&given(&[(1, &[1])]), b"abc").unwrap_err().message.ends_with("it has: none"));
         assert_eq!(header.split(b"abc"), Some((Vec::new(), &b"abc"[..])));

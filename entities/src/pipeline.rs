@@ -71,6 +71,7 @@ impl Candidate {
         let bf_rt = compiled.bf_rt().map(|schema| schema.to_string());
         let mut program = Program::new(config, compiled);
         program.bf_rt = bf_rt;
+        program.follow();
         program.plans = plans(&program, &pipeline);
         Candidate { program, pipeline }
     }
@@ -151,6 +152,8 @@ fn plan(program: &Program, pipeline: &Pipeline, info_id: u32) -> Option<Plan> {
     let translated =
         fields.iter().zip(&layout.keys).any(|(field, (_, key))| field.bitwidth as u32 != key.width);
     let is_plain = !table.info.is_const_table
+        && !program.follows(table.id)
+        && !program.restricts(table.id)
         && fields.len() == layout.keys.len()
         && fields.len() <= MOST_FIELDS
         && !translated

@@ -1,6 +1,8 @@
 //! A program as requests see it: the controller's config, its P4Info, and the mapping from ids to the IR.
 
 use super::digests::Digests;
+use super::ledger::Ledger;
+use super::names::Names;
 use super::packets::ControllerHeader;
 use super::plain::Plans;
 use super::{Checked, refuse};
@@ -39,6 +41,12 @@ pub struct Program {
     /// Digests to which the controller has subscribed.
     digests: Mutex<Digests>,
     digest_ids: Vec<u32>,
+    /// What controllers call the values of translated types.
+    pub(crate) names: Names,
+    /// What refers to what.
+    ledger: Mutex<Ledger>,
+    /// Tables whose entries are followed, by number.
+    pub(crate) followed: Vec<bool>,
     /// Tables whose entries are written without decoding messages.
     pub plans: Plans,
     actions: Vec<u32>,
@@ -97,19 +105,26 @@ fn positions<'a, T: Copy>(
 impl Program {
     pub(crate) fn new(config: ForwardingPipelineConfig, compiled: Compiled) -> Program {
         let Compiled { program, p4info: info, ids, .. } = compiled;
+        let names = Names::new(&program);
         let header = |name: &str| {
             let of = |preamble: &Preamble| preamble.name == name;
             let mut headers = info.controller_packet_metadata.iter();
-            ControllerHeader::new(headers.find(|header| header.preamble.as_ref().is_some_and(of)))
+            let found = headers.find(|header| header.preamble.as_ref().is_some_and(of));
+            let declared = program.controller_headers.iter().find(|header| header.named.name == name);
+            ControllerHeader::new(found, declared, &names)
         };
         macro_rules! positions {
             ($list:ident, $ids:ident, $make:expr) => {
                 positions(info.$list.iter().map(|object| object.preamble.as_ref()), &ids.$ids, $make)
             };
         }
+        let (packet_in, packet_out) = (header("packet_in"), header("packet_out"));
         Program {
-            packet_in: header("packet_in"),
-            packet_out: header("packet_out"),
+            packet_in,
+            packet_out,
+            names,
+            ledger: Mutex::default(),
+            followed: Vec::new(),
             groups: Mutex::default(),
             digests: Mutex::default(),
             digest_ids: ids.digests,
@@ -128,6 +143,22 @@ impl Program {
             config,
             info,
         }
+    }
+
+    /// A type that is translated to strings, if the program has one.
+    pub fn translated_to_strings(&self) -> Option<&str> {
+        self.names.text_type()
+    }
+
+    /// Whether what a table's entries use is followed.
+    pub(crate) fn follows(&self, table: TableId) -> bool {
+        self.followed.get(table.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// What refers to what.
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // Every change is a single count, so a panic elsewhere leaves it consistent.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Multicast groups and clone sessions as the controller wrote them.

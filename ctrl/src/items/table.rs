@@ -210,6 +210,7 @@ impl ActionItem {
                     action_profile_actions: actions,
                     action_selection_mode: mode as i32,
                     size_semantics: size as i32,
+                    group_action: None,
                 })
             }
         };
@@ -230,6 +231,11 @@ impl ActionItem {
             Type::Action(action) => ActionItem::of_action(schema, action)?,
             Type::ActionProfileMemberId(member) => ActionItem::Member { member: *member },
             Type::ActionProfileGroupId(group) => ActionItem::Group { group: *group },
+            Type::ActionProfileActionSet(set) if set.group_action.is_some() => {
+                let message =
+                    "an action set has a group_action, of P4Runtime 1.6, which p4rack does not show";
+                return Err(CtrlError::Input(message.into()));
+            }
             Type::ActionProfileActionSet(set) => {
                 let item = |item: &ActionProfileAction| {
                     let action = ActionItem::of_action(schema, &item.action.clone().unwrap_or_default())?;

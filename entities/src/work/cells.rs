@@ -1,8 +1,8 @@
 //! Counters, meters and registers: arrays of cells.
 
 use super::{Answer, Change, Messages, Query, Snapshot};
-use crate::matching::number;
 use crate::program::Program;
+use crate::value::number;
 use crate::{Checked, control, refuse};
 use num_bigint::BigUint;
 use p4rack_p4::ir::{InstanceId, InstanceKind, Unit};

@@ -54,7 +54,7 @@ pub fn message(
     let one = |values: &Vec<BigUint>| {
         let mut values = values.iter();
         let mut types = described.fields.iter().map(|(_, ty)| *ty);
-        data(&program.ir, &described.data, &mut values, &mut types)
+        data(program, &described.data, &mut values, &mut types)
     };
     DigestList {
         digest_id: program.digest_id(digest),
@@ -66,14 +66,14 @@ pub fn message(
 
 /// A value of a type, from the flat values of its parts.
 fn data<'v>(
-    program: &ir::Program,
+    program: &Program,
     ty: &DataTy,
     values: &mut impl Iterator<Item = &'v BigUint>,
     types: &mut impl Iterator<Item = ir::Ty>,
 ) -> P4Data {
     use p4_data::Data;
-    let mut fields = |name: &str, program: &ir::Program| -> Vec<P4Data> {
-        let found = program.data_structs.iter().find(|found| found.name == name);
+    let mut fields = |name: &str, program: &Program| -> Vec<P4Data> {
+        let found = program.ir.data_structs.iter().find(|found| found.name == name);
         let fields = found.map_or(&[][..], |found| &found.fields);
         fields.iter().map(|(_, ty)| data(program, ty, values, types)).collect()
     };
@@ -93,7 +93,12 @@ fn data<'v>(
             Data::Tuple(P4StructLike { members })
         }
         DataTy::NewType(name) => {
-            return match program.new_types.iter().find(|found| found.name == *name) {
+            if let Some(names) = program.names.of(Some(name)) {
+                types.next();
+                let value = values.next().cloned().unwrap_or_default();
+                return P4Data { data: Some(Data::Bitstring(names.shown(&value))) };
+            }
+            return match program.ir.new_types.iter().find(|found| found.name == *name) {
                 Some(found) => self::data(program, &found.inner, values, types),
                 None => P4Data { data: None },
             };
@@ -103,9 +108,9 @@ fn data<'v>(
             let index = value.iter_u32_digits().next().unwrap_or(0) as usize;
             let member = |names: Option<&Vec<String>>| names.and_then(|names| names.get(index)).cloned();
             match scalar {
-                DataTy::Error => Data::Error(member(Some(&program.errors)).unwrap_or_default()),
+                DataTy::Error => Data::Error(member(Some(&program.ir.errors)).unwrap_or_default()),
                 DataTy::Enum(name) => {
-                    let found = program.enums.iter().find(|(found, _)| found == name);
+                    let found = program.ir.enums.iter().find(|(found, _)| found == name);
                     Data::Enum(member(found.map(|(_, members)| members)).unwrap_or_default())
                 }
                 DataTy::SerEnum(_) => Data::EnumValue(value.to_bytes_be()),

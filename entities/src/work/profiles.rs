@@ -1,12 +1,12 @@
 //! Action profiles and selectors: members, groups, and references from table entries.
 
 use super::{Answer, Change, Messages, Query, Snapshot};
-use crate::matching::number;
+use crate::ledger::Uses;
+use crate::names::{Held, Look, PORT_BITS};
 use crate::program::{Program, TableRef};
+use crate::value::number;
 use crate::{Checked, control, refuse};
-use p4rack_p4::ir::{ActionCall, InstanceId};
-use p4rack_p4rt::EntityKind;
-use p4rack_p4rt::bytes;
+use p4rack_p4::ir::{ActionCall, InstanceId, TableId};
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::ActionProfile;
 use p4rack_p4rt::p4::v1::{
@@ -15,13 +15,11 @@ use p4rack_p4rt::p4::v1::{
     table_action, update,
 };
 use p4rack_p4rt::schema::name_of;
+use p4rack_p4rt::{API_VERSION, EntityKind};
 use p4rack_switch::{self as switch, ActionSet, Indirect, Pick, Share, SizeOf, Switch};
 use p4rack_wire::Nanos;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// Width of a port number.
-const PORT_BITS: u32 = 9;
 
 /// The action of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +30,13 @@ pub enum Doing {
     Indirect(Indirect),
 }
 
-/// Reads the action part of an entry's message.
-pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Checked<Doing> {
+/// Reads the action part of an entry's message. `held` gets the names that it uses.
+pub(crate) fn doing(
+    table: &TableRef<'_>,
+    action: &TableAction,
+    is_default: bool,
+    held: &mut Vec<Held>,
+) -> Checked<Doing> {
     let name = table.name();
     let invalid = |message: &str| refuse(Code::InvalidArgument, format!("table {name}: {message}"));
     let Some(kind) = &action.r#type else {
@@ -41,13 +44,17 @@ pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Ch
     };
     let Some(profile) = table.ir.implementation else {
         return match kind {
-            table_action::Type::Action(action) => Ok(Doing::Call(table.call(action, is_default)?)),
+            table_action::Type::Action(action) => {
+                Ok(Doing::Call(table.call(action, is_default, Look::Take(held))?))
+            }
             _ => invalid("it has no action profile; give it an action"),
         };
     };
     if is_default {
         return match kind {
-            table_action::Type::Action(action) => Ok(Doing::Call(table.call(action, true)?)),
+            table_action::Type::Action(action) => {
+                Ok(Doing::Call(table.call(action, true, Look::Take(held))?))
+            }
             _ => invalid("the default entry takes an action, also where there is an action profile"),
         };
     }
@@ -62,7 +69,7 @@ pub fn doing(table: &TableRef<'_>, action: &TableAction, is_default: bool) -> Ch
         _ if !selects => return invalid("its action profile has no selector; give it a member"),
         table_action::Type::ActionProfileGroupId(group) => Indirect::Group(*group),
         table_action::Type::ActionProfileActionSet(set) => {
-            Indirect::Set(one_shot(table, set, Rules::of(table.program, profile))?)
+            Indirect::Set(one_shot(table, set, Rules::of(table.program, profile), held)?)
         }
     };
     Ok(Doing::Indirect(indirect))
@@ -124,10 +131,22 @@ impl Rules {
     }
 }
 
-fn one_shot(table: &TableRef<'_>, set: &ActionProfileActionSet, mut rules: Rules) -> Checked<ActionSet> {
+fn one_shot(
+    table: &TableRef<'_>,
+    set: &ActionProfileActionSet,
+    mut rules: Rules,
+    held: &mut Vec<Held>,
+) -> Checked<ActionSet> {
     use action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics as Size};
     let name = table.name();
     let invalid = |what: String| refuse(Code::InvalidArgument, format!("table {name}: {what}"));
+    if set.group_action.is_some() {
+        let message = format!(
+            "table {name}: group_action, of P4Runtime 1.6, is not offered; this switch offers {API_VERSION}: give each \
+             action of the set the group's parameters too"
+        );
+        return refuse(Code::Unimplemented, message);
+    }
     let pick = match Mode::try_from(set.action_selection_mode) {
         Ok(Mode::DefaultModeDeterminedByActionSelector) => Pick::Selector,
         Ok(Mode::Hash) => Pick::Hash,
@@ -145,7 +164,7 @@ fn one_shot(table: &TableRef<'_>, set: &ActionProfileActionSet, mut rules: Rules
         SizeOf::Weights => (rules.counts_members, rules.max_weight) = (false, 0),
         SizeOf::Members => rules.counts_members = true,
     }
-    let actions = set.action_profile_actions.iter().map(|action| one_action(table, action, rules));
+    let actions = set.action_profile_actions.iter().map(|action| one_action(table, action, rules, held));
     let actions = actions.collect::<Checked<Vec<_>>>()?;
     if actions.is_empty() {
         return invalid("the action set is empty".into());
@@ -161,38 +180,42 @@ fn one_action(
     table: &TableRef<'_>,
     action: &ActionProfileAction,
     rules: Rules,
+    held: &mut Vec<Held>,
 ) -> Checked<(ActionCall, Share)> {
     let name = format!("table {}", table.name());
     use p4rack_p4rt::p4::v1::action_profile_action::WatchKind;
     let watch = match &action.watch_kind {
         None => None,
         #[allow(deprecated)]
-        Some(WatchKind::Watch(port)) => watched(&name, &port.to_be_bytes())?,
-        Some(WatchKind::WatchPort(port)) => watched(&name, port)?,
+        Some(WatchKind::Watch(port)) => watch_number(&name, *port)?,
+        Some(WatchKind::WatchPort(port)) => watched(table.program, &name, port)?,
     };
     let Some(call) = &action.action else {
         return refuse(Code::InvalidArgument, format!("{name}: an action of the set is not set"));
     };
     Ok((
-        table.call(call, false)?,
+        table.call(call, false, Look::Take(held))?,
         Share { weight: rules.weight(&name, action.weight)?, watch, is_active: true },
     ))
 }
 
 /// A port to watch; empty is none. The switch checks whether it exists.
-fn watched(name: &str, port: &[u8]) -> Checked<Option<u16>> {
+fn watched(program: &Program, name: &str, port: &[u8]) -> Checked<Option<u16>> {
     if port.is_empty() {
         return Ok(None);
     }
-    match number(format_args!("{name} watch port"), port, PORT_BITS) {
-        Ok(port) => Ok(port.iter_u64_digits().next().map_or(Some(0), |port| u16::try_from(port).ok())),
+    match program.names.port(format_args!("{name} watch port"), port) {
+        Ok(port) => Ok(Some(port)),
         Err(error) => refuse(Code::InvalidArgument, error.message),
     }
 }
 
-/// A watched port as a byte string.
-fn port_bytes(port: u16) -> Vec<u8> {
-    bytes::canonical(&port.to_be_bytes())
+/// A port to watch, as a number, which is never translated.
+fn watch_number(name: &str, port: i32) -> Checked<Option<u16>> {
+    match number(format_args!("{name} watch port"), &port.to_be_bytes(), PORT_BITS) {
+        Ok(port) => Ok(port.iter_u64_digits().next().map_or(Some(0), |port| u16::try_from(port).ok())),
+        Err(error) => refuse(Code::InvalidArgument, error.message),
+    }
 }
 
 /// The action part of an entry's message.
@@ -208,7 +231,9 @@ pub fn table_action(table: &TableRef<'_>, entry: &switch::TableEntry) -> Option<
             let one = |(call, share): &(ActionCall, Share)| ActionProfileAction {
                 action: table.action(call),
                 weight: rules.shown(share),
-                watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
+                watch_kind: share
+                    .watch
+                    .map(|port| WatchKind::WatchPort(table.program.names.shown_port(port))),
             };
             let mode = match set.pick {
                 Pick::Selector => Mode::DefaultModeDeterminedByActionSelector,
@@ -224,6 +249,7 @@ pub fn table_action(table: &TableRef<'_>, entry: &switch::TableEntry) -> Option<
                 action_profile_actions: set.actions.iter().map(one).collect(),
                 action_selection_mode: mode as i32,
                 size_semantics: size as i32,
+                group_action: None,
             })
         }
     };
@@ -277,19 +303,44 @@ pub fn write_member(
     }
     let what = format!("member {number} of {name}");
     if kind == update::Type::Delete {
+        let program = program.clone();
         return Ok(Box::new(move |switch, _| {
             expect(kind, exists(switch, profile, number), &what)?;
-            control(switch.member_remove(profile, number))
+            let before = uses_of_member(&program, switch, profile, number);
+            program.exchange(&before, &Uses::default(), || control(switch.member_remove(profile, number)))
         }));
     }
     let Some(action) = &entry.action else {
         return refuse(Code::InvalidArgument, format!("{what}: the action is not set"));
     };
-    let call = program.user(info)?.call(action, false)?;
+    let mut held = Vec::new();
+    let user = program.user(info)?;
+    let (table, call) = (user.id, user.call(action, false, Look::Take(&mut held))?);
+    let program = program.clone();
     Ok(Box::new(move |switch, _| {
         expect(kind, exists(switch, profile, number), &what)?;
-        control(switch.member_set(profile, number, call))
+        let before = uses_of_member(&program, switch, profile, number);
+        let after = match program.follows(table) {
+            true => program.uses_of_call(table, Some(&call)),
+            false => Uses::default(),
+        };
+        program.exchange(&before, &after, || control(switch.member_set(profile, number, call)))?;
+        drop(held);
+        Ok(())
     }))
+}
+
+/// What a member uses.
+fn uses_of_member(program: &Program, switch: &Switch, profile: InstanceId, member: u32) -> Uses {
+    let tables = &program.ir.tables;
+    let Some(table) = tables.iter().position(|table| table.implementation == Some(profile)) else {
+        return Uses::default();
+    };
+    let table = TableId(table as u32);
+    if !program.follows(table) {
+        return Uses::default();
+    }
+    program.uses_of_call(table, switch.member(profile, member).ok().flatten().as_ref())
 }
 
 /// Checks an update of a group.
@@ -332,8 +383,8 @@ pub fn write_group(
         let watch = match &member.watch_kind {
             None => None,
             #[allow(deprecated)]
-            Some(WatchKind::Watch(port)) => watched(&what, &port.to_be_bytes())?,
-            Some(WatchKind::WatchPort(port)) => watched(&what, port)?,
+            Some(WatchKind::Watch(port)) => watch_number(&what, *port)?,
+            Some(WatchKind::WatchPort(port)) => watched(program, &what, port)?,
         };
         let share = Share { weight: rules.weight(&what, member.weight)?, watch, is_active: true };
         weights.push((member.member_id, share));
@@ -434,7 +485,7 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
                 let member = |(member_id, share): (u32, Share)| action_profile_group::Member {
                     member_id,
                     weight: rules.shown(&share),
-                    watch_kind: share.watch.map(|port| WatchKind::WatchPort(port_bytes(port))),
+                    watch_kind: share.watch.map(|port| WatchKind::WatchPort(program.names.shown_port(port))),
                 };
                 let message =
                     |(group_id, weights, max_size): (u32, Vec<(u32, Share)>, i32)| ActionProfileGroup {
@@ -455,10 +506,14 @@ pub fn read_groups(program: &Arc<Program>, request: &ActionProfileGroup) -> Chec
 /// Saves a member for an undo.
 pub fn snapshot_member(program: &Arc<Program>, entry: &ActionProfileMember) -> Checked<Snapshot> {
     let (profile, _) = program.profile(entry.action_profile_id)?;
-    let number = entry.member_id;
+    let (program, number) = (program.clone(), entry.member_id);
     Ok(Box::new(move |switch| {
         let before = switch.member(profile, number).ok().flatten();
+        let uses = uses_of_member(&program, switch, profile, number);
+        let held = uses.hold();
         Box::new(move |switch| {
+            program.replace(&uses_of_member(&program, switch, profile, number), &uses);
+            drop(held);
             let _ = match before {
                 Some(call) => switch.member_set(profile, number, call),
                 None => switch.member_remove(profile, number),

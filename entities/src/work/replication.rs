@@ -3,7 +3,7 @@
 //! What a controller wrote is stored as written, so that it reads back the same.
 
 use super::{Answer, Change, Query, Snapshot};
-use crate::matching::number;
+use crate::ledger::Uses;
 use crate::program::Program;
 use crate::{Checked, control, refuse};
 use p4rack_p4rt::EntityKind;
@@ -16,11 +16,8 @@ use p4rack_switch::{self as switch, CloneSession, Replicas};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// Width of a port number.
-const PORT_BITS: u32 = 9;
-
 /// The copies of a group or session, each with its backups in order. Port and instance must be unique.
-fn replicas(given: &[Replica]) -> Checked<Replicas> {
+fn replicas(program: &Program, given: &[Replica]) -> Checked<Replicas> {
     let mut seen = HashSet::new();
     let mut at = |port: u16, instance: u32| {
         let Ok(instance) = u16::try_from(instance) else {
@@ -38,7 +35,7 @@ fn replicas(given: &[Replica]) -> Checked<Replicas> {
     for given in given {
         #[allow(deprecated)]
         let port = match &given.port_kind {
-            Some(replica::PortKind::Port(port)) => port_of(port)?,
+            Some(replica::PortKind::Port(port)) => program.names.port("replica port", port)?,
             Some(replica::PortKind::EgressPort(port)) => u16::try_from(*port).or_else(|_| {
                 refuse(Code::InvalidArgument, format!("replica port {port} has more than 9 bits"))
             })?,
@@ -46,7 +43,7 @@ fn replicas(given: &[Replica]) -> Checked<Replicas> {
         };
         let mut choice = vec![at(port, given.instance)?];
         for backup in &given.backup_replicas {
-            let backup = at(port_of(&backup.port)?, backup.instance)?;
+            let backup = at(program.names.port("replica port", &backup.port)?, backup.instance)?;
             if backup.port == port {
                 let message = format!("a replica on port {port} has a backup on the same port");
                 return refuse(Code::InvalidArgument, message);
@@ -56,11 +53,6 @@ fn replicas(given: &[Replica]) -> Checked<Replicas> {
         choices.push(choice);
     }
     Ok(Replicas::new(choices))
-}
-
-fn port_of(bytes: &[u8]) -> Checked<u16> {
-    let port = number("replica port", bytes, PORT_BITS)?;
-    Ok(port.iter_u32_digits().next().and_then(|port| u16::try_from(port).ok()).unwrap_or(0))
 }
 
 /// Checks the type of an update against what exists.
@@ -105,22 +97,29 @@ fn write_group(program: Arc<Program>, kind: update::Type, entry: MulticastGroupE
         return refuse(Code::InvalidArgument, "multicast group 0 means all in reads; number them from 1");
     }
     let replicas =
-        if kind == update::Type::Delete { Replicas::default() } else { replicas(&entry.replicas)? };
+        if kind == update::Type::Delete { Replicas::default() } else { replicas(&program, &entry.replicas)? };
     Ok(Box::new(move |switch, _| {
         let mut groups = program.groups();
         let exists = groups.multicast.contains_key(&id);
+        let before = uses_of(&program, groups.multicast.get(&id));
         let is_foreign = u16::try_from(id).is_ok_and(|id| switch.replication_group(id).is_some());
         expect(kind, exists, WHAT, id)?;
         check_own(kind, !exists && is_foreign, WHAT, id)?;
         if kind == update::Type::Delete {
-            control(switch.multicast_group_remove(id))?;
+            program.exchange(&before, &Uses::default(), || control(switch.multicast_group_remove(id)))?;
             groups.multicast.remove(&id);
         } else {
-            control(switch.multicast_group_set(id, replicas))?;
+            let after = uses_of(&program, Some(&entry));
+            program.exchange(&before, &after, || control(switch.multicast_group_set(id, replicas)))?;
             groups.multicast.insert(id, entry);
         }
         Ok(())
     }))
+}
+
+/// What a multicast group uses.
+fn uses_of(program: &Program, entry: Option<&MulticastGroupEntry>) -> Uses {
+    if program.follows_groups() { program.uses_of_group(entry) } else { Uses::default() }
 }
 
 fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionEntry) -> Checked<Change> {
@@ -146,7 +145,7 @@ fn write_session(program: Arc<Program>, kind: update::Type, entry: CloneSessionE
         let message = format!("packet length {} is not 0 to 65535", entry.packet_length_bytes);
         return refuse(Code::InvalidArgument, message);
     };
-    let replicas = replicas(&entry.replicas)?;
+    let replicas = replicas(&program, &entry.replicas)?;
     let config = CloneSession { replicas, class_of_service, packet_length_bytes, ..CloneSession::default() };
     Ok(Box::new(move |switch, _| {
         let mut groups = program.groups();
@@ -196,7 +195,10 @@ pub fn snapshot(program: &Arc<Program>, entry: &PacketReplicationEngineEntry) ->
                         Some(replicas) => switch.multicast_group_set(id, replicas),
                         None => switch.multicast_group_remove(id),
                     };
-                    put_back(&mut program.groups().multicast, id, written);
+                    let mut groups = program.groups();
+                    let before = uses_of(&program, groups.multicast.get(&id));
+                    program.replace(&before, &uses_of(&program, written.as_ref()));
+                    put_back(&mut groups.multicast, id, written);
                 })
             }))
         }

@@ -2,6 +2,8 @@
 
 use super::profiles::{Doing, doing, table_action};
 use super::{Answer, Change, Found as Read, Query, Snapshot, Undo};
+use crate::ledger::Uses;
+use crate::names::{Held, Look};
 use crate::program::{Program, TableRef};
 use crate::{Checked, control, refuse};
 use p4rack_p4::ir::{ActionCall, Matcher, TableId};
@@ -36,7 +38,7 @@ impl Which {
 }
 
 /// The entry that a message refers to.
-fn which(table: &TableRef<'_>, entry: &TableEntry) -> Checked<Which> {
+fn which(table: &TableRef<'_>, entry: &TableEntry, look: Look<'_>) -> Checked<Which> {
     let invalid =
         |message: String| refuse(Code::InvalidArgument, format!("table {}: {message}", table.name()));
     if entry.is_default_action {
@@ -62,7 +64,7 @@ fn which(table: &TableRef<'_>, entry: &TableEntry) -> Checked<Which> {
         }
         _ => {}
     }
-    Ok(Which::Keys(table.matchers(&entry.r#match)?, entry.priority))
+    Ok(Which::Keys(table.matchers_with(&entry.r#match, look)?, entry.priority))
 }
 
 /// Direct resources in an entry's message.
@@ -124,10 +126,13 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
         if !action_kept {
             return refuse(Code::PermissionDenied, format!("table {name} is constant in the program"));
         }
-        let (which, direct) = (which(&table, entry)?, Direct::of(&table, entry)?);
+        let (which, direct) = (which(&table, entry, Look::Find)?, Direct::of(&table, entry)?);
         return Ok(Box::new(move |switch, _| direct.apply(switch, id, &which)));
     }
-    let which = which(&table, entry)?;
+    // Names that the entry uses, until it is there.
+    let mut held = Vec::new();
+    let look = if kind == update::Type::Insert { Look::Take(&mut held) } else { Look::Find };
+    let which = which(&table, entry, look)?;
     if kind == update::Type::Delete {
         return match which {
             Which::Default => refuse(
@@ -137,7 +142,12 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 ),
             ),
             Which::Keys(keys, priority) => {
-                Ok(Box::new(move |switch, _| control(switch.delete(id, &keys, priority))))
+                let program = program.clone();
+                Ok(Box::new(move |switch, _| {
+                    let before = uses_of(&program, switch, id, &keys, priority);
+                    program
+                        .exchange(&before, &Uses::default(), || control(switch.delete(id, &keys, priority)))
+                }))
             }
         };
     }
@@ -151,7 +161,8 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
     }
     let direct = Direct::of(&table, entry)?;
     let timeout = idle_timeout(&table, entry)?;
-    let action = entry.action.as_ref().map(|action| doing(&table, action, entry.is_default_action));
+    let action = entry.action.as_ref();
+    let action = action.map(|action| doing(&table, action, entry.is_default_action, &mut held));
     let action = action.transpose()?;
     match which {
         Which::Default => {
@@ -159,7 +170,7 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 Doing::Call(call) => Some(call),
                 Doing::Indirect(_) => None,
             });
-            write_default(&table, kind, call, direct)
+            write_default(program, &table, kind, call, direct, held)
         }
         Which::Keys(keys, priority) => {
             let (call, indirect) = match action {
@@ -169,6 +180,7 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 }
                 None => return refuse(Code::InvalidArgument, format!("table {name}: the action is not set")),
             };
+            table.restrict(&keys, priority)?;
             let which = (!direct.is_empty()).then(|| Which::Keys(keys.clone(), priority));
             let entry = switch::TableEntry {
                 keys,
@@ -179,12 +191,22 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
                 metadata: entry.metadata.clone(),
                 idle_timeout_ns: timeout,
             };
+            let (program, follows) = (program.clone(), program.follows(id));
             Ok(Box::new(move |switch, _| {
-                let result = match kind {
-                    update::Type::Insert => switch.insert(id, entry),
-                    _ => switch.modify(id, entry),
+                let put = |switch: &mut Switch, entry| {
+                    control(match kind {
+                        update::Type::Insert => switch.insert(id, entry),
+                        _ => switch.modify(id, entry),
+                    })
                 };
-                control(result)?;
+                if follows {
+                    let before = uses_of(&program, switch, id, &entry.keys, entry.priority);
+                    let after = program.uses_of_entry(id, &entry);
+                    program.exchange(&before, &after, || put(switch, entry))?;
+                } else {
+                    put(switch, entry)?;
+                }
+                drop(held);
                 match which {
                     Some(which) => direct.apply(switch, id, &which),
                     None => Ok(()),
@@ -194,11 +216,31 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &TableEntry) -> 
     }
 }
 
+/// What an entry that exists uses.
+fn uses_of(program: &Program, switch: &Switch, table: TableId, keys: &[Matcher], priority: i32) -> Uses {
+    if !program.follows(table) {
+        return Uses::default();
+    }
+    let entry = switch.entry(table, keys, priority).ok();
+    entry.map_or_else(Uses::default, |entry| program.uses_of_entry(table, &entry))
+}
+
+/// What the default entry uses.
+fn uses_of_default(program: &Program, switch: &Switch, table: TableId) -> Uses {
+    if !program.follows(table) {
+        return Uses::default();
+    }
+    let default = switch.default_entry(table).ok().and_then(|entry| entry.call);
+    program.uses_of_call(table, default.as_ref())
+}
+
 fn write_default(
+    program: &Arc<Program>,
     table: &TableRef<'_>,
     kind: update::Type,
     call: Option<ActionCall>,
     direct: Direct,
+    held: Vec<Held>,
 ) -> Checked<Change> {
     let (id, name) = (table.id, table.name());
     if kind != update::Type::Modify {
@@ -211,9 +253,17 @@ fn write_default(
             format!("table {name}: the default action is constant in the program"),
         );
     }
+    let program = program.clone();
     Ok(Box::new(move |switch, _| {
         let reset = call.is_none();
-        control(switch.set_default(id, call))?;
+        let before = uses_of_default(&program, switch, id);
+        let own = program.ir.tables[id.0 as usize].default_action.as_ref();
+        let after = match program.follows(id) {
+            true => program.uses_of_call(id, call.as_ref().or(own)),
+            false => Uses::default(),
+        };
+        program.exchange(&before, &after, || control(switch.set_default(id, call)))?;
+        drop(held);
         let direct = match direct {
             // A reset includes the direct counter.
             Direct { counter: None, .. } if reset && switch_has_counter(switch, id) => {
@@ -292,7 +342,7 @@ fn direct_target<'a>(
         return refuse(Code::InvalidArgument, format!("the table_entry of the {what} is not set"));
     };
     let table = program.table(entry.table_id)?;
-    let which = which(&table, entry)?;
+    let which = which(&table, entry, Look::Find)?;
     Ok((table, which))
 }
 
@@ -376,7 +426,14 @@ fn queries(program: &Arc<Program>, request: &TableEntry, shape: Shape) -> Checke
         let message = format!("table {} does not keep the time of the last hit", table.name());
         return refuse(Code::InvalidArgument, message);
     }
-    let keys = if request.r#match.is_empty() { None } else { Some(table.matchers(&request.r#match)?) };
+    let keys = match request.r#match.is_empty() {
+        true => None,
+        false => match table.matchers(&request.r#match) {
+            // No entry has a name that nothing uses.
+            Err(error) if error.code == Code::NotFound => return Ok(Vec::new()),
+            keys => Some(keys?),
+        },
+    };
     Ok(vec![query(program, &table, request, keys, shape)?])
 }
 
@@ -591,7 +648,8 @@ pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Checked<S
         return refuse(Code::InvalidArgument, "table_entry is not set");
     };
     let table = program.table(entry.table_id)?;
-    let (id, which) = (table.id, which(&table, entry)?);
+    let (id, which) = (table.id, which(&table, entry, Look::Find)?);
+    let program = program.clone();
     Ok(Box::new(move |switch| {
         let counter = switch.direct_counter_read(id, which.reference()).ok();
         let meter = switch.direct_meter_read(id, which.reference()).ok();
@@ -599,7 +657,11 @@ pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Checked<S
         let restore: Undo = match which.clone() {
             Which::Default => {
                 let before = switch.default_entry(id).ok();
+                let uses = uses_of_default(&program, switch, id);
+                let held = uses.hold();
                 Box::new(move |switch| {
+                    program.replace(&uses_of_default(&program, switch, id), &uses);
+                    drop(held);
                     let _ = match before {
                         Some(switch::DefaultEntry { indirect: Some(indirect), .. }) => {
                             switch.set_default_indirect(id, indirect)
@@ -611,7 +673,11 @@ pub fn snapshot(program: &Arc<Program>, entry: Option<&TableEntry>) -> Checked<S
             }
             Which::Keys(keys, priority) => {
                 let before = switch.entry(id, &keys, priority).ok();
+                let uses = uses_of(&program, switch, id, &keys, priority);
+                let held = uses.hold();
                 Box::new(move |switch| {
+                    program.replace(&uses_of(&program, switch, id, &keys, priority), &uses);
+                    drop(held);
                     let _ = match (before, switch.entry(id, &keys, priority).is_ok()) {
                         (Some(before), true) => switch.modify(id, before),
                         (Some(before), false) => switch.insert(id, before),

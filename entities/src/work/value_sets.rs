@@ -33,7 +33,8 @@ pub fn write(program: &Arc<Program>, kind: update::Type, entry: &ValueSetEntry) 
         pairs
             .map(|((_, ty, kind), field)| {
                 let given = member.r#match.iter().find(|given| given.field_id == field.id);
-                matcher(format_args!("{name} field `{}`", field.name), *kind, ty.width(), field, given)
+                let what = format_args!("{name} field `{}`", field.name);
+                matcher(what, (*kind, ty.width()), given, None)
             })
             .collect()
     };
@@ -66,7 +67,7 @@ pub fn read(program: &Arc<Program>, request: &ValueSetEntry) -> Checked<Vec<Quer
 fn message(set: &ir::ValueSet, info: &ValueSet, member: &[Matcher]) -> ValueSetMember {
     let fields = set.fields.iter().zip(&info.r#match).zip(member);
     let matches = fields.filter_map(|(((_, ty, kind), field), matcher)| {
-        let field_match_type = Some(field_match(*kind, ty.width(), matcher)?);
+        let field_match_type = Some(field_match(*kind, ty.width(), matcher, None)?);
         Some(FieldMatch { field_id: field.id, field_match_type })
     });
     ValueSetMember { r#match: matches.collect() }

@@ -85,6 +85,7 @@ fn updates(case: Case, info: &P4Info, random: &mut Random) -> Vec<Update> {
                     action_profile_actions: members.iter().map(one).collect(),
                     action_selection_mode: ActionSelectionMode::Hash as i32,
                     size_semantics: SizeSemantics::SumOfWeights as i32,
+                    group_action: None,
                 })
             }
         };

@@ -53,6 +53,13 @@ pub struct Lasting {
 impl Loaded {
     /// Makes the schema of a program for Tofino's architecture.
     pub fn new(program: Arc<Program>, lasting: &Lasting, pipes: u32, stage: Stage) -> Result<Loaded, Status> {
+        if let Some(name) = program.translated_to_strings() {
+            let message = format!(
+                "type `{name}` is translated to strings for P4Runtime, and BFRuntime has numbers only; use P4Runtime, or \
+                 leave @p4runtime_translation out"
+            );
+            return Err(status(Code::Unimplemented, message));
+        }
         let Some(text) = &program.bf_rt else {
             let message = format!(
                 "the program is one for {}, and BFRuntime is for tna and t2na; use P4Runtime",

@@ -97,18 +97,29 @@ fn rebuilt(candidate: Candidate, updates: &[Update], config: Config) -> Checked<
     switch.poll_transmit(now, &mut Vec::new());
     switch.load(pipeline);
     let program = Arc::new(program);
-    for update in updates {
-        let made = change(&program, update).and_then(|change| change(&mut switch, now));
-        if let Err(error) = made {
-            let message = format!(
-                "{} can't be kept by the new program: {}; delete it, or use VERIFY_AND_COMMIT, which clears all",
-                describe(update),
-                error.message
-            );
-            return refuse(Code::InvalidArgument, message);
+    // What refers to entries that are not there yet is tried again when others are.
+    let mut waiting: Vec<&Update> = updates.iter().collect();
+    loop {
+        let (mut refused, mut first) = (Vec::new(), None);
+        for update in &waiting {
+            if let Err(error) = change(&program, update).and_then(|change| change(&mut switch, now)) {
+                first.get_or_insert((*update, error));
+                refused.push(*update);
+            }
+        }
+        match first {
+            None => return Ok((switch, program)),
+            Some((update, error)) if refused.len() == waiting.len() => {
+                let message = format!(
+                    "{} can't be kept by the new program: {}; delete it, or use VERIFY_AND_COMMIT, which clears all",
+                    describe(update),
+                    error.message
+                );
+                return refuse(Code::InvalidArgument, message);
+            }
+            Some(_) => waiting = refused,
         }
     }
-    Ok((switch, program))
 }
 
 fn describe(update: &Update) -> String {

@@ -6,8 +6,9 @@ use crate::resources::{backed_group, counter, group, meter, register};
 use crate::rig::*;
 use p4rack_p4rt::EntityKind;
 use p4rack_p4rt::entity::Entry;
+use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
-use p4rack_p4rt::p4::v1::update::Type::{Insert, Modify};
+use p4rack_p4rt::p4::v1::update::Type::{Delete, Insert, Modify};
 use p4rack_p4rt::p4::v1::*;
 
 /// Another text of the same program with this replaced.
@@ -106,6 +107,27 @@ async fn reconcile_and_commit_is_refused_when_something_does_not_fit_and_nothing
     assert_eq!(everything(&mut client).await, before);
     rig.inject(2, &frame(1, 0x0800)).await;
     assert_eq!(rig.sent(2).await.len(), 2);
+}
+
+#[tokio::test]
+async fn entries_may_refer_to_others_that_are_kept_after_them() {
+    let (_rig, mut client) = Rig::ready().await;
+    client.insert(dmac(9, 3)).await.unwrap();
+    client.entry(Insert, source(9, 1 << 40)).await.unwrap();
+    let before = everything(&mut client).await;
+    let with = "hdr.ethernet.dst: exact @refers_to(sources, hdr.ethernet.src);";
+    let config = changed("hdr.ethernet.dst: exact;", with);
+    client.set(Action::ReconcileAndCommit, Some(config.clone())).await.unwrap();
+    assert_eq!(everything(&mut client).await, before);
+    let in_use = client.entry(Delete, source(9, 0)).await.unwrap_err();
+    assert_eq!(in_use.code, Code::FailedPrecondition);
+    let to_nothing = client.insert(dmac(8, 3)).await.unwrap_err();
+    assert_eq!(to_nothing.code, Code::InvalidArgument);
+    // What refers to nothing is not kept.
+    client.set(Action::VerifyAndCommit, Some(self::config())).await.unwrap();
+    client.insert(dmac(8, 3)).await.unwrap();
+    let refused = client.set(Action::ReconcileAndCommit, Some(config)).await.unwrap_err();
+    assert!(refused.message().contains("refers to something that does not exist"), "{refused:?}");
 }
 
 #[tokio::test]

@@ -172,6 +172,7 @@ fn set_of(
         action_profile_actions: (1..).zip(weights).map(one).collect(),
         action_selection_mode: mode as i32,
         size_semantics: size as i32,
+        group_action: None,
     }))
 }
 
