@@ -341,6 +341,7 @@ fn losses_are_made_up_for_or_told() {
         ns.run(|| {
             let mut config = client_config();
             config.node.timeout = Nanos::from_millis(5);
+            config.node.retries = 9;
             let mut client = Client::open(config).unwrap();
             for n in 0..20 {
                 client.write(REMOTE, START + 64 * n, vec![n as u8 + 1; 64]).unwrap();

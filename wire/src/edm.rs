@@ -299,7 +299,7 @@ crate::header! {
         offset / "offset": u32 = 32;
         /// bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
         bytes / "bytes": u16 = 16;
-        /// session that the memory node has started with who asks: ids count from 0 in each; RRES: the request's
+        /// session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
         start / "start": u16 = 16;
     }
 }
