@@ -1,7 +1,7 @@
 //! What the clients ask for, and what they learn.
 
 use super::history::{Act, Entry, History};
-use super::rack::CHUNK_BYTES;
+use super::rack::{BYTES, CHUNK_BYTES};
 use crate::random::Random;
 use p4rack_fabric::edm::host::compute::{Outcome, Request};
 use p4rack_wire::edm::{Opcode, Status, WORD_BYTES};
@@ -16,8 +16,6 @@ pub(super) const CHUNKS_AT: u64 = 1_024;
 const CHUNKS: u64 = 28;
 /// Chunks of an operation at most.
 pub(super) const CHUNKS_MAX: u64 = 4;
-/// Bytes that clients need.
-pub(super) const BYTES: usize = 8_192;
 
 /// The object that contains this address: where it begins, and its bytes.
 pub(super) fn object(address: u64) -> (u64, u64) {

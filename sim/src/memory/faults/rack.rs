@@ -1,6 +1,5 @@
 //! The rack that faults happen to.
 
-use super::client::BYTES;
 use crate::message::mac_of;
 use crate::switch::P4;
 use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
@@ -16,6 +15,8 @@ pub(super) const COMPUTES: u16 = 3;
 pub(super) const MEMORIES: std::ops::Range<u16> = 2..4;
 pub(super) const RATE_BPS: u64 = 10_000_000_000;
 pub(super) const CHUNK_BYTES: u32 = 256;
+/// Bytes of a memory node.
+pub(super) const BYTES: usize = 8_192;
 pub(super) const KEY: u32 = 1;
 /// Sessions of a memory node before it starts again, at most: so far apart are the first ones before and after that.
 pub(super) const RESTART_SESSIONS: u16 = 1_000;

@@ -1,11 +1,11 @@
 //! A run: what happens, one event after the other.
 
-use super::client::{BYTES, Client, Ends, Why, objects, word};
+use super::client::{Client, Ends, Why, objects, word};
 use super::faulty::{Break, Fate, Faults};
 use super::history::{Act, Entry, History};
 use super::hostile::{HOSTILE, Hostile};
 use super::plant::{Effect, Plant, Planted};
-use super::rack::{COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
+use super::rack::{BYTES, COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
 use super::writes::Writes;
 use crate::events::Agenda;
 use crate::message::{host_of, mac_of};
