@@ -14,7 +14,6 @@ const DECLARATIONS: &[&str] = &[
     "meter",
     "register",
     "action_profile",
-    "action_selector",
 ];
 /// Blocks without parameters, `WORD NAME {`: the control flow's two, and the parser's first state.
 const BLOCKS: &[(&str, &str)] = &[("control", "ingress"), ("control", "egress"), ("parser", "start")];

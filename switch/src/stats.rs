@@ -23,7 +23,7 @@ pub enum DropReason {
     IngressDrop,
     /// The program's egress dropped it.
     EgressDrop,
-    /// Sent to a port that does not exist. With v1model the frame has passed egress.
+    /// Sent to a port that does not exist; where egress runs per port, after it.
     NoSuchPort,
     /// Multicast to a group without members.
     EmptyGroup,

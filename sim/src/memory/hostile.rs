@@ -1,26 +1,13 @@
 //! `[[hostile]]` on racks of generated EDM programs: nodes that break the rules, and how the others fare.
 
 use super::message::{Message, Shown};
-use super::spec::MemorySpec;
+use super::spec::{HostileNodeSpec, MemorySpec};
 use crate::experiment::{Check, NO_ATTACK};
 use crate::hostile::OthersOutcome;
 use crate::latency::{Latency, histogram};
 use p4rack_fabric::hostile::edm::Attack;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// `[[hostile]]`
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostileNodeSpec {
-    /// Number of the node, from 0 on.
-    pub node: u16,
-    /// Name of the attack that it runs instead of its messages, or `none`.
-    pub attack: String,
-    /// The memory node at which it aims.
-    pub victim: u16,
-}
 
 /// Checks them.
 pub(super) fn check(spec: &MemorySpec, check: &mut Check<'_>) {

@@ -30,10 +30,11 @@ mod workload;
 
 pub use experiment::{KIND, MemoryExperiment};
 pub use faults::{FaultsOutcome, FaultsRack, Plant};
-pub use hostile::HostileNodeSpec;
 pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
 pub use programs::{MemoryHost, MemoryRack, SwitchCounts};
-pub use spec::{EdmSpec, FramingSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec};
+pub use spec::{
+    EdmSpec, FramingSpec, HostileNodeSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec,
+};
 pub use table1::{Table1, Table1Row};
 pub use workload::{KindSpec, MixSpec, WorkloadSpec};

@@ -1,7 +1,6 @@
 //! Experiments on memory racks: the fields of the file.
 
 use super::exact::paper;
-use super::hostile::HostileNodeSpec;
 use super::packets::Scheme;
 use super::workload::WorkloadSpec;
 use crate::experiment::PaperSpec;
@@ -288,4 +287,16 @@ fn nodes() -> u16 {
 }
 fn rate() -> String {
     "100 Gb/s".into()
+}
+
+/// `[[hostile]]`
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostileNodeSpec {
+    /// Number of the node, from 0 on.
+    pub node: u16,
+    /// Name of the attack that it runs instead of its messages, or `none`.
+    pub attack: String,
+    /// The memory node at which it aims.
+    pub victim: u16,
 }

@@ -99,8 +99,8 @@ pub struct Edm {
     pub classes: u32,
     /// Windows that a destination may be granted ahead before demands wait in rings (mode `matched`).
     pub ahead: u32,
-    /// Whether a message has one chunk at a time at links that are granted further ahead (modes `timed-dst` and `timed`, on
-    /// v1model).
+    /// Whether a message has one chunk at a time at links that are granted further ahead (modes `timed-dst` and `timed`,
+    /// where registers are read and written by statements).
     pub shares: bool,
 }
 

@@ -1,17 +1,13 @@
 //! Variables of type `list`, whose values differ in length: storage for the longest one, and how many count.
 
 use super::Lower;
-use super::storage::{Place, Val, constant};
+use super::storage::{ListId, Place, Val, constant};
 use crate::ast::Span;
 use crate::ir::{Expr, LValue, Stmt, Ty, VarId};
 use crate::sema::types::Type;
 
 /// Type of a list's length.
 const LENGTH: Ty = Ty::Bit(32);
-
-/// Number of a list's storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ListId(usize);
 
 /// Storage of a list.
 #[derive(Debug)]

@@ -1,13 +1,16 @@
 //! Storage of values: structs become scalars; headers and stacks get numbers.
 
 use super::Lower;
-use super::list::ListId;
 use crate::ast::Span;
 use crate::ir::{self, BinOp, Expr, HeaderId, HeaderRef, LValue, StackId, Ty, VarId};
 use crate::sema::types::{StructKind, StructTy, Type};
 use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 use std::rc::Rc;
+
+/// Number of a list's storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListId(pub(super) usize);
 
 /// The storage of a value of any type.
 #[derive(Clone, Debug)]
