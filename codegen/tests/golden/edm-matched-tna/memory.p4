@@ -182,7 +182,7 @@ header edm_message_t {
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
     bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
     bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 

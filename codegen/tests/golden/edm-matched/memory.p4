@@ -159,7 +159,7 @@ header edm_message_t {
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
     bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
     bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
@@ -473,7 +473,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
-            value  = value - meta.edm_amount;
+            value  = value |-| meta.edm_amount;
             result = 1;
         } else {
             result = 0;
@@ -978,6 +978,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     meta.edm_bytes = (meta.edm_rest < EDM_WINDOW ? meta.edm_rest : EDM_WINDOW);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
+                if (meta.edm_size != EDM_CHUNK) {
+                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    meta.edm_amount = EDM_NEVER;
+                }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {

@@ -160,6 +160,8 @@ const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
+const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
+const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
 const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
 const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
 const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
@@ -251,7 +253,7 @@ header edm_message_t {
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
     bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
     bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
@@ -336,6 +338,11 @@ struct metadata_t {
     time_t drop_threshold;   // T in time at the egress port's rate
     time_t reserved;         // how far the egress port is reserved
     bit<32> edm_session; // by which a copy goes back
+    int<32> edm_early;   // how long before the last of what is granted may leave
+    int<32> edm_ahead;   // how far ahead the links are granted that data takes
+    bit<32> edm_left;    // what of the message is granted and behind the chunk
+    @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
+    bit<32> edm_most;    // what may be granted and behind a chunk
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -839,7 +846,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // A chunk's. What is granted behind it is no more than itself.
+    // A chunk's.
     action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
@@ -850,6 +857,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             result = 0;
         }
         edm_rights.write(at, value);
+    }
+
+    // When what was last granted of a lane's message may leave.
+    register<int<32>>(EDM_CELL_COUNT) edm_due;
+
+    action edm_set_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_due.read(value, at);
+        value  = (int<32>) meta.edm_now + meta.edm_to_wait;
+        result = value;
+        edm_due.write(at, value);
+    }
+
+    action edm_look_at_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_due.read(value, at);
+        result = value - (int<32>) meta.edm_now;
+        edm_due.write(at, value);
     }
 
     action edm_look_at_rights(in bit<32> at, out bit<32> result) {
@@ -1266,17 +1291,39 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 edm_goes_on();
             }
 
-            // What is granted: of a demand what the window holds, behind a full chunk the one that follows the window.
+            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
+            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            edm_look_at_destination(meta.edm_to, meta.edm_ahead);
+            edm_look_at_source(meta.edm_from, meta.edm_from_wait);
+            meta.edm_ahead = meta.edm_from_wait > meta.edm_ahead ? meta.edm_from_wait : meta.edm_ahead;
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
+                if (meta.edm_ahead > EDM_WINDOW_AHEAD) {
+                    meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
+                }
                 meta.edm_need  = meta.edm_bytes;
             } else {
                 meta.edm_need = meta.edm_size;
-                meta.edm_rest = meta.edm_rest - EDM_WINDOW;
+                edm_look_at_rights(meta.edm_cell, meta.edm_left);
+                meta.edm_left = meta.edm_left |-| meta.edm_size;
+                meta.edm_next = meta.edm_offset + meta.edm_size + meta.edm_left;
+                meta.edm_rest = meta.edm_total - meta.edm_next;
+                meta.edm_most = meta.edm_ahead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
                 if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
-                    meta.edm_bytes = (meta.edm_rest < EDM_CHUNK ? meta.edm_rest : EDM_CHUNK);
+                    meta.edm_most  = meta.edm_most |-| meta.edm_left;
+                    meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
+                if (meta.edm_size != EDM_CHUNK) {
+                    // It is the last one, whatever there was a right to: short frames take no more of a link.
+                    meta.edm_amount = meta.edm_left + meta.edm_size;
+                }
+                // What is sent before its time asks for more before its time: at last it is not covered.
+                edm_look_at_due(meta.edm_cell, meta.edm_early);
+                if (meta.edm_left == 0 && meta.edm_size != 0 &&
+                    meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
+                    meta.edm_need = meta.edm_size + 1;
+                }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
                     standard_metadata.packet_length > meta.edm_size + EDM_HEADERS) {
@@ -1310,6 +1357,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
                 edm_reserve_destination(meta.edm_to, meta.edm_to_wait);
                 meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
+                edm_set_due(meta.edm_cell, meta.edm_early);
             }
 
             // What follows for the frame.
@@ -1326,6 +1374,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     } else {
                         // To the memory node this is the grant of its answer's first bytes.
                         hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                        if (hdr.edm_message.kind == EDM_RREQ) {
+                            hdr.edm_message.bytes = meta.edm_bytes[15:0];
+                        }
                         standard_metadata.priority = EDM_CLASS_CONTROL;
                     }
                 }
@@ -1378,7 +1429,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             hdr.edm_control.kind    = EDM_GRANT;
             hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
             hdr.edm_control.id      = hdr.edm_message.id;
-            hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+            hdr.edm_control.offset  = meta.edm_next;
             hdr.edm_control.bytes   = meta.edm_bytes;
             hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
             hdr.edm_message.setInvalid();

@@ -92,7 +92,7 @@ class EdmMessage(Packet):
         LongField("address", 0),  # address of the message's first byte; RRES: status of the last write that was refused
         IntField("total", 0),  # bytes of the message: read, written or answered
         IntField("offset", 0),  # where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-        XShortField("bytes", 0),  # bytes of this chunk, which follow
+        XShortField("bytes", 0),  # bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
         XShortField("start", 0),  # session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
     ]
 

@@ -154,7 +154,7 @@ header edm_message_t {
     bit<64> address; // address of the message's first byte; RRES: status of the last write that was refused
     bit<32> total;   // bytes of the message: read, written or answered
     bit<32> offset;  // where in the message this chunk starts; requests: zero, behind the switch the wait (all ones: later)
-    bit<16> bytes;   // bytes of this chunk, which follow
+    bit<16> bytes;   // bytes of this chunk, which follow; RREQ: zero, behind the switch what it grants (zero: a window)
     bit<16> start;   // session of both nodes, chosen by the memory node: ids count from 0 in each; RRES: the request's
 }
 
@@ -775,7 +775,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
       void apply(inout bit<32> value, out bit<32> result) {
         if (value >= meta.edm_need) {
-            value  = value - meta.edm_amount;
+            value  = value |-| meta.edm_amount;
             result = 1;
         } else {
             result = 0;
@@ -968,7 +968,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         // What is computed of a frame whatever becomes of it.
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
         if (hdr.edm_message.isValid()) {
-            meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            if (meta.edm_full == 1) {
+                meta.edm_amount = (bit<32>) hdr.edm_message.bytes;
+            } else {
+                meta.edm_amount = 0xFFFFFFFF; // it is the last one, whatever there was a right to
+            }
             if (meta.edm_end == 0) {
                 meta.edm_need = (bit<32>) hdr.edm_message.bytes;
             }
