@@ -4,7 +4,7 @@
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Objects of at least so many bytes are the system's.
+/// Objects of this size or more, in bytes, come from the system.
 const LARGE: usize = 4 << 20;
 
 /// mimalloc, and the system's allocator for large objects.

@@ -28,7 +28,7 @@ struct Sending {
     sent: u32,
 }
 
-/// Chunks that each host writes to host 3 within so many chunks' times, if each has X messages under way: of these lengths, one
+/// Chunks that each host writes to host 3 within that number of chunks' times, if each has X messages under way: of these lengths, one
 /// after the other. `way_ns` is what frames take from a host to the switch, and back.
 fn written(built: &Built, lengths: &[(u16, u32)], way_ns: u64, chunks: u64) -> BTreeMap<u16, u64> {
     let mut net = Net::new(built);

@@ -339,7 +339,7 @@ impl Mapping {
 
     /// The next number without a name, downwards; all ones are the last one.
     fn free(&mut self, width: u32) -> Option<BigUint> {
-        // One of so many is free, unless all numbers have names.
+        // One of these numbers is free, unless all of them have names.
         for _ in 0..=self.names.len() {
             let number = self.next.clone();
             self.next = match number == BigUint::ZERO {

@@ -120,7 +120,7 @@ impl Process {
         self.finish_beside(limit, &mut || Ok(()))
     }
 
-    /// Waits until it ends by itself, as long as `others` are in order. Anything but success is an error; that of
+    /// Waits until it ends, as long as `others` are in order. Anything but success is an error; that of
     /// `others` comes first, because it may be the cause.
     pub fn finish_beside(&mut self, limit: Duration, others: Others<'_>) -> Result<String, LabError> {
         let until_ns = sys::monotonic_ns() + limit.as_nanos() as u64;

@@ -28,7 +28,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// Messages that wait for a controller. Packet-ins beyond are lost.
 const WAITING: usize = 1024;
-/// Most streams at once, and the tenants that share them. Further ones are refused.
+/// Maximum of open streams, and the tenants that share them. Further ones are refused.
 const STREAMS: u64 = 64;
 const TENANTS: u64 = 8;
 /// How long a stream may last before its controller takes part in the arbitration.

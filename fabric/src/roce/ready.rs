@@ -72,7 +72,7 @@ impl Ready {
         }
     }
 
-    /// The first one has sent a frame, which takes so many bytes.
+    /// The first one has sent a frame of `bytes`.
     pub fn has_sent(&mut self, bytes: u64) {
         if let Some(of_host) = self.order.front().and_then(|host| self.hosts.get_mut(host)) {
             of_host.ready.rotate_left(1);

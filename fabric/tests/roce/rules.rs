@@ -86,7 +86,7 @@ fn what_a_key_does_not_permit_is_refused_and_changes_nothing() {
     }
 }
 
-/// Each right by itself, for each operation.
+/// Each right alone, for each operation.
 #[test]
 fn an_operation_needs_its_own_right() {
     for nth in 0..8u32 {

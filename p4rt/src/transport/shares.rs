@@ -50,7 +50,7 @@ pub struct Full {
 }
 
 impl<T: Ord + Clone + Display> Shares<T> {
-    /// So many things, named in the plural, for so many tenants.
+    /// `total` things, named in the plural, for a number of tenants.
     pub fn new(what: &'static str, total: u64, tenants: u64) -> Arc<Shares<T>> {
         let held = Mutex::default();
         Arc::new(Shares { what, total, tenants: tenants.max(1), held, refused: AtomicU64::new(0) })

@@ -47,10 +47,15 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
         let known: Vec<String> = Mode::ALL.iter().map(|mode| mode.scheme().name().to_string()).collect();
         return Err(format!("--scheme: write one of {}", known.join(", ")));
     }
+    let rack = |mode: Mode| -> Result<(Mode, FaultsRack), String> {
+        let rack = FaultsRack::new(mode)?.with_pass_delay(Nanos(args.pass_ns));
+        Ok((mode, rack.map_err(|error| format!("--pass-ns: {error}"))?))
+    };
+    let racks = modes.into_iter().map(rack).collect::<Result<Vec<_>, _>>()?;
     let mut rows = Rows::new(&["scheme", ">seeds", ">operations", ">unknown", ">failed", "what happened"]);
     let mut passed = true;
-    for mode in modes {
-        let sum = run(mode, args)?;
+    for (mode, rack) in &racks {
+        let sum = run(rack, args)?;
         passed &= sum.failed.is_empty();
         let happened: Vec<String> =
             sum.counters.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
@@ -70,14 +75,12 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
     Ok(passed)
 }
 
-fn run(mode: Mode, args: &FaultsArgs) -> Result<Sum, String> {
-    let rack = FaultsRack::new(mode)?.with_pass_delay(Nanos(args.pass_ns));
-    let rack = rack.map_err(|error| format!("--pass-ns: {error}"))?;
+fn run(rack: &FaultsRack, args: &FaultsArgs) -> Result<Sum, String> {
     let (next, threads) = (AtomicU64::new(0), thread::available_parallelism().map_or(1, usize::from));
     let (done, results) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..threads {
-            let (rack, next, done) = (&rack, &next, done.clone());
+            let (next, done) = (&next, done.clone());
             scope.spawn(move || {
                 loop {
                     let nth = next.fetch_add(1, Ordering::Relaxed);

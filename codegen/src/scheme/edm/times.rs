@@ -214,7 +214,7 @@ impl Edm {
     /// looks for time, or waits for it, has to go on before its lane is given up.
     pub fn pass_max(&self, rack: &Rack) -> Option<Nanos> {
         let passes = match self.mode {
-            // It looks and takes; if others took its time meanwhile, it does so again.
+            // It looks and takes; if others took its time in between, it tries again.
             Mode::Calendar => 2 * (CALENDAR_AGAIN + 1),
             // All that may wait for a destination is granted one pass behind the other.
             Mode::Matched => self.ring_demands(rack),

@@ -421,7 +421,7 @@ impl Node {
     fn finish(&mut self, to: u16, class: usize, id: u16, outcome: Outcome) {
         let (confirm_at, peer) = (self.confirm_at(), self.peers.entry(to).or_default());
         let Some(active) = peer.active[class].remove(&id) else { return };
-        // Of a write in a session that is over nobody knows whether it was taken.
+        // Whether a write took effect in a session that is over is unknown.
         let is_over = class == WRITE && peer.session != Some(active.session);
         let outcome = if is_over { Outcome::Null } else { outcome };
         if outcome == Outcome::Sent && peer.confirm.is_none() {

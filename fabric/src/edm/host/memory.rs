@@ -665,7 +665,7 @@ impl State {
     }
 }
 
-/// Bytes on the wire of a frame with so many bytes of an answer.
+/// Bytes on the wire of a frame that carries `bytes` of an answer.
 fn wire_bytes(bytes: u64) -> u64 {
     let headers = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
     overhead::wire_bytes(headers + bytes)

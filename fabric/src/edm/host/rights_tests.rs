@@ -1,4 +1,4 @@
-//! What keys, rights and regions permit, and what grants must say: each rule by itself.
+//! What keys, rights and regions permit, and what grants must say: each rule alone.
 
 use super::compute;
 use super::memory::{self, Region, Rights};

@@ -25,7 +25,7 @@ fn ask(node: &mut compute::Node, request: Request, now: Nanos) -> u64 {
     node.handle_request(MEMORY, KEY, 0, request, now).unwrap()
 }
 
-/// What the node sends, each notification granted at once.
+/// Messages of the node, with each notification granted immediately.
 pub(super) fn sent(node: &mut compute::Node, now: Nanos) -> Vec<Vec<u8>> {
     let (mut out, mut all) = (Vec::new(), Vec::new());
     while node.poll_message(now, &mut out).is_some() {

@@ -28,7 +28,7 @@ impl<T> Turns<T> {
         Turns { queues: BTreeMap::new(), order: VecDeque::new(), begun: false, turn_bytes, len: 0 }
     }
 
-    /// Adds an entry of `who`, which costs so many bytes; more than a turn gives count as a turn.
+    /// Adds an entry of `who` that costs `bytes`, or a turn's bytes if that is less.
     pub fn push(&mut self, who: u16, bytes: u64, what: T) {
         let queue = self.queues.entry(who).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
         if queue.entries.is_empty() {

@@ -20,7 +20,7 @@ impl World<'_> {
             Probe::Ends | Probe::Greeted | Probe::Tried if is_busy => {
                 self.agenda.add(now_ns + timeout_ns, Event::Probe(stage));
             }
-            // One that has started again is known by its first answer. Lanes that nobody uses any more are given up.
+            // One that has started again is known by its first answer. Lanes out of use are given up.
             Probe::Ends => {
                 let last_ns = self.greet(now_ns);
                 self.agenda.add(last_ns + 2 * timeout_ns, Event::Probe(Probe::Greeted));
