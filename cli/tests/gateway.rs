@@ -36,7 +36,7 @@ impl Gateway {
             .args(more);
         let mut process = Running::start(&mut gateway);
         let addr = process.until("ready").strip_prefix("ready: P4Runtime at ").unwrap().to_owned();
-        Gateway { switch: Some(switch), file, process: process, addr, bfrt_addr: target.addr }
+        Gateway { switch: Some(switch), file, process, addr, bfrt_addr: target.addr }
     }
 
     fn run(&self, words: &[&str]) -> Output {
