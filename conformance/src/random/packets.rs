@@ -24,6 +24,7 @@ pub(super) fn packet(program: &Program, values: &mut Values) -> Packet {
         set: vec![false; HEADER_BYTES * 8],
         at: 0,
         places: HashMap::new(),
+        computed: HashMap::new(),
         extracted: HashMap::new(),
         values,
     };
@@ -55,6 +56,8 @@ struct Walk<'a> {
     at: usize,
     /// Position of each variable's value in the packet.
     places: HashMap<VarId, BitRange>,
+    /// What other variables were computed from, and at which bit of the packet.
+    computed: HashMap<VarId, (Expr, usize)>,
     /// Number of elements extracted from each stack.
     extracted: HashMap<StackId, usize>,
 }
@@ -116,7 +119,10 @@ impl Walk<'_> {
             Stmt::Assign { target: LValue::Var(var), value, .. } => {
                 match self.place(value) {
                     Some(place) => drop(self.places.insert(*var, place)),
-                    None => drop(self.places.remove(var)),
+                    None => {
+                        self.places.remove(var);
+                        self.computed.insert(*var, (value.clone(), self.at));
+                    }
                 }
                 Some(())
             }
@@ -227,6 +233,15 @@ impl Walk<'_> {
                     _ => return None,
                 };
                 Some(wrap(value, ty))
+            }
+            Expr::Var(var) if !self.places.contains_key(var) => {
+                // Without its own entry, a value that names itself is unknown.
+                let (value, at) = self.computed.remove(var)?;
+                let here = std::mem::replace(&mut self.at, at);
+                let known = self.known(&value);
+                self.at = here;
+                self.computed.insert(*var, (value, at));
+                known
             }
             other => {
                 let (first, width) = self.place(other)?;

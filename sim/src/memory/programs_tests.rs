@@ -29,12 +29,18 @@ fn rack() -> MemoryRack {
 #[test]
 fn what_is_asked_ends_in_order_of_time() {
     let mut rack = rack();
-    let add = rack.ask(1, 0, 7, 64, Request::Modify(Opcode::FetchAdd, [5, 0])).unwrap();
-    let ended = rack.next(Nanos::from_millis(1)).unwrap();
-    assert_eq!(ended, (1, add, Outcome::Answer(vec![0; 8])));
+    let mut add = |was: u64| {
+        let begun = rack.now();
+        let add = rack.ask(1, 0, 7, 64, Request::Modify(Opcode::FetchAdd, [5, 0])).unwrap();
+        let ended = rack.next(Nanos::from_millis(1)).unwrap();
+        assert_eq!(ended, (1, add, Outcome::Answer(was.to_be_bytes().to_vec())));
+        rack.now().saturating_sub(begun)
+    };
+    // The first one waits for a session.
+    let (opening, took) = (add(0), add(5));
     // Two frames of minimum length or little more, over two links each: 0.7 µs a link, and its length.
-    let took = rack.now();
     assert!((Nanos(3_000)..Nanos(6_000)).contains(&took), "{took:?}");
+    assert!((Nanos(6_000)..Nanos(12_000)).contains(&opening), "{opening:?}");
     let write = rack.ask(2, 0, 7, 0, Request::Write(vec![9; 3_000])).unwrap();
     assert_eq!(rack.next(Nanos::from_millis(1)), Some((2, write, Outcome::Sent)));
     assert_eq!(rack.next(Nanos::from_millis(1)), None, "nothing else was asked");

@@ -242,7 +242,7 @@ fn who_only_writes_learns_it_too() {
         node.handle_request(MEMORY, key, 0, word(1), now).unwrap();
         settle(node, memory, now);
         assert_eq!(node.next_timeout(), Some(now + Nanos(1_000)), "one question for all writes until then");
-        now = now + Nanos(1_000);
+        now += Nanos(1_000);
         node.handle_timeout(now);
         settle(node, memory, now);
         assert_eq!(node.next_timeout(), None);
