@@ -41,8 +41,12 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     assert_eq!((names(&schemes), names(&simulated)), (vec!["l2".into(), SCHEME.into()], vec![SCHEME.into()]));
     assert!(stderr(&output).contains("l2 is not run in virtual time"), "{}", stderr(&output));
     for scheme in schemes.iter().chain(&simulated) {
-        let (store, drops) = (&scheme["store"], &scheme["fabric_drops"]);
-        assert_eq!((&store["lost"], &store["wrong"], drops), (&0.into(), &0.into(), &0.into()), "{store}");
+        let store = &scheme["store"];
+        assert_eq!((&store["lost"], &store["wrong"]), (&0.into(), &0.into()), "{store}");
+        // Plain switching promises no frame: on a busy machine a burst may be late, and TCP sends it again.
+        if scheme["name"] != "l2" {
+            assert_eq!(scheme["fabric_drops"], 0, "{}", scheme["drops"]);
+        }
         let mixes = store["mixes"].as_array().unwrap();
         assert_eq!(mixes.iter().map(|mix| &mix["mix"]).collect::<Vec<_>>(), ["A", "B", "C", "F"]);
         for figures in mixes.iter().chain([store]) {
