@@ -1,7 +1,7 @@
 //! A rack of PL2 and EDM: its programs for v1model and for Tofino get the same frames of both protocols at the same times and give
 //! the same frames out, count the same, and hold the same reservations, clocks and rights.
 //!
-//! Left out is what the tests of each protocol alone leave out (`differential.rs`, `edm_differential.rs`).
+//! Left out is what the tests of each protocol alone leave out (`differential.rs`, `edm_differential.rs`), shares of links among it.
 //!
 //! `P4RACK_FRAMES=1000000 cargo test --profile verify -p p4rack-codegen --test beside -- --nocapture` takes more frames,
 //! `P4RACK_SEED` another seed.
@@ -37,7 +37,7 @@ fn described(pl2: &str, clocks: &str, edm: &str) -> Rack {
     let tables = format!(
         "mode = \"{pl2}\"\nclocks = \"{clocks}\"\nk = 5\nlanes = 2\nt = 3\ndrop_threshold = 4\nbest_effort_percent = 100\n\
          control_per_slot = 0\nslot_headroom_percent = 0\n\
-         [edm]\nmode = \"{edm}\"\nmemory = [\"h3\", \"h4\"]\nchunk_bytes = {CHUNK}\nwindow = {window}\ncontrol_percent = 100"
+         [edm]\nmode = \"{edm}\"\nmemory = [\"h3\", \"h4\"]\nchunk_bytes = {CHUNK}\nwindow = {window}\ncontrol_percent = 100\nshares = false"
     );
     rack(&rates, &tables)
 }
@@ -112,8 +112,10 @@ fn what_edm_grants_is_edms_alone() {
         };
         let [demand, part] = [notification(1, 64), part].map(|bytes| in_vlan(&bytes));
         assert_eq!(net.rig.send(1, &demand).len(), 1, "{arch}: a grant");
+        // Behind the 3000 bytes.
+        net.rig.now += Nanos::from_micros(250);
         assert_eq!(net.rig.send(1, &part), [(3, part)], "{arch}");
-        assert_eq!(net.rig.demoted(), [0; 4], "{arch}");
+        assert_eq!((net.rig.demoted(), net.demoted()), ([0; 4], [1, 0]), "{arch}");
         assert_eq!(net.rig.all_drops(), [("best_effort_meter", 3)], "{arch}");
     }
 }
