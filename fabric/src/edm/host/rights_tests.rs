@@ -157,3 +157,69 @@ fn grants_are_for_the_bytes_that_are_next() {
     assert!(answer_sent(512));
     assert_eq!(node.counters().grants_unasked, 3);
 }
+
+/// A read of so many bytes.
+fn read(id: u16, total: u32) -> Vec<u8> {
+    let mut bytes = message(Kind::Rreq, KEY, 0);
+    Message { id, total, ..Message::parse(&bytes).unwrap() }.emit(&mut bytes);
+    bytes
+}
+
+fn node(config: memory::Config) -> memory::Node {
+    let rights = Rights { read: true, write: true };
+    memory(config, Region { start: 0, bytes: vec![OLD; 1_024], key: KEY, rights })
+}
+
+/// Nothing, and more than the longest message, is refused; the longest one is not.
+#[test]
+fn messages_have_a_shortest_and_a_longest_length() {
+    let mut node = node(memory::Config { message_bytes_max: 16, ..memory::Config::default() });
+    for (id, total) in [0, 17, 16, 1].into_iter().enumerate() {
+        node.handle_message(0, &read(id as u16, total), Nanos::ZERO);
+    }
+    assert_eq!((node.counters().refused[Status::BadLength as usize], node.counters().reads), (2, 2));
+}
+
+/// Each atomic operation has its number of operands.
+#[test]
+fn operations_have_their_number_of_operands() {
+    let mut node = node(memory::Config::default());
+    for (nth, (opcode, words)) in
+        [(Opcode::Swap, 2), (Opcode::Cas, 1), (Opcode::Swap, 0), (Opcode::Cas, 2)].into_iter().enumerate()
+    {
+        let mut bytes = message(Kind::Rmwreq, KEY, 0);
+        bytes.resize(Message::BYTES + 8 * words, OLD);
+        let (id, code, carried) = (nth as u16, opcode as u8, 8 * words as u16);
+        Message { id, code, bytes: carried, ..Message::parse(&bytes).unwrap() }.emit(&mut bytes);
+        node.handle_message(0, &bytes, Nanos::ZERO);
+    }
+    assert_eq!((node.counters().refused[Status::BadOperation as usize], node.counters().modifies), (3, 1));
+}
+
+/// Answers may wait up to the node's limit, and not beyond it.
+#[test]
+fn waiting_answers_have_a_limit() {
+    let mut node = node(memory::Config { answer_bytes_max: 16, ..memory::Config::default() });
+    for (id, total) in [8, 8, 1].into_iter().enumerate() {
+        node.handle_message(0, &read(id as u16, total), Nanos::ZERO);
+    }
+    assert_eq!((node.counters().refused[Status::Busy as usize], node.counters().reads), (1, 2));
+}
+
+/// A grant gives a window at most: 256 bytes here.
+#[test]
+fn grants_are_for_a_window_at_most() {
+    let mut out = Vec::new();
+    let mut writer = compute(compute::Config::default());
+    writer.handle_request(0, KEY, 0, compute::Request::Write(vec![1; 700]), Nanos::ZERO).unwrap();
+    assert_eq!(writer.poll_message(Nanos::ZERO, &mut out), Some(0), "the notification");
+    let mut answerer = node(memory::Config::default());
+    answerer.handle_message(0, &read(0, 700), Nanos::ZERO);
+    assert_eq!(answerer.poll_message(Nanos::ZERO, &mut out), Some(0), "the request is the first grant");
+    for (bytes, unasked) in [(257, 1), (0, 2), (256, 2)] {
+        writer.handle_message(0, &grant(0, 0, bytes), Nanos::ZERO);
+        answerer.handle_message(0, &grant(1, 256, bytes), Nanos::ZERO);
+        let counts = (writer.counters().grants_unasked, answerer.counters().grants_unasked);
+        assert_eq!(counts, (unasked, unasked), "{bytes} bytes");
+    }
+}
