@@ -492,6 +492,7 @@ fn requesters_share_the_link_whatever_they_were_granted() {
     let region =
         Region { start: START, bytes: vec![0; BYTES], key: KEY, rights: Rights { read: true, write: false } };
     let mut node = memory::Node::new(config, vec![region]).unwrap();
+    (1..=3).for_each(|with| node.begin_session(with, 1));
     let request = |id, total, key| {
         let (version, kind) = (VERSION, Kind::Rreq as u8);
         let request =
