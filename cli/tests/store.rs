@@ -43,10 +43,10 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     for scheme in schemes.iter().chain(&simulated) {
         let store = &scheme["store"];
         assert_eq!((&store["lost"], &store["wrong"]), (&0.into(), &0.into()), "{store}");
-        // Plain switching promises no frame: on a busy machine a burst may be late, and TCP sends it again.
-        if scheme["name"] != "l2" {
-            assert_eq!(scheme["fabric_drops"], 0, "{}", scheme["drops"]);
-        }
+        // Plain switching promises no frame, and TCP sends again what a late burst has cost: single frames of thousands.
+        let most = if scheme["name"] == "l2" { store["ops_per_s"].as_f64().unwrap() / 100.0 } else { 0.0 };
+        let drops = scheme["fabric_drops"].as_f64().unwrap();
+        assert!(drops <= most, "{}: {}", scheme["name"], scheme["drops"]);
         let mixes = store["mixes"].as_array().unwrap();
         assert_eq!(mixes.iter().map(|mix| &mix["mix"]).collect::<Vec<_>>(), ["A", "B", "C", "F"]);
         for figures in mixes.iter().chain([store]) {
