@@ -89,6 +89,8 @@ enum Command {
     Mininet(cmd::mininet::Args),
     /// Benchmarks on this machine
     Bench(cmd::bench::Args),
+    /// Print a table of all commands, as Markdown
+    Commands,
     /// Print a completion script for a shell
     Completions {
         /// Name of the shell
@@ -169,6 +171,10 @@ fn run(command: Command) -> ExitCode {
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),
         Command::Bench(args) => cmd::bench::run(args),
+        Command::Commands => {
+            print!("{}", cmd::commands::markdown(Cli::command()));
+            ExitCode::SUCCESS
+        }
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "p4rack", &mut script);

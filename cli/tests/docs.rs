@@ -178,15 +178,17 @@ fn the_control_plane() {
 
 #[test]
 fn all_other_documents() {
-    let mut documents: Vec<PathBuf> =
-        std::fs::read_dir(repo("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    documents.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
-    documents.sort();
-    assert!(documents.len() > 5, "{documents:?}");
-    for path in documents {
-        let name = path.file_name().unwrap().to_string_lossy();
-        if name != "control.md" {
-            paste(&format!("docs/{name}"));
+    for folder in ["docs", "docs/notes"] {
+        let mut documents: Vec<PathBuf> =
+            std::fs::read_dir(repo(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        documents.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+        documents.sort();
+        assert!(!documents.is_empty(), "{folder}");
+        for path in documents {
+            let name = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+            if name != "docs/control.md" {
+                paste(&name);
+            }
         }
     }
 }

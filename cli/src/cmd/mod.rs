@@ -11,6 +11,7 @@ pub mod bench_sim;
 pub mod bench_soak;
 mod bmv2;
 mod by_hand;
+pub mod commands;
 pub mod complete;
 pub mod connect;
 pub mod cowbird;
