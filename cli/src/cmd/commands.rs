@@ -11,8 +11,8 @@ const PAGES: &[(&str, &str)] = &[
     ("deploy", "control.md"),
     ("digest", "control.md"),
     ("doctor", "operator.md"),
-    ("down", "operator.md"),
-    ("exec", "operator.md"),
+    ("down", "up.md"),
+    ("exec", "up.md"),
     ("gateway", "bfruntime.md"),
     ("generate", "rack.md"),
     ("generator", "p4.md"),
@@ -32,7 +32,7 @@ const PAGES: &[(&str, &str)] = &[
     ("switch", "p4runtime.md"),
     ("table", "control.md"),
     ("top", "operator.md"),
-    ("up", "operator.md"),
+    ("up", "up.md"),
 ];
 
 /// The page as Markdown.

@@ -2,6 +2,7 @@
 
 mod architectures;
 mod circles;
+mod pages;
 mod schemes;
 mod units;
 
@@ -68,15 +69,17 @@ pub fn check(report: &mut Report, root: &Path) {
     };
     let long: Vec<String> = sources.iter().filter_map(|source| longer(source, LINES_MANY)).collect();
     println!("── files of more than {LINES_MANY} lines: {}\n   {}", long.len(), long.join("\n   "));
-    let each: [Check; 4] = [
+    let each: [Check; 5] = [
         ("lengths of files", |source| longer(source, LINES_MAX - 1).into_iter().collect()),
         ("units of times and rates", units_of),
         ("paths of one machine", paths_of_one_machine),
         ("skips are said past the harness", hidden_skips),
+        ("pages in plain words", pages::vague_words),
     ];
     for (name, find) in each {
         report.check(name, result(sources.iter().flat_map(find).collect()));
     }
+    report.check("links between pages", result(pages::dead_links(&sources)));
     report.check("seeds of past failures are replayed", result(forgotten_seeds(&sources)));
     report.check("an architecture's names stay in its modules", result(architectures::strays(&sources)));
     report.check("a protocol's names stay in its modules", result(schemes::strays(&sources)));
