@@ -1,25 +1,33 @@
-//! What is generated for the example rack, byte for byte, in tests/golden/.
+//! What is generated for the example racks, byte for byte: tests/golden/ keeps texts, outlines with digests, and differences.
 //!
-//! A change of templates shows here as a diff to read. `P4RACK_BLESS=1 cargo test -p p4rack-codegen
-//! --test golden` writes the files anew.
+//! A change of templates shows here as a diff to read. `cargo xtask bless` writes the files anew.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
+mod kept;
+
+use kept::Files;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use std::path::{Path, PathBuf};
 
+/// Where golden files are.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-fn generated() -> Vec<(PathBuf, String)> {
+/// Where a run leaves generated files, those that golden files stand for and those that differ from them.
+fn left(what: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden").join(what)
+}
+
+fn generated() -> Files {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/pl2-incast.toml");
     let rack = Rack::load(example).unwrap_or_else(|error| panic!("{error}"));
     let breakout = Rack::parse(BREAKOUT, "breakout.toml").unwrap_or_else(|error| panic!("{error}"));
     let memory = Rack::parse(MEMORY, "memory.toml").unwrap_or_else(|error| panic!("{error}"));
     let [destinations, both] = ["timed-dst", "timed"].map(with_pl2);
     let offload = Rack::parse(OFFLOAD, "offload.toml").unwrap_or_else(|error| panic!("{error}"));
-    let mut files = Vec::new();
+    let mut files = Files::new();
     let of_v1model = schemes(&rack)
         .into_iter()
         .map(|scheme| (&rack, scheme))
@@ -41,12 +49,8 @@ fn generated() -> Vec<(PathBuf, String)> {
             Arch::V1model => scheme.name().to_owned(),
             _ => format!("{scheme}-{arch}"),
         };
-        files.extend(
-            artefacts
-                .files()
-                .into_iter()
-                .map(|(name, contents)| (folder().join(&place).join(name), contents)),
-        );
+        let of_scheme = artefacts.files().into_iter();
+        files.extend(of_scheme.map(|(name, contents)| (Path::new(&place).join(name), contents)));
     }
     files
 }
@@ -146,25 +150,55 @@ ip = "10.0.0.3/24"
 
 #[test]
 fn golden_files_are_up_to_date() {
-    let bless = std::env::var_os("P4RACK_BLESS").is_some();
-    for (path, contents) in generated() {
-        if bless {
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, &contents).unwrap();
-            continue;
-        }
-        let golden = std::fs::read_to_string(&path).unwrap_or_default();
-        let differs = golden.lines().zip(contents.lines()).position(|(old, new)| old != new);
-        let line = differs.unwrap_or(golden.lines().count().min(contents.lines().count()));
-        assert!(
-            golden == contents,
-            "{} differs from what is generated now, at line {}:\n- {}\n+ {}\nIf that is meant, run \
-             `P4RACK_BLESS=1 cargo test -p p4rack-codegen --test golden` and read the diff.",
-            path.display(),
-            line + 1,
-            golden.lines().nth(line).unwrap_or("(end of file)"),
-            contents.lines().nth(line).unwrap_or("(end of file)"),
-        );
+    let generated = generated();
+    let kept = kept::kept(&generated);
+    let stored = stored();
+    if std::env::var_os("P4RACK_BLESS").is_some() {
+        stored.keys().filter(|path| !kept.contains_key(*path)).for_each(|path| {
+            std::fs::remove_file(folder().join(path)).unwrap();
+        });
+        write(&folder(), &kept);
+        return;
+    }
+    let is_right = |path: &PathBuf| stored.get(path) == kept.get(path);
+    let folder_is_right = |path: &Path| kept.keys().filter(|one| one.parent() == path.parent()).all(is_right);
+    write(&left("generated"), &generated);
+    write(&left("stored"), &generated.into_iter().filter(|(path, _)| folder_is_right(path)).collect());
+    let all = stored.keys().chain(kept.keys());
+    let Some(path) = all.into_iter().find(|path| !is_right(path)) else { return };
+    let text = |files: &Files| files.get(path).cloned().unwrap_or_default();
+    let (old, new) = (text(&stored), text(&kept));
+    let differs = old.lines().zip(new.lines()).position(|(old, new)| old != new);
+    let line = differs.unwrap_or(old.lines().count().min(new.lines().count()));
+    panic!(
+        "tests/golden/{} differs from what is generated now, at line {}:\n- {}\n+ {}\nSee all differences with\n  \
+         diff -ru {} {}\nThe first folder is from the last run that passed: if there was none, run this test between `git stash` \
+         and `git stash pop`.\nIf the differences are meant, run `cargo xtask bless` and read the diff.",
+        path.display(),
+        line + 1,
+        old.lines().nth(line).unwrap_or("(end of file)"),
+        new.lines().nth(line).unwrap_or("(end of file)"),
+        left("stored").display(),
+        left("generated").display(),
+    );
+}
+
+/// The golden files.
+fn stored() -> Files {
+    let entries =
+        |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let files = entries(folder()).flat_map(entries);
+    let read = |path: PathBuf| {
+        (path.strip_prefix(folder()).unwrap().to_path_buf(), std::fs::read_to_string(&path).unwrap())
+    };
+    files.map(read).collect()
+}
+
+fn write(folder: &Path, files: &Files) {
+    for (path, text) in files {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
     }
 }
 
@@ -176,7 +210,7 @@ fn what_constants_name_is_in_the_p4info() {
     for (path, constants) in &files {
         let info = path.with_extension("p4info.txtpb");
         let is_json = path.extension().is_some_and(|ending| ending == "json");
-        let Some((_, info)) = files.iter().find(|(other, _)| is_json && *other == info) else { continue };
+        let Some(info) = files.get(&info).filter(|_| is_json) else { continue };
         let constants: serde_json::Value = serde_json::from_str(constants).unwrap();
         let mut names = Vec::new();
         full_names("", &constants, &mut names);

@@ -17,10 +17,10 @@ const GENERATED: [&str; 11] = [
     include_str!("../../codegen/tests/golden/l2-tna/pl2-incast.p4"),
     include_str!("../../codegen/tests/golden/l2-t2na/pl2-incast.p4"),
     include_str!("../../codegen/tests/golden/pl2-clock-tna/pl2-incast.p4"),
-    include_str!("../../codegen/tests/golden/pl2-counter-t2na/pl2-incast.p4"),
+    include_str!("../../codegen/tests/golden/pl2-counter-tna/pl2-incast.p4"),
     include_str!("../../codegen/tests/golden/edm-timed-tna/memory.p4"),
     include_str!("../../codegen/tests/golden/edm-matched-tna/memory.p4"),
-    include_str!("../../codegen/tests/golden/edm-calendar-t2na/memory.p4"),
+    include_str!("../../codegen/tests/golden/edm-calendar-tna/memory.p4"),
     include_str!("../../codegen/tests/golden/cowbird-tna/offload.p4"),
 ];
 
