@@ -2438,10 +2438,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_pass_by() {
-        cowbird_pass_by.execute(meta.cowbird_instance[5:0]);
-    }
-
     action cowbird_do_fetch() {
         hdr.cowbird_fetched.word = cowbird_fetch.execute(meta.cowbird_instance[5:0]);
     }
@@ -2452,6 +2448,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_fetched() {
         hdr.cowbird_fetched.word = cowbird_put_fetched.execute(meta.cowbird_instance[5:0]);
+    }
+
+    action cowbird_do_pass_by() {
+        cowbird_pass_by.execute(meta.cowbird_instance[5:0]);
     }
 
     table cowbird_fetched_accesses {
