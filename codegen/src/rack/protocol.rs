@@ -30,6 +30,12 @@ pub trait Definition: Sync {
     /// part of the program there; the others are partials for these.
     fn templates(&self) -> &'static [(&'static str, &'static str)];
 
+    /// Declarations of its registers, as TOML, named by path. Each register becomes a partial `FOLDER/REGISTER` where the
+    /// architecture changes registers as the folder says.
+    fn registers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Its terms: partials named `FOLDER/NAME`, as TOML.
     fn terms(&self) -> &'static str {
         ""

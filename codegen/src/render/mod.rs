@@ -4,6 +4,7 @@ mod constants;
 mod entries;
 mod layers;
 mod program;
+mod registers;
 pub mod sde;
 mod supply;
 

@@ -5,7 +5,8 @@
 //! registers. Its templates see only its own context, so protocols need to agree
 //! on nothing but the names in the P4 text.
 
-use super::supply::{Supply, supply};
+use super::registers;
+use super::supply::supply;
 use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
 use crate::arch::Arch;
 use crate::rack::{Rack, loops};
@@ -169,12 +170,12 @@ fn parsed(arch: Arch) -> Result<&'static Handlebars<'static>, GenerateError> {
 }
 
 /// Parsed once: parsing all templates takes longer than rendering one program.
-static V1MODEL: LazyLock<Result<Handlebars<'static>, String>> =
-    LazyLock::new(|| parse(&supply(Arch::V1model)));
-static TNA: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| parse(&supply(Arch::Tna)));
+static V1MODEL: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| parse(Arch::V1model));
+static TNA: LazyLock<Result<Handlebars<'static>, String>> = LazyLock::new(|| parse(Arch::Tna));
 
 /// Parses all templates, with those of one architecture.
-fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {
+fn parse(arch: Arch) -> Result<Handlebars<'static>, String> {
+    let supply = supply(arch);
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(handlebars::no_escape);
@@ -184,7 +185,7 @@ fn parse(supply: &Supply) -> Result<Handlebars<'static>, String> {
         register(&mut handlebars, &[(&name, &text)])?;
     }
     for protocol in PROTOCOLS {
-        add_protocol(&mut handlebars, *protocol)?;
+        add_protocol(&mut handlebars, *protocol, arch)?;
     }
     Ok(handlebars)
 }
@@ -195,15 +196,30 @@ fn templates_of(rack: &Rack, arch: Arch) -> Result<Cow<'static, Handlebars<'stat
     let definitions = rack.protocols.iter().map(|protocol| protocol.definition());
     let known = |one: &dyn Definition| PROTOCOLS.iter().any(|known| known.section() == one.section());
     for definition in definitions.filter(|definition| !known(*definition)) {
-        add_protocol(templates.to_mut(), definition).map_err(GenerateError::Program)?;
+        add_protocol(templates.to_mut(), definition, arch).map_err(GenerateError::Program)?;
     }
     Ok(templates)
 }
 
-fn add_protocol(handlebars: &mut Handlebars<'static>, protocol: &dyn Definition) -> Result<(), String> {
+fn add_protocol(
+    handlebars: &mut Handlebars<'static>,
+    protocol: &dyn Definition,
+    arch: Arch,
+) -> Result<(), String> {
+    let section = protocol.section();
     register(handlebars, protocol.templates())?;
     for (name, text) in terms(protocol.terms())? {
-        register(handlebars, &[(&format!("{}/{name}", protocol.section()), &text)])?;
+        register(handlebars, &[(&format!("{section}/{name}"), &text)])?;
+    }
+    let folder = format!("{section}/{}/", arch.registers());
+    for (path, file) in protocol.registers().iter().filter(|(path, _)| path.starts_with(&folder)) {
+        for (name, values) in
+            registers::declared(section, file).map_err(|error| format!("{path}: {error}"))?
+        {
+            let text = handlebars.render(supply(arch).register, &values);
+            let text = text.map_err(|error| format!("{path}: {name}: {error}"))?;
+            register(handlebars, &[(&format!("{folder}{name}"), &text)])?;
+        }
     }
     Ok(())
 }

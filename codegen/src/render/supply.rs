@@ -7,6 +7,8 @@ use crate::scheme::parts::templates;
 pub(super) struct Supply {
     /// The template of a whole program.
     pub main: &'static str,
+    /// The template of a declared register.
+    pub register: &'static str,
     /// Templates with their names, including the main one.
     pub templates: &'static [(&'static str, &'static str)],
     /// Terms for concepts that all other templates refer to: TOML, one partial per line.
@@ -18,8 +20,10 @@ pub(super) fn supply(arch: Arch) -> Supply {
     match arch {
         Arch::V1model => Supply {
             main: "v1model/main",
+            register: "v1model/register",
             templates: templates![
                 "v1model/main",
+                "v1model/register",
                 "v1model/parser",
                 "v1model/ingress",
                 "v1model/best_effort",
@@ -29,8 +33,10 @@ pub(super) fn supply(arch: Arch) -> Supply {
         },
         Arch::Tna | Arch::T2na => Supply {
             main: "tna/main",
+            register: "tna/register",
             templates: templates![
                 "tna/main",
+                "tna/register",
                 "tna/came",
                 "tna/ingress_parser",
                 "tna/ingress",

@@ -17,7 +17,14 @@ macro_rules! templates {
     };
 }
 
-pub(crate) use templates;
+/// Declarations of registers of `p4src/`, by path.
+macro_rules! declarations {
+    ($($name:literal),* $(,)?) => {
+        &[ $( ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/", $name, ".toml"))) ),* ]
+    };
+}
+
+pub(crate) use {declarations, templates};
 
 /// A constant for each reason, its index in a counter as wide as the architecture has it, and one for the number of
 /// reasons.

@@ -3,7 +3,7 @@
 use super::{BUSY_TURNS, CLASS_PROBE, Cowbird, HEADERS, alu};
 use crate::rack::Rack;
 use crate::scheme::Header;
-use crate::scheme::parts::templates;
+use crate::scheme::parts::{declarations, templates};
 use p4rack_fabric::cowbird::Corruption;
 use p4rack_wire::cowbird::{ENTRIES_AT, Entry, Kind, Management, Phase, RED_AT, Red, Tail, opcode};
 use p4rack_wire::ethernet::Ethernet;
@@ -37,11 +37,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/alu/controls",
     "cowbird/alu/frames",
     "cowbird/alu/done",
-    "cowbird/alu/told",
     "cowbird/alu/begun",
     "cowbird/alu/judged",
-    "cowbird/alu/slots",
-    "cowbird/alu/ends",
     "cowbird/alu/steps",
     "cowbird/alu/steps_behind",
     "cowbird/alu/outcome",
@@ -60,6 +57,17 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/alu/egress_states",
     "cowbird/alu/egress_counters",
     "cowbird/alu/egress",
+];
+
+/// The engine's registers, in the order in which frames pass them.
+pub(super) const REGISTERS: &[(&str, &str)] = declarations![
+    "cowbird/alu/frames",
+    "cowbird/alu/done",
+    "cowbird/alu/told",
+    "cowbird/alu/begun",
+    "cowbird/alu/judged",
+    "cowbird/alu/slots",
+    "cowbird/alu/ends",
 ];
 
 /// Time to live of what is sent.

@@ -1,0 +1,146 @@
+//! Registers as data.
+//!
+//! A protocol declares registers in TOML: what a cell holds, what can be done with it, and what a frame does. The template
+//! `register` of an architecture makes P4 of a declaration. The result is itself a partial, so a declaration may use terms and
+//! values of its protocol; the protocol's templates place it by `{{> PROTOCOL/FOLDER/REGISTER}}`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A file of declarations.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Declarations {
+    register: Vec<Register>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Register {
+    /// Its name in P4.
+    name: String,
+    /// What a cell holds, who writes it, and when it wraps.
+    #[serde(default)]
+    holds: String,
+    /// The type of a cell.
+    cell: String,
+    cells: Cells,
+    /// What can be done with a cell, each by a frame.
+    #[serde(default)]
+    access: Vec<Access>,
+    /// Which frames do which.
+    accesses: Option<Accesses>,
+}
+
+/// Which cells there are.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Cells {
+    /// How many.
+    size: String,
+    /// The type of their numbers.
+    #[serde(default)]
+    index: String,
+    /// The number of a frame's cell.
+    #[serde(default)]
+    at: String,
+}
+
+/// What is done with a cell. Without `sets` and `body` it is read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Access {
+    name: String,
+    #[serde(default)]
+    doc: String,
+    /// The type of what it gives, unless that is the cell's.
+    gives: Option<String>,
+    /// Where that goes, if anywhere.
+    #[serde(default)]
+    into: String,
+    /// What the cell becomes, and what it gives.
+    sets: Option<String>,
+    /// Or what happens to `value`, the cell, and `result`, what it gives.
+    body: Option<String>,
+    /// Or the access that does the same, and gives it elsewhere.
+    r#as: Option<String>,
+    /// Or a statement that a frame executes in place of any access.
+    instead: Option<String>,
+}
+
+/// A table with constant entries.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Accesses {
+    #[serde(default)]
+    doc: String,
+    /// Ternary keys: an expression, or `name: expression`.
+    key: Vec<String>,
+    /// One per line: what is matched, ` : ` and an access or NoAction.
+    entries: String,
+    size: u32,
+}
+
+/// The registers that a file of `section` declares: names and values for the template `register`.
+pub(super) fn declared(section: &str, file: &str) -> Result<Vec<(String, Value)>, String> {
+    let declarations: Declarations = toml::from_str(file).map_err(|error| error.to_string())?;
+    declarations.register.iter().map(|one| Ok((one.name.clone(), values(section, one)?))).collect()
+}
+
+fn values(section: &str, register: &Register) -> Result<Value, String> {
+    let access = register.access.iter().map(|access| {
+        json!({
+            "name": access.name,
+            "doc": access.doc,
+            "gives": access.gives.as_ref().unwrap_or(&register.cell),
+            "into": access.into,
+            "alu": access.r#as.as_ref().unwrap_or(&access.name),
+            "body": body(access),
+            "instead": access.instead,
+        })
+    });
+    let accesses = register.accesses.as_ref().map(|table| table_values(register, table)).transpose()?;
+    Ok(json!({
+        "section": section,
+        "name": register.name,
+        "holds": register.holds,
+        "cell": register.cell,
+        "cells": register.cells,
+        "access": access.collect::<Vec<_>>(),
+        "accesses": accesses,
+    }))
+}
+
+/// The lines of what an ALU does; none if there is no ALU of this name.
+fn body(access: &Access) -> Vec<String> {
+    if access.r#as.is_some() || access.instead.is_some() {
+        return Vec::new();
+    }
+    match (&access.body, &access.sets) {
+        (Some(body), _) => body.lines().map(str::to_owned).collect(),
+        (None, Some(value)) => vec![format!("value  = {value};"), "result = value;".to_owned()],
+        (None, None) => vec!["result = value;".to_owned()],
+    }
+}
+
+fn table_values(register: &Register, table: &Accesses) -> Result<Value, String> {
+    let key = table.key.iter().map(|key| match key.split_once(": ") {
+        Some((name, expression)) => json!({ "of": expression, "name": name }),
+        None => json!({ "of": key, "name": "" }),
+    });
+    let entries = table.entries.lines().map(|line| {
+        let (matched, access) = line
+            .rsplit_once(" : ")
+            .ok_or_else(|| format!("register {}: no access in entry `{line}`", register.name))?;
+        if access != "NoAction" && !register.access.iter().any(|one| one.name == access) {
+            return Err(format!("register {}: entry `{line}` names no access", register.name));
+        }
+        Ok(json!({ "matched": matched, "access": access, "acts": access != "NoAction" }))
+    });
+    Ok(json!({
+        "doc": table.doc,
+        "key": key.collect::<Vec<_>>(),
+        "entries": entries.collect::<Result<Vec<_>, String>>()?,
+        "size": table.size,
+    }))
+}
