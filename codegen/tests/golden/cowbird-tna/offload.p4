@@ -2671,17 +2671,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_behind() {
         cowbird_put_behind.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_behind() {
         meta.cowbird_behind = cowbird_look_at_behind.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_see_last() {
         meta.cowbird_is_last = cowbird_see_last.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_behind_accesses {
@@ -2728,12 +2728,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_first() {
         cowbird_put_first.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_see_first() {
         meta.cowbird_is_first = cowbird_see_first.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_first_accesses {
@@ -2776,12 +2776,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_rest() {
         cowbird_put_rest.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_see_rest() {
         meta.cowbird_fills = cowbird_see_rest.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_rest_accesses {
@@ -2820,12 +2820,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_length() {
         hdr.cowbird_reth.dmaLength = cowbird_put_length.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_length() {
         hdr.cowbird_reth.dmaLength = cowbird_look_at_length.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_length_accesses {
@@ -2864,12 +2864,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_key() {
         hdr.cowbird_reth.rKey = cowbird_put_key.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_key() {
         hdr.cowbird_reth.rKey = cowbird_look_at_key.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_key_accesses {
@@ -2915,17 +2915,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_high() {
         cowbird_put_high.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_put_local_high() {
         cowbird_put_local_high.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_high() {
         hdr.cowbird_reth.virtualAddress[63:32] = cowbird_look_at_high.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_high_accesses {
@@ -2974,17 +2974,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_low() {
         cowbird_put_low.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_put_local_low() {
         cowbird_put_local_low.execute(
-                    meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     action cowbird_do_look_at_low() {
         hdr.cowbird_reth.virtualAddress[31:0] = cowbird_look_at_low.execute(
-             meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
     }
 
     table cowbird_slot_low_accesses {
@@ -3027,17 +3027,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_response_end() {
         cowbird_put_response_end.execute(
-                    meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
     action cowbird_do_look_at_response_end() {
         hdr.cowbird_telling.response_end = cowbird_look_at_response_end.execute(
-             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
     action cowbird_do_take_response_end() {
         meta.cowbird_end = cowbird_look_at_response_end.execute(
-             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
     table cowbird_response_ends_accesses {
@@ -3085,17 +3085,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action cowbird_do_put_request_end() {
         cowbird_put_request_end.execute(
-                    meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
     action cowbird_do_look_at_request_end() {
         hdr.cowbird_telling.request_end = cowbird_look_at_request_end.execute(
-             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
     action cowbird_do_take_request_end() {
         meta.cowbird_lap = cowbird_look_at_request_end.execute(
-             meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
     table cowbird_request_ends_accesses {
