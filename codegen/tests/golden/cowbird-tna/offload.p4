@@ -114,7 +114,8 @@ const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 const bit<8> COWBIRD_LOOK = 9;
 const bit<8> COWBIRD_SET  = 10;
 
-// What a frame is by itself; those of 16 and more carry what was read.
+// What a frame is by itself. DATA is set in those that carry what was read.
+const bit<8> DATA           = 16;
 const bit<8> FRAME_BAD      = 0;  // lengths don't agree, or a header is missing
 const bit<8> FRAME_OTHER    = 2;  // whole, but of no use
 const bit<8> FRAME_ACK      = 3;
@@ -145,6 +146,22 @@ const bit<8> DOES_SET     = 10;
 const bit<8> DOES_AGAIN   = 11; // a turn or an acknowledgement in its second pass
 const bit<8> DOES_BAD     = 12; // refused
 
+// What became of an entry.
+const bit<8> COWBIRD_STALE = 0; // it is not the next one
+const bit<8> COWBIRD_TAKEN = 1;
+const bit<8> COWBIRD_WAITS = 2; // what is under way has to be done first
+
+// What an instance is refused for: nothing yet.
+const bit<8> COWBIRD_SOUND = 0;
+
+// Kinds of requests, which are the sides of an instance.
+const bit<8> KIND_READ  = 0;
+const bit<8> KIND_WRITE = 1;
+
+// What a probe finds of the tail that was seen before.
+const bit<8> TAIL_MOVED = 1;
+const bit<8> TAIL_WRONG = 2; // it went back
+
 // Headers behind the base header.
 const bit<8> FORM_DATA       = 0; // none
 const bit<8> FORM_READ       = 1; // the RDMA header
@@ -156,6 +173,8 @@ const bit<8>  ROCE_READ_MIDDLE  = 14;
 const bit<8>  ROCE_WRITE_MIDDLE = 7;
 const bit<8>  ROCE_WRITE_LAST   = 8;
 const bit<32> ROCE_MTU_BYTES    = 1024;
+const bit<16> NOT_SHORT         = 0xFC03; // no bit of it is in the length of whole words below an MTU
+const bit<16> IPV4_BYTES        = 20;
 const bit<32> COWBIRD_MAC_HIGH  = 0x02C0B1D0;
 const bit<16> COWBIRD_MAC_LOW   = 0x0001;
 
@@ -163,6 +182,15 @@ const bit<16> COWBIRD_MAC_LOW   = 0x0001;
 const bit<32> COWBIRD_ONE  = 0x100;
 const bit<32> COWBIRD_MOST = 16 << 8;
 const bit<32> COWBIRD_FAR  = 0x40000000; // entries that wait are so far ahead
+
+// Signs of differences, and lengths beyond all.
+const bit<24> BEHIND  = 0x800000;
+const bit<32> HUGE    = 0x80000000;
+const bit<33> OUTSIDE = 0x100000000;
+
+// Bits that turns since the tail moved do not have while the instance is at work: all from COWBIRD_BUSY up, and of odd turns.
+const bit<16> AT_WORK     = 0xFFC0;
+const bit<16> AT_WORK_ODD = 0xFFC1;
 
 typedef bit<6> cowbird_instance_t;
 typedef bit<9> cowbird_sent_t;
@@ -1071,7 +1099,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.drop = reason;
     }
 
-    table cowbird_frames {
+    table cowbird_dispatch {
         key = {
             hdr.packet_out.isValid() : ternary;
             hdr.vlan.isValid()   : ternary;
@@ -1087,37 +1115,37 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
         const entries = {
-            (true,  _, _, _, FRAME_LOOK, _, _) : cowbird_do(DOES_LOOK);
-            (true,  _, _, _, FRAME_SET,  _, _) : cowbird_do(DOES_SET);
-            (true,  _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_INDEX);
+            (true, _, _, _, FRAME_LOOK, _, _) : cowbird_do(DOES_LOOK);
+            (true, _, _, _, FRAME_SET, _, _) : cowbird_do(DOES_SET);
+            (true, _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_INDEX);
             (false, _, _, _, FRAME_BEYOND, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
             (false, _, _, _, FRAME_LOOK, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
-            (false, _, _, _, FRAME_SET,  _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
+            (false, _, _, _, FRAME_SET, _, _) : cowbird_refuse(DROP_COWBIRD_MANAGEMENT_FROM_HOST);
             (_, true, _, _, _, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
             (_, _, _, _, FRAME_BAD, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, _, 16 &&& 16, _, 0) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, COWBIRD_PAYLOAD, 16 &&& 16, 20, 0 &&& 0xFC03)   : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_PAYLOAD, 16 &&& 16, 20, ROCE_MTU)           : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_POOL_READ, 16 &&& 16, 20, 0 &&& 0xFC03) : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_POOL_READ, 16 &&& 16, 20, ROCE_MTU)         : cowbird_do(DOES_DATA);
-            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, 20, _)  : cowbird_do(DOES_PROBE);
-            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, 20, _) : cowbird_do(DOES_ENTRY);
-            (_, _, _, 0, 16 &&& 16, 20, 0 &&& 0xFC03) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, 0, 16 &&& 16, 20, ROCE_MTU)         : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, _, 16 &&& 16, 20, 0 &&& 0xFC03) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
-            (_, _, _, _, 16 &&& 16, 20, ROCE_MTU)         : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
-            (_, _, _, _, 16 &&& 16, _, _)             : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
-            (_, _, _, 0, _, 20, _)                    : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
-            (_, _, _, _, FRAME_GAP, 20, _)            : cowbird_do(DOES_GAP);
-            (_, _, _, _, FRAME_REFUSAL, 20, _)        : cowbird_do(DOES_REFUSAL);
-            (_, _, 0, COWBIRD_TICK, FRAME_TICK, 20, _)       : cowbird_do(DOES_TICK);
-            (_, _, _, COWBIRD_TICK, FRAME_TICK, 20, _)       : cowbird_do(DOES_AGAIN);
-            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, 20, _)    : cowbird_do(DOES_ACK);
-            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, 20, _)    : cowbird_do(DOES_AGAIN);
-            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, 20, _)  : cowbird_do(DOES_ACK);
-            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, 20, _)  : cowbird_do(DOES_AGAIN);
-            (_, _, _, COWBIRD_RED, FRAME_ACK, 20, _)         : cowbird_do(DOES_RED);
-            (_, _, _, _, _, 20, _)                    : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, _, 0) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_PAYLOAD, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_POOL_READ, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_do(DOES_DATA);
+            (_, _, _, COWBIRD_PROBE, FRAME_TAIL, IPV4_BYTES, _) : cowbird_do(DOES_PROBE);
+            (_, _, _, COWBIRD_ENTRY, FRAME_ENTRY, IPV4_BYTES, _) : cowbird_do(DOES_ENTRY);
+            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, COWBIRD_NOTHING, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, 0 &&& NOT_SHORT) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, IPV4_BYTES, ROCE_MTU) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
+            (_, _, _, _, DATA &&& DATA, _, _) : cowbird_refuse(DROP_COWBIRD_BAD_FRAME);
+            (_, _, _, COWBIRD_NOTHING, _, IPV4_BYTES, _) : cowbird_refuse(DROP_COWBIRD_UNKNOWN_PAIR);
+            (_, _, _, _, FRAME_GAP, IPV4_BYTES, _) : cowbird_do(DOES_GAP);
+            (_, _, _, _, FRAME_REFUSAL, IPV4_BYTES, _) : cowbird_do(DOES_REFUSAL);
+            (_, _, 0, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : cowbird_do(DOES_TICK);
+            (_, _, _, COWBIRD_TICK, FRAME_TICK, IPV4_BYTES, _) : cowbird_do(DOES_AGAIN);
+            (_, _, 0, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_ACK);
+            (_, _, _, COWBIRD_RESPONSE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_AGAIN);
+            (_, _, 0, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_ACK);
+            (_, _, _, COWBIRD_POOL_WRITE, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_AGAIN);
+            (_, _, _, COWBIRD_RED, FRAME_ACK, IPV4_BYTES, _) : cowbird_do(DOES_RED);
+            (_, _, _, _, _, IPV4_BYTES, _) : cowbird_refuse(DROP_COWBIRD_BAD_OPCODE);
         }
         size = 64;
     }
@@ -1150,7 +1178,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_news      = meta.cowbird_news << 8;
     }
 
-    table cowbird_parts {
+    table cowbird_prepare {
         key = {
             hdr.cowbird_management.isValid() : ternary;
             meta.pass                        : ternary;
@@ -1164,10 +1192,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (true, _, _)  : cowbird_manage();
-            (_, _, true)  : cowbird_name();
-            (_, 0, _)     : NoAction();
-            (_, _, _)     : cowbird_go_on();
+            (true, _, _)    : cowbird_manage();
+            (_,    _, true) : cowbird_name();
+            (_,    0, _)    : NoAction();
+            (_,    _, _)    : cowbird_go_on();
         }
         size = 8;
     }
@@ -1184,7 +1212,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_kind    = kind;
     }
 
-    table cowbird_measures {
+    table cowbird_measure {
         key = {
             meta.cowbird_phase  : ternary;
             hdr.cowbird_bth.pad : ternary;
@@ -1196,11 +1224,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_ENTRY, _)     : cowbird_measure_entry();
-            (COWBIRD_PAYLOAD, 0) : cowbird_measure_data(1, 0x0000);
-            (COWBIRD_PAYLOAD, 1) : cowbird_measure_data(1, 0xFFFF);
-            (COWBIRD_PAYLOAD, 2) : cowbird_measure_data(1, 0xFFFE);
-            (COWBIRD_PAYLOAD, 3) : cowbird_measure_data(1, 0xFFFD);
+            (COWBIRD_ENTRY,     _) : cowbird_measure_entry();
+            (COWBIRD_PAYLOAD,   0) : cowbird_measure_data(1, 0x0000);
+            (COWBIRD_PAYLOAD,   1) : cowbird_measure_data(1, 0xFFFF);
+            (COWBIRD_PAYLOAD,   2) : cowbird_measure_data(1, 0xFFFE);
+            (COWBIRD_PAYLOAD,   3) : cowbird_measure_data(1, 0xFFFD);
             (COWBIRD_POOL_READ, 0) : cowbird_measure_data(0, 0x0000);
             (COWBIRD_POOL_READ, 1) : cowbird_measure_data(0, 0xFFFF);
             (COWBIRD_POOL_READ, 2) : cowbird_measure_data(0, 0xFFFE);
@@ -1293,9 +1321,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (FRAME_SET, _, _, _, true) : cowbird_do_forget_acknowledged();
-            (FRAME_ACK, COWBIRD_RESPONSE, 0, 20, _) : cowbird_do_acknowledge();
-            (FRAME_ACK, COWBIRD_POOL_WRITE, 0, 20, _) : cowbird_do_acknowledge();
+            (FRAME_SET, _,                  _, _,          true) : cowbird_do_forget_acknowledged();
+            (FRAME_ACK, COWBIRD_RESPONSE,   0, IPV4_BYTES, _)    : cowbird_do_acknowledge();
+            (FRAME_ACK, COWBIRD_POOL_WRITE, 0, IPV4_BYTES, _)    : cowbird_do_acknowledge();
         }
         size = 8;
     }
@@ -1406,11 +1434,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, 0) : cowbird_do_put_reads();
-            (DOES_ACK, COWBIRD_RESPONSE, _) : cowbird_do_count_reads();
-            (DOES_DATA, _, _) : NoAction();
-            (DOES_SET, _, _) : NoAction();
-            (_, _, _) : cowbird_do_look_at_reads();
+            (DOES_SET,  _,                KIND_READ) : cowbird_do_put_reads();
+            (DOES_ACK,  COWBIRD_RESPONSE, _)         : cowbird_do_count_reads();
+            (DOES_DATA, _,                _)         : NoAction();
+            (DOES_SET,  _,                _)         : NoAction();
+            (_,         _,                _)         : cowbird_do_look_at_reads();
         }
         size = 8;
     }
@@ -1463,11 +1491,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, 1) : cowbird_do_put_writes();
-            (DOES_ACK, COWBIRD_POOL_WRITE, _) : cowbird_do_count_writes();
-            (DOES_DATA, _, _) : NoAction();
-            (DOES_SET, _, _) : NoAction();
-            (_, _, _) : cowbird_do_look_at_writes();
+            (DOES_SET,  _,                  KIND_WRITE) : cowbird_do_put_writes();
+            (DOES_ACK,  COWBIRD_POOL_WRITE, _)          : cowbird_do_count_writes();
+            (DOES_DATA, _,                  _)          : NoAction();
+            (DOES_SET,  _,                  _)          : NoAction();
+            (_,         _,                  _)          : cowbird_do_look_at_writes();
         }
         size = 8;
     }
@@ -1523,11 +1551,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            DOES_SET : cowbird_do_put_head();
+            DOES_SET   : cowbird_do_put_head();
             DOES_ENTRY : cowbird_do_is_head();
-            DOES_DATA : NoAction();
-            DOES_BAD : NoAction();
-            _ : cowbird_do_count_entries();
+            DOES_DATA  : NoAction();
+            DOES_BAD   : NoAction();
+            _          : cowbird_do_count_entries();
         }
         size = 8;
     }
@@ -1583,11 +1611,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            DOES_SET : cowbird_do_forget_reds();
-            DOES_RED : cowbird_do_count_reds();
-            DOES_DATA : NoAction();
+            DOES_SET   : cowbird_do_forget_reds();
+            DOES_RED   : cowbird_do_count_reds();
+            DOES_DATA  : NoAction();
             DOES_ENTRY : NoAction();
-            _ : cowbird_do_look_at_reds();
+            _          : cowbird_do_look_at_reds();
         }
         size = 8;
     }
@@ -1663,10 +1691,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _) : cowbird_do_put_told();
-            (DOES_ACK, 0, _) : NoAction();
-            (DOES_ACK, _, _) : cowbird_do_tell();
-            (DOES_RED, _, 1) : cowbird_do_tell_next();
+            (DOES_SET,  _, _) : cowbird_do_put_told();
+            (DOES_ACK,  0, _) : NoAction();
+            (DOES_ACK,  _, _) : cowbird_do_tell();
+            (DOES_RED,  _, 1) : cowbird_do_tell_next();
             (DOES_TICK, _, _) : cowbird_do_look_at_told();
         }
         size = 8;
@@ -1723,9 +1751,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            DOES_SET : cowbird_do_forget_answered();
+            DOES_SET   : cowbird_do_forget_answered();
             DOES_PROBE : cowbird_do_answer();
-            DOES_TICK : cowbird_do_look_at_answered();
+            DOES_TICK  : cowbird_do_look_at_answered();
             DOES_AGAIN : cowbird_do_look_at_answered();
         }
         size = 8;
@@ -1781,11 +1809,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _) : cowbird_do_put_acked();
-            (DOES_RED, 1) : cowbird_do_put_acked();
+            (DOES_SET,   _) : cowbird_do_put_acked();
+            (DOES_RED,   1) : cowbird_do_put_acked();
             (DOES_ENTRY, _) : cowbird_do_is_acked();
-            (DOES_DATA, _) : NoAction();
-            (_, _) : cowbird_do_look_at_acked();
+            (DOES_DATA,  _) : NoAction();
+            (_,          _) : cowbird_do_look_at_acked();
         }
         size = 8;
     }
@@ -1796,10 +1824,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<int<32>, cowbird_instance_t, bit<8>>(cowbird_tail) cowbird_see_tail = {
         void apply(inout int<32> value, out bit<8> result) {
             if (value - (int<32>) meta.cowbird_tail > 0) {
-                result = 2;
+                result = TAIL_WRONG;
             } else if (value != (int<32>) meta.cowbird_tail) {
                 value  = (int<32>) meta.cowbird_tail;
-                result = 1;
+                result = TAIL_MOVED;
             } else {
                 result = 0;
             }
@@ -1846,12 +1874,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _) : cowbird_do_put_tail();
+            (DOES_SET,   _, _) : cowbird_do_put_tail();
             (DOES_PROBE, 1, 0) : cowbird_do_see_tail();
             (DOES_PROBE, _, _) : NoAction();
-            (DOES_DATA, _, _) : NoAction();
+            (DOES_DATA,  _, _) : NoAction();
             (DOES_ENTRY, _, _) : NoAction();
-            (_, _, _) : cowbird_do_look_at_tail();
+            (_,          _, _) : cowbird_do_look_at_tail();
         }
         size = 8;
     }
@@ -1861,7 +1889,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_bad = reason;
     }
 
-    table cowbird_checks {
+    table cowbird_entry_faults {
         key = {
             meta.cowbird_odd               : ternary;
             meta.cowbird_known             : ternary;
@@ -1880,16 +1908,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = cowbird_accuse(COWBIRD_CORRUPT_ID);
         const entries = {
-            (1, _, _, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_TYPE);
-            (_, 0, _, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_REGION);
-            (_, _, 0, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
-            (_, _, 0x80000000 &&& 0x80000000, _, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
-            (_, _, _, 1, _, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
-            (_, _, _, _, 1, _, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _, _, _, 0x100000000 &&& 0x100000000, _, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _, _, _, 0, 1, _, _, _, _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
-            (_, _, _, _, _, _, _, 0, 0, 0, 0) : cowbird_accuse(0);
-            (_, _, _, _, _, _, _, 0, 1, 1, 0) : cowbird_accuse(0);
+            (1, _, _,             _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_TYPE);
+            (_, 0, _,             _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_REGION);
+            (_, _, 0,             _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, HUGE &&& HUGE, _, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, _,             1, _, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_LENGTH);
+            (_, _, _,             _, 1, _,                   _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _,             _, _, OUTSIDE &&& OUTSIDE, _, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _,             _, _, 0,                   1, _, _, _,          _) : cowbird_accuse(COWBIRD_CORRUPT_BOUNDS);
+            (_, _, _,             _, _, _,                   _, 0, 0, KIND_READ,  0) : cowbird_accuse(0);
+            (_, _, _,             _, _, _,                   _, 0, 1, KIND_WRITE, 0) : cowbird_accuse(0);
         }
         size = 16;
     }
@@ -1902,9 +1930,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         void apply(inout bit<32> value, out bit<8> result) {
             if (value - hdr.cowbird_count.word < 2) {
                 value  = meta.cowbird_mine + COWBIRD_ONE;
-                result = 1;
+                result = COWBIRD_TAKEN;
             } else {
-                result = 0;
+                result = COWBIRD_STALE;
             }
         }
     };
@@ -1913,11 +1941,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         void apply(inout bit<32> value, out bit<8> result) {
             if (value == meta.cowbird_mine) {
                 value  = value + COWBIRD_ONE;
-                result = 1;
+                result = COWBIRD_TAKEN;
             } else if (value - hdr.cowbird_count.word < 2) {
-                result = 2;
+                result = COWBIRD_WAITS;
             } else {
-                result = 0;
+                result = COWBIRD_STALE;
             }
         }
     };
@@ -1972,17 +2000,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _, _, _, _) : cowbird_do_put_taken();
-            (DOES_AGAIN, _, _, _, _, _, _, _) : cowbird_do_put_taken();
-            (DOES_ENTRY, 0, 1, _, false, _, _, _) : cowbird_do_take_first();
-            (DOES_ENTRY, 1, _, 1, false, _, _, _) : cowbird_do_take_first();
-            (DOES_ENTRY, _, _, _, false, _, _, _) : cowbird_do_take_next();
-            (DOES_ENTRY, 0, 1, _, _, 0, 0, 0) : cowbird_do_take_first();
-            (DOES_ENTRY, 1, _, 1, _, 0, 0, 1) : cowbird_do_take_first();
-            (DOES_ENTRY, 0, _, _, _, 0, 0, 0) : cowbird_do_take_next();
-            (DOES_ENTRY, 1, _, _, _, 0, 0, 1) : cowbird_do_take_next();
-            (DOES_TICK, _, _, _, _, _, _, _) : cowbird_do_look_at_taken();
-            (DOES_ACK, _, _, _, _, _, _, _) : cowbird_do_look_at_taken();
+            (DOES_SET,   _,          _, _, _,     _, _, _) : cowbird_do_put_taken();
+            (DOES_AGAIN, _,          _, _, _,     _, _, _) : cowbird_do_put_taken();
+            (DOES_ENTRY, KIND_READ,  1, _, false, _, _, _) : cowbird_do_take_first();
+            (DOES_ENTRY, KIND_WRITE, _, 1, false, _, _, _) : cowbird_do_take_first();
+            (DOES_ENTRY, _,          _, _, false, _, _, _) : cowbird_do_take_next();
+            (DOES_ENTRY, KIND_READ,  1, _, _,     0, 0, 0) : cowbird_do_take_first();
+            (DOES_ENTRY, KIND_WRITE, _, 1, _,     0, 0, 1) : cowbird_do_take_first();
+            (DOES_ENTRY, KIND_READ,  _, _, _,     0, 0, 0) : cowbird_do_take_next();
+            (DOES_ENTRY, KIND_WRITE, _, _, _,     0, 0, 1) : cowbird_do_take_next();
+            (DOES_TICK,  _,          _, _, _,     _, _, _) : cowbird_do_look_at_taken();
+            (DOES_ACK,   _,          _, _, _,     _, _, _) : cowbird_do_look_at_taken();
         }
         size = 16;
     }
@@ -2042,10 +2070,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _) : cowbird_do_put_packets();
-            (DOES_AGAIN, _) : cowbird_do_put_packets();
-            (DOES_DATA, _) : cowbird_do_pass();
-            (DOES_ENTRY, 1) : cowbird_do_ask();
+            (DOES_SET,   _)             : cowbird_do_put_packets();
+            (DOES_AGAIN, _)             : cowbird_do_put_packets();
+            (DOES_DATA,  _)             : cowbird_do_pass();
+            (DOES_ENTRY, COWBIRD_TAKEN) : cowbird_do_ask();
         }
         size = 8;
     }
@@ -2110,10 +2138,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _) : cowbird_do_put_placed();
-            (DOES_AGAIN, _, _, _, _) : cowbird_do_put_placed();
-            (DOES_ENTRY, 1, 0, 0, _) : cowbird_do_place_first();
-            (DOES_ENTRY, 1, 0, _, 0) : cowbird_do_place_behind();
+            (DOES_SET,   _,             _, _, _) : cowbird_do_put_placed();
+            (DOES_AGAIN, _,             _, _, _) : cowbird_do_put_placed();
+            (DOES_ENTRY, COWBIRD_TAKEN, 0, 0, _) : cowbird_do_place_first();
+            (DOES_ENTRY, COWBIRD_TAKEN, 0, _, 0) : cowbird_do_place_behind();
         }
         size = 8;
     }
@@ -2167,7 +2195,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _) : cowbird_do_put_lap();
+            (DOES_SET,   _, _) : cowbird_do_put_lap();
             (DOES_AGAIN, _, _) : cowbird_do_put_lap();
             (DOES_ENTRY, 1, 0) : cowbird_do_begin_lap();
             (DOES_ENTRY, _, _) : cowbird_do_look_at_lap();
@@ -2224,11 +2252,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _) : cowbird_do_put_messages();
-            (DOES_AGAIN, _, _) : cowbird_do_put_messages();
-            (DOES_DATA, 1, FRAME_FIRST) : cowbird_do_look_at_message();
-            (DOES_DATA, 1, FRAME_MIDDLE) : cowbird_do_look_at_message();
-            (DOES_DATA, 1, _) : cowbird_do_end_message();
+            (DOES_SET,   _, _)            : cowbird_do_put_messages();
+            (DOES_AGAIN, _, _)            : cowbird_do_put_messages();
+            (DOES_DATA,  1, FRAME_FIRST)  : cowbird_do_look_at_message();
+            (DOES_DATA,  1, FRAME_MIDDLE) : cowbird_do_look_at_message();
+            (DOES_DATA,  1, _)            : cowbird_do_end_message();
         }
         size = 8;
     }
@@ -2303,14 +2331,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _) : cowbird_do_forget_refusal();
-            (DOES_DATA, _, _, _, _) : NoAction();
-            (DOES_GAP, _, _, _, _) : NoAction();
-            (DOES_ENTRY, 1, 0, 0, _) : cowbird_do_judge_place();
-            (DOES_ENTRY, 1, _, _, _) : cowbird_do_judge();
-            (DOES_ENTRY, _, _, _, _) : NoAction();
-            (DOES_PROBE, _, _, _, 2) : cowbird_do_judge_tail();
-            (_, _, _, _, _) : cowbird_do_judge();
+            (DOES_SET,   _,             _,             _, _)          : cowbird_do_forget_refusal();
+            (DOES_DATA,  _,             _,             _, _)          : NoAction();
+            (DOES_GAP,   _,             _,             _, _)          : NoAction();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, 0, _)          : cowbird_do_judge_place();
+            (DOES_ENTRY, COWBIRD_TAKEN, _,             _, _)          : cowbird_do_judge();
+            (DOES_ENTRY, _,             _,             _, _)          : NoAction();
+            (DOES_PROBE, _,             _,             _, TAIL_WRONG) : cowbird_do_judge_tail();
+            (_,          _,             _,             _, _)          : cowbird_do_judge();
         }
         size = 8;
     }
@@ -2372,14 +2400,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_TICK, _, _, _, _) : cowbird_do_look_at_time();
-            (DOES_SET, _, _, _, _) : cowbird_do_put_stamp();
-            (DOES_GAP, _, _, _, _) : cowbird_do_put_late();
-            (DOES_ENTRY, 1, _, _, _) : cowbird_do_put_stamp();
-            (DOES_DATA, _, 1, _, _) : cowbird_do_put_stamp();
-            (DOES_ACK, _, _, 0, _) : NoAction();
-            (DOES_ACK, _, _, _, _) : cowbird_do_put_stamp();
-            (DOES_RED, _, _, _, 1) : cowbird_do_put_stamp();
+            (DOES_TICK,  _,             _, _, _) : cowbird_do_look_at_time();
+            (DOES_SET,   _,             _, _, _) : cowbird_do_put_stamp();
+            (DOES_GAP,   _,             _, _, _) : cowbird_do_put_late();
+            (DOES_ENTRY, COWBIRD_TAKEN, _, _, _) : cowbird_do_put_stamp();
+            (DOES_DATA,  _,             1, _, _) : cowbird_do_put_stamp();
+            (DOES_ACK,   _,             _, 0, _) : NoAction();
+            (DOES_ACK,   _,             _, _, _) : cowbird_do_put_stamp();
+            (DOES_RED,   _,             _, _, 1) : cowbird_do_put_stamp();
         }
         size = 8;
     }
@@ -2474,18 +2502,18 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _, _, _, _) : cowbird_do_put_fetched();
-            (DOES_ENTRY, 1, _, _, _, _, _, _) : cowbird_do_pass_by();
-            (DOES_ENTRY, 2, _, _, _, _, _, _) : cowbird_do_put_fetched();
-            (DOES_AGAIN, _, 0, 0, _, _, _, _) : cowbird_do_put_fetched();
-            (DOES_TICK, _, 0, 0, 0, _, _, 0) : cowbird_do_fetch_told();
-            (DOES_TICK, _, 0, 0, 0, _, _, _) : cowbird_do_fetch();
-            (DOES_ACK, _, 0, 0, _, 0, _, 0) : cowbird_do_fetch_told();
-            (DOES_ACK, _, 0, 0, _, 0, _, _) : cowbird_do_fetch();
-            (DOES_RED, _, 0, 0, _, _, _, 0) : cowbird_do_fetch_told();
-            (DOES_RED, _, 0, 0, _, _, _, _) : cowbird_do_fetch();
-            (DOES_PROBE, _, 0, _, _, _, 1, 0) : cowbird_do_fetch_told();
-            (DOES_PROBE, _, 0, _, _, _, 1, _) : cowbird_do_fetch();
+            (DOES_SET,   _,             _,             _, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_ENTRY, COWBIRD_TAKEN, _,             _, _, _, _, _) : cowbird_do_pass_by();
+            (DOES_ENTRY, COWBIRD_WAITS, _,             _, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_AGAIN, _,             COWBIRD_SOUND, 0, _, _, _, _) : cowbird_do_put_fetched();
+            (DOES_TICK,  _,             COWBIRD_SOUND, 0, 0, _, _, 0) : cowbird_do_fetch_told();
+            (DOES_TICK,  _,             COWBIRD_SOUND, 0, 0, _, _, _) : cowbird_do_fetch();
+            (DOES_ACK,   _,             COWBIRD_SOUND, 0, _, 0, _, 0) : cowbird_do_fetch_told();
+            (DOES_ACK,   _,             COWBIRD_SOUND, 0, _, 0, _, _) : cowbird_do_fetch();
+            (DOES_RED,   _,             COWBIRD_SOUND, 0, _, _, _, 0) : cowbird_do_fetch_told();
+            (DOES_RED,   _,             COWBIRD_SOUND, 0, _, _, _, _) : cowbird_do_fetch();
+            (DOES_PROBE, _,             COWBIRD_SOUND, _, _, _, 1, 0) : cowbird_do_fetch_told();
+            (DOES_PROBE, _,             COWBIRD_SOUND, _, _, _, 1, _) : cowbird_do_fetch();
         }
         size = 12;
     }
@@ -2536,10 +2564,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _, _, _) : cowbird_do_wake();
-            (DOES_PROBE, _, 1, _, _, _, _) : cowbird_do_wake();
-            (DOES_TICK, _, _, 0, 0, 0, _) : cowbird_do_count_turns();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, _, 0) : cowbird_do_count_turns();
+            (DOES_SET,   _,            _,          _, _, _, _) : cowbird_do_wake();
+            (DOES_PROBE, _,            TAIL_MOVED, _, _, _, _) : cowbird_do_wake();
+            (DOES_TICK,  _,            _,          0, 0, 0, _) : cowbird_do_count_turns();
+            (DOES_AGAIN, COWBIRD_TICK, _,          0, _, _, 0) : cowbird_do_count_turns();
         }
         size = 8;
     }
@@ -2629,16 +2657,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, _, _, _, _) : cowbird_do_forget_asked();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, 0, _, _) : cowbird_do_probe_again();
-            (DOES_TICK, _, 0, 0, 0, 1 &&& 0xFFC1, 0) : cowbird_do_guess();
-            (DOES_TICK, _, 0, 0, 0, 0 &&& 0xFFC0, 0) : cowbird_do_probe_or_guess();
-            (DOES_TICK, _, 0, 0, 0, 0 &&& 0xFFC0, _) : cowbird_do_probe();
-            (DOES_TICK, _, 0, 0, 0, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_probe();
-            (DOES_TICK, _, 0, 0, _, 0 &&& 0xFFC0, _) : cowbird_do_tell_refusal();
-            (DOES_TICK, _, 0, 0, _, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& 0xFFC0, _) : cowbird_do_tell_refusal();
-            (DOES_AGAIN, COWBIRD_TICK, _, 0, _, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
+            (DOES_SET,   _,            _, _,               _,             _,                    _) : cowbird_do_forget_asked();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, COWBIRD_SOUND, _,                    _) : cowbird_do_probe_again();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 1 &&& AT_WORK_ODD,    0) : cowbird_do_guess();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        0) : cowbird_do_probe_or_guess();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& AT_WORK,        _) : cowbird_do_probe();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, COWBIRD_SOUND, 0 &&& COWBIRD_SELDOM, _) : cowbird_do_probe();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : cowbird_do_tell_refusal();
+            (DOES_TICK,  _,            0, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& AT_WORK,        _) : cowbird_do_tell_refusal();
+            (DOES_AGAIN, COWBIRD_TICK, _, COWBIRD_NOTHING, _,             0 &&& COWBIRD_SELDOM, _) : cowbird_do_tell_refusal();
         }
         size = 16;
     }
@@ -2698,11 +2726,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _) : cowbird_do_put_behind();
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_behind();
-            (DOES_DATA, _, _) : cowbird_do_see_last();
-            (DOES_TICK, _, _) : cowbird_do_look_at_behind();
-            (DOES_ACK, _, _) : cowbird_do_look_at_behind();
+            (DOES_SET,   _,             _)             : cowbird_do_put_behind();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_behind();
+            (DOES_DATA,  _,             _)             : cowbird_do_see_last();
+            (DOES_TICK,  _,             _)             : cowbird_do_look_at_behind();
+            (DOES_ACK,   _,             _)             : cowbird_do_look_at_behind();
         }
         size = 8;
     }
@@ -2749,8 +2777,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_first();
-            (DOES_DATA, _, _) : cowbird_do_see_first();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_first();
+            (DOES_DATA,  _,             _)             : cowbird_do_see_first();
         }
         size = 8;
     }
@@ -2797,8 +2825,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_rest();
-            (DOES_DATA, _, _) : cowbird_do_see_rest();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_rest();
+            (DOES_DATA,  _,             _)             : cowbird_do_see_rest();
         }
         size = 8;
     }
@@ -2841,8 +2869,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_length();
-            (DOES_DATA, _, _) : cowbird_do_look_at_length();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_length();
+            (DOES_DATA,  _,             _)             : cowbird_do_look_at_length();
         }
         size = 8;
     }
@@ -2885,8 +2913,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0) : cowbird_do_put_key();
-            (DOES_DATA, _, _) : cowbird_do_look_at_key();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND) : cowbird_do_put_key();
+            (DOES_DATA,  _,             _)             : cowbird_do_look_at_key();
         }
         size = 8;
     }
@@ -2943,9 +2971,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0, 0) : cowbird_do_put_local_high();
-            (DOES_ENTRY, 1, 0, _) : cowbird_do_put_high();
-            (DOES_DATA, _, _, _) : cowbird_do_look_at_high();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ) : cowbird_do_put_local_high();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, _)         : cowbird_do_put_high();
+            (DOES_DATA,  _,             _,             _)         : cowbird_do_look_at_high();
         }
         size = 8;
     }
@@ -3002,9 +3030,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, 1, 0, 0) : cowbird_do_put_local_low();
-            (DOES_ENTRY, 1, 0, _) : cowbird_do_put_low();
-            (DOES_DATA, _, _, _) : cowbird_do_look_at_low();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ) : cowbird_do_put_local_low();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, _)         : cowbird_do_put_low();
+            (DOES_DATA,  _,             _,             _)         : cowbird_do_look_at_low();
         }
         size = 8;
     }
@@ -3056,14 +3084,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, 0, _) : cowbird_do_put_response_end();
-            (DOES_ENTRY, 1, 0, 0, _) : cowbird_do_put_response_end();
-            (DOES_TICK, _, _, 0, 1) : cowbird_do_take_response_end();
-            (DOES_ACK, _, _, 0, 1) : cowbird_do_take_response_end();
-            (DOES_TICK, _, _, _, _) : cowbird_do_look_at_response_end();
-            (DOES_ACK, _, _, _, _) : cowbird_do_look_at_response_end();
-            (DOES_RED, _, _, _, _) : cowbird_do_look_at_response_end();
-            (DOES_AGAIN, _, _, _, _) : cowbird_do_look_at_response_end();
+            (DOES_SET,   _,             _,             KIND_READ, _) : cowbird_do_put_response_end();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_READ, _) : cowbird_do_put_response_end();
+            (DOES_TICK,  _,             _,             KIND_READ, 1) : cowbird_do_take_response_end();
+            (DOES_ACK,   _,             _,             KIND_READ, 1) : cowbird_do_take_response_end();
+            (DOES_TICK,  _,             _,             _,         _) : cowbird_do_look_at_response_end();
+            (DOES_ACK,   _,             _,             _,         _) : cowbird_do_look_at_response_end();
+            (DOES_RED,   _,             _,             _,         _) : cowbird_do_look_at_response_end();
+            (DOES_AGAIN, _,             _,             _,         _) : cowbird_do_look_at_response_end();
         }
         size = 8;
     }
@@ -3114,19 +3142,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = NoAction();
         const entries = {
-            (DOES_SET, _, _, 1, _) : cowbird_do_put_request_end();
-            (DOES_ENTRY, 1, 0, 1, _) : cowbird_do_put_request_end();
-            (DOES_TICK, _, _, 1, 1) : cowbird_do_take_request_end();
-            (DOES_ACK, _, _, 1, 1) : cowbird_do_take_request_end();
-            (DOES_TICK, _, _, _, _) : cowbird_do_look_at_request_end();
-            (DOES_ACK, _, _, _, _) : cowbird_do_look_at_request_end();
-            (DOES_RED, _, _, _, _) : cowbird_do_look_at_request_end();
-            (DOES_AGAIN, _, _, _, _) : cowbird_do_look_at_request_end();
+            (DOES_SET,   _,             _,             KIND_WRITE, _) : cowbird_do_put_request_end();
+            (DOES_ENTRY, COWBIRD_TAKEN, COWBIRD_SOUND, KIND_WRITE, _) : cowbird_do_put_request_end();
+            (DOES_TICK,  _,             _,             KIND_WRITE, 1) : cowbird_do_take_request_end();
+            (DOES_ACK,   _,             _,             KIND_WRITE, 1) : cowbird_do_take_request_end();
+            (DOES_TICK,  _,             _,             _,          _) : cowbird_do_look_at_request_end();
+            (DOES_ACK,   _,             _,             _,          _) : cowbird_do_look_at_request_end();
+            (DOES_RED,   _,             _,             _,          _) : cowbird_do_look_at_request_end();
+            (DOES_AGAIN, _,             _,             _,          _) : cowbird_do_look_at_request_end();
         }
         size = 8;
     }
 
-    action cowbird_read_3() {
+    action cowbird_size_read() {
         meta.cowbird_end     = meta.cowbird_end & 0xFFFFFFF8;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
         meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
@@ -3136,7 +3164,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_mine    = hdr.cowbird_count.word;
     }
 
-    action cowbird_write_3() {
+    action cowbird_size_write() {
         meta.cowbird_end     = meta.cowbird_end & 0xFFFFFFF8;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
         meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
@@ -3146,31 +3174,31 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_mine    = hdr.cowbird_count.word | 1;
     }
 
-    action cowbird_other_3() {
+    action cowbird_split_end() {
         meta.cowbird_lap     = meta.cowbird_end & 0xFFFFFFF8;
         meta.cowbird_end     = meta.cowbird_end - 8;
         hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
     }
 
-    table cowbird_third {
+    table cowbird_entry_size {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_kind : ternary;
         }
         actions = {
-            cowbird_read_3;
-            cowbird_write_3;
-            cowbird_other_3;
+            cowbird_size_read;
+            cowbird_size_write;
+            cowbird_split_end;
         }
-        const default_action = cowbird_other_3();
+        const default_action = cowbird_split_end();
         const entries = {
-            (DOES_ENTRY, 0) : cowbird_read_3();
-            (DOES_ENTRY, _) : cowbird_write_3();
+            (DOES_ENTRY, KIND_READ) : cowbird_size_read();
+            (DOES_ENTRY, _)         : cowbird_size_write();
         }
         size = 4;
     }
 
-    action cowbird_read_4() {
+    action cowbird_expect_read() {
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
         meta.cowbird_carried = meta.cowbird_carried + 1;
         hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.writes;
@@ -3179,7 +3207,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_rest    = meta.cowbird_pool_bytes[31:0] - meta.cowbird_rest;
     }
 
-    action cowbird_write_4() {
+    action cowbird_expect_write() {
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
         meta.cowbird_carried = meta.cowbird_carried + 1;
         hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.reads;
@@ -3188,102 +3216,102 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_rest    = meta.cowbird_pool_bytes[31:0] - meta.cowbird_rest;
     }
 
-    action cowbird_reads_again_4() {
+    action cowbird_restart_reads() {
         meta.cowbird_mine   = hdr.cowbird_telling.head;
         meta.cowbird_id     = hdr.cowbird_telling.reads;
         hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_writes_again_4() {
+    action cowbird_restart_writes() {
         meta.cowbird_mine   = hdr.cowbird_telling.head | 1;
         meta.cowbird_id     = hdr.cowbird_telling.writes;
         hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_set_4() {
+    action cowbird_limit_entries() {
         hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_other_4() {
+    action cowbird_look_behind_head() {
         meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_telling.head;
         hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
         meta.cowbird_mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
     }
 
-    table cowbird_fourth {
+    table cowbird_expected {
         key = {
             meta.cowbird_does : exact;
             meta.cowbird_kind : exact;
         }
         actions = {
-            cowbird_read_4;
-            cowbird_write_4;
-            cowbird_reads_again_4;
-            cowbird_writes_again_4;
-            cowbird_set_4;
-            cowbird_other_4;
+            cowbird_expect_read;
+            cowbird_expect_write;
+            cowbird_restart_reads;
+            cowbird_restart_writes;
+            cowbird_limit_entries;
+            cowbird_look_behind_head;
             NoAction;
         }
-        const default_action = cowbird_other_4();
+        const default_action = cowbird_look_behind_head();
         const entries = {
-            (DOES_ENTRY, 0) : cowbird_read_4();
-            (DOES_ENTRY, 1) : cowbird_write_4();
-            (DOES_AGAIN, 0) : cowbird_reads_again_4();
-            (DOES_AGAIN, 1) : cowbird_writes_again_4();
-            (DOES_SET, 0)   : cowbird_set_4();
-            (DOES_SET, 1)   : cowbird_set_4();
-            (DOES_DATA, 0)  : NoAction();
-            (DOES_DATA, 1)  : NoAction();
-            (DOES_LOOK, 0)  : NoAction();
-            (DOES_LOOK, 1)  : NoAction();
+            (DOES_ENTRY, KIND_READ)  : cowbird_expect_read();
+            (DOES_ENTRY, KIND_WRITE) : cowbird_expect_write();
+            (DOES_AGAIN, KIND_READ)  : cowbird_restart_reads();
+            (DOES_AGAIN, KIND_WRITE) : cowbird_restart_writes();
+            (DOES_SET,   KIND_READ)  : cowbird_limit_entries();
+            (DOES_SET,   KIND_WRITE) : cowbird_limit_entries();
+            (DOES_DATA,  KIND_READ)  : NoAction();
+            (DOES_DATA,  KIND_WRITE) : NoAction();
+            (DOES_LOOK,  KIND_READ)  : NoAction();
+            (DOES_LOOK,  KIND_WRITE) : NoAction();
         }
         size = 16;
     }
 
-    action cowbird_entry_5() {
+    action cowbird_distances_in_ring() {
         meta.cowbird_half   = meta.cowbird_half - hdr.cowbird_entry.length;
         meta.cowbird_offset = meta.cowbird_offset - meta.cowbird_ring_at;
         meta.cowbird_left   = meta.cowbird_ring - meta.cowbird_end;
         hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird_id;
     }
 
-    action cowbird_other_5() {
+    action cowbird_distances_from_head() {
         meta.cowbird_unseen  = meta.cowbird_entries - meta.cowbird_unseen;
         meta.cowbird_end     = meta.cowbird_end & meta.cowbird_mask;
         meta.cowbird_told    = meta.cowbird_told - hdr.cowbird_telling.head;
     }
 
-    table cowbird_fifth {
+    table cowbird_distances {
         key = { meta.cowbird_does : exact; }
-        actions = { cowbird_entry_5; cowbird_other_5; }
-        const default_action = cowbird_other_5();
-        const entries = { DOES_ENTRY : cowbird_entry_5(); }
+        actions = { cowbird_distances_in_ring; cowbird_distances_from_head; }
+        const default_action = cowbird_distances_from_head();
+        const entries = { DOES_ENTRY : cowbird_distances_in_ring(); }
         size = 2;
     }
 
     // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
-    action cowbird_first_6() {
+    action cowbird_fit_at_start() {
         meta.cowbird_fits = meta.cowbird_left;
     }
 
     // Of other data, where it begins.
-    action cowbird_entry_6() {
+    action cowbird_fit_behind_last() {
         meta.cowbird_end  = meta.cowbird_end + meta.cowbird_offset;
         meta.cowbird_fits = meta.cowbird_left - meta.cowbird_offset;
         meta.cowbird_left = meta.cowbird_offset;
     }
 
-    action cowbird_other_6() {
+    action cowbird_compare_acked() {
         meta.cowbird_end      = meta.cowbird_end + 8;
         hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
-    action cowbird_tell_6() {
+    action cowbird_tell_red() {
         hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
         meta.cowbird_tells    = 1;
     }
 
-    action cowbird_again_6() {
+    action cowbird_tell_red_of_pass() {
         meta.cowbird_end      = meta.cowbird_end + 8;
         meta.cowbird_tells    = meta.cowbird_flags >> 1;
     }
@@ -3293,103 +3321,109 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
-    table cowbird_sixth {
+    table cowbird_red_due {
         key = {
             meta.cowbird_does   : ternary;
             hdr.cowbird_reds.word : ternary;
             meta.cowbird_told : ternary;
             meta.cowbird_unseen[31:31] : ternary @name("unseen");
         }
-        actions = { NoAction; cowbird_other_6; cowbird_tell_6; cowbird_again_6; cowbird_refuse_tail; }
-        const default_action = cowbird_other_6();
+        actions = { NoAction; cowbird_compare_acked; cowbird_tell_red; cowbird_tell_red_of_pass; cowbird_refuse_tail; }
+        const default_action = cowbird_compare_acked();
         const entries = {
-            (DOES_AGAIN, _, _, _) : cowbird_again_6();
-            (DOES_LOOK, _, _, _)  : NoAction();
+            (DOES_AGAIN, _, _, _) : cowbird_tell_red_of_pass();
+            (DOES_LOOK,  _, _, _) : NoAction();
             (DOES_PROBE, _, _, 1) : cowbird_refuse_tail();
-            (DOES_RED, 1, 0, _)   : cowbird_other_6();
-            (DOES_RED, 1, _, _)   : cowbird_tell_6();
+            (DOES_RED,   1, 0, _) : cowbird_compare_acked();
+            (DOES_RED,   1, _, _) : cowbird_tell_red();
         }
         size = 8;
     }
 
-    action cowbird_entry_7() {
+    action cowbird_look_for_guessed() {
         meta.cowbird_mine   = meta.cowbird_mine + (COWBIRD_FAR + 2);
         hdr.cowbird_count.word  = hdr.cowbird_count.word + 2;
     }
 
-    action cowbird_begin_7() {
+    action cowbird_begin_at_head() {
         meta.cowbird_lap    = meta.cowbird_lap - meta.cowbird_end;
         meta.cowbird_mine   = hdr.cowbird_telling.head + 2;
         meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_telling.head;
     }
 
-    action cowbird_reads_7() {
+    action cowbird_reads_under_way() {
         meta.cowbird_told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
         meta.cowbird_kind   = 0;
         meta.cowbird_id     = hdr.cowbird_telling.reads;
         meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_count.word;
     }
 
-    action cowbird_writes_7() {
+    action cowbird_writes_under_way() {
         meta.cowbird_told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
         meta.cowbird_kind   = 1;
         meta.cowbird_id     = hdr.cowbird_telling.writes;
         meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_count.word;
     }
 
-    table cowbird_seventh {
+    table cowbird_under_way {
         key = {
             meta.cowbird_does     : ternary;
             hdr.cowbird_taken.word[0:0] : ternary @name("taken");
         }
-        actions = { cowbird_entry_7; cowbird_begin_7; cowbird_reads_7; cowbird_writes_7; NoAction; }
+        actions = {
+            cowbird_look_for_guessed;
+            cowbird_begin_at_head;
+            cowbird_reads_under_way;
+            cowbird_writes_under_way;
+            NoAction;
+        }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, _) : cowbird_entry_7();
-            (DOES_SET, _)   : cowbird_begin_7();
-            (DOES_AGAIN, _) : cowbird_begin_7();
-            (DOES_DATA, _)  : NoAction();
-            (DOES_LOOK, _)  : NoAction();
-            (DOES_TICK, 1)  : cowbird_writes_7();
-            (DOES_ACK, 1)   : cowbird_writes_7();
-            (_, _)          : cowbird_reads_7();
+            (DOES_ENTRY, _) : cowbird_look_for_guessed();
+            (DOES_SET,   _) : cowbird_begin_at_head();
+            (DOES_AGAIN, _) : cowbird_begin_at_head();
+            (DOES_DATA,  _) : NoAction();
+            (DOES_LOOK,  _) : NoAction();
+            (DOES_TICK,  1) : cowbird_writes_under_way();
+            (DOES_ACK,   1) : cowbird_writes_under_way();
+            (_,          _) : cowbird_reads_under_way();
         }
         size = 8;
     }
 
-    action cowbird_entry_8() {
+    action cowbird_find_first_packet() {
         hdr.cowbird_packets.word = meta.cowbird_behind - hdr.cowbird_packets.word;
     }
 
-    action cowbird_more_8() {
+    action cowbird_more_entries() {
         meta.cowbird_mine = meta.cowbird_mine + COWBIRD_ONE;
         meta.cowbird_more   = 1;
     }
 
-    action cowbird_limit_8() {
+    action cowbird_limit_by_tail() {
         hdr.cowbird_count.word = meta.cowbird_tail;
     }
 
-    table cowbird_eighth {
+    table cowbird_fetch_limit {
         key = {
             meta.cowbird_does          : ternary;
             meta.cowbird_unseen[31:8]  : ternary @name("unseen");
         }
-        actions = { cowbird_entry_8; cowbird_more_8; cowbird_limit_8; NoAction; }
+        actions = { cowbird_find_first_packet; cowbird_more_entries; cowbird_limit_by_tail; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, _) : cowbird_entry_8();
-            (DOES_SET, _)   : NoAction();
-            (DOES_DATA, _)  : NoAction();
-            (DOES_AGAIN, 0) : NoAction();
-            (DOES_AGAIN, 0x800000 &&& 0x800000) : NoAction();
-            (DOES_AGAIN, _) : cowbird_more_8();
-            (_, 0x800000 &&& 0x800000)          : cowbird_limit_8();
+            (DOES_ENTRY, _)                 : cowbird_find_first_packet();
+            (DOES_SET,   _)                 : NoAction();
+            (DOES_DATA,  _)                 : NoAction();
+            (DOES_AGAIN, 0)                 : NoAction();
+            (DOES_AGAIN, BEHIND &&& BEHIND) : NoAction();
+            (DOES_AGAIN, _)                 : cowbird_more_entries();
+            (_,          BEHIND &&& BEHIND) : cowbird_limit_by_tail();
         }
         size = 8;
     }
 
-    action cowbird_end_9() {
+    action cowbird_keep_end() {
         meta.cowbird_lap    = meta.cowbird_lap + meta.cowbird_end;
         hdr.cowbird_telling.reads  = meta.cowbird_id;
         hdr.cowbird_telling.writes = meta.cowbird_id;
@@ -3403,7 +3437,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.cowbird_again = 1;
     }
 
-    table cowbird_ninth {
+    table cowbird_restart {
         key = {
             meta.cowbird_does : ternary;
             meta.cowbird_late : ternary;
@@ -3411,15 +3445,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.cowbird_news[15:8]   : ternary @name("news");
             meta.cowbird_told[31:31] : ternary @name("ahead");
         }
-        actions = { cowbird_end_9; cowbird_tell_again; cowbird_start_again; NoAction; }
+        actions = { cowbird_keep_end; cowbird_tell_again; cowbird_start_again; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (DOES_ENTRY, _, _, _, _) : cowbird_end_9();
-            (DOES_SET, _, _, _, _)   : cowbird_end_9();
-            (DOES_TICK, 1, 1, _, _)  : cowbird_tell_again();
-            (DOES_TICK, 1, _, _, _)  : cowbird_start_again();
-            (DOES_ACK, _, _, 0, _)   : NoAction();
-            (DOES_ACK, _, _, _, 1)   : cowbird_start_again();
+            (DOES_ENTRY, _, _, _, _) : cowbird_keep_end();
+            (DOES_SET,   _, _, _, _) : cowbird_keep_end();
+            (DOES_TICK,  1, 1, _, _) : cowbird_tell_again();
+            (DOES_TICK,  1, _, _, _) : cowbird_start_again();
+            (DOES_ACK,   _, _, 0, _) : NoAction();
+            (DOES_ACK,   _, _, _, 1) : cowbird_start_again();
         }
         size = 8;
     }
@@ -3440,7 +3474,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.drop = reason;
     }
 
-    table cowbird_tenth {
+    table cowbird_next_frame {
         key = {
             meta.cowbird_does    : ternary;
             meta.cowbird_outcome : ternary;
@@ -3456,65 +3490,65 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         actions = { cowbird_become; cowbird_come_again; cowbird_refuse_now; }
         const default_action = cowbird_become(COWBIRD_NOTHING);
         const entries = {
-            (DOES_ENTRY, 0, _, _, _, _, _, _, _, true) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (DOES_ENTRY, 0, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
-            (DOES_ENTRY, 2, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_WAITS);
-            (DOES_ENTRY, _, 0, 0, _, _, _, _, _, _) : cowbird_become(COWBIRD_POOL_READ);
-            (DOES_ENTRY, _, 1, 0, _, _, _, _, _, _) : cowbird_become(COWBIRD_PAYLOAD);
-            (DOES_ENTRY, _, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
-            (DOES_SET, _, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_SET);
-            (DOES_LOOK, _, _, _, _, _, _, _, _, _)  : cowbird_become(COWBIRD_LOOK);
-            (DOES_GAP, _, _, _, _, _, _, _, _, _)   : cowbird_refuse_now(DROP_COWBIRD_GAP);
-            (DOES_REFUSAL, _, _, _, _, _, _, _, _, _) : cowbird_become(COWBIRD_NOTHING);
-            (DOES_BAD, _, _, _, _, _, _, _, _, _)   : cowbird_become(COWBIRD_NOTHING);
-            (DOES_TICK, _, _, _, 1, _, _, _, _, _)  : cowbird_come_again();
-            (DOES_ACK, _, _, _, 1, _, _, _, _, _)   : cowbird_come_again();
-            (DOES_PROBE, _, _, _, _, _, 0, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_STALE);
-            (DOES_PROBE, _, _, 0, _, _, _, _, 0, _) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (DOES_PROBE, _, _, 0, _, _, _, _, _, _) : cowbird_become(COWBIRD_ENTRY);
-            (DOES_PROBE, _, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
-            (_, _, _, _, _, 1, _, _, _, _)          : cowbird_become(COWBIRD_RED);
-            (DOES_AGAIN, _, _, 0, _, _, _, 1, _, _) : cowbird_become(COWBIRD_ENTRY);
-            (DOES_AGAIN, _, _, _, _, _, _, _, _, _) : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (_, _, _, _, _, _, _, _, 0, _)          : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
-            (_, _, _, _, _, _, _, _, _, _)          : cowbird_become(COWBIRD_ENTRY);
+            (DOES_ENTRY, COWBIRD_STALE, _, _, _, _, _, _, _, true)       : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_ENTRY, COWBIRD_STALE, _, _, _, _, _, _, _, _)          : cowbird_refuse_now(DROP_COWBIRD_STALE);
+            (DOES_ENTRY, COWBIRD_WAITS, _, _, _, _, _, _, _, _)          : cowbird_refuse_now(DROP_COWBIRD_WAITS);
+            (DOES_ENTRY, _, KIND_READ, COWBIRD_SOUND, _, _, _, _, _, _)  : cowbird_become(COWBIRD_POOL_READ);
+            (DOES_ENTRY, _, KIND_WRITE, COWBIRD_SOUND, _, _, _, _, _, _) : cowbird_become(COWBIRD_PAYLOAD);
+            (DOES_ENTRY, _, _, _, _, _, _, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
+            (DOES_SET, _, _, _, _, _, _, _, _, _)                        : cowbird_become(COWBIRD_SET);
+            (DOES_LOOK, _, _, _, _, _, _, _, _, _)                       : cowbird_become(COWBIRD_LOOK);
+            (DOES_GAP, _, _, _, _, _, _, _, _, _)                        : cowbird_refuse_now(DROP_COWBIRD_GAP);
+            (DOES_REFUSAL, _, _, _, _, _, _, _, _, _)                    : cowbird_become(COWBIRD_NOTHING);
+            (DOES_BAD, _, _, _, _, _, _, _, _, _)                        : cowbird_become(COWBIRD_NOTHING);
+            (DOES_TICK, _, _, _, 1, _, _, _, _, _)                       : cowbird_come_again();
+            (DOES_ACK, _, _, _, 1, _, _, _, _, _)                        : cowbird_come_again();
+            (DOES_PROBE, _, _, _, _, _, 0, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_STALE);
+            (DOES_PROBE, _, _, COWBIRD_SOUND, _, _, _, _, 0, _)          : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (DOES_PROBE, _, _, COWBIRD_SOUND, _, _, _, _, _, _)          : cowbird_become(COWBIRD_ENTRY);
+            (DOES_PROBE, _, _, _, _, _, _, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_CORRUPT);
+            (_, _, _, _, _, 1, _, _, _, _)                               : cowbird_become(COWBIRD_RED);
+            (DOES_AGAIN, _, _, COWBIRD_SOUND, _, _, _, 1, _, _)          : cowbird_become(COWBIRD_ENTRY);
+            (DOES_AGAIN, _, _, _, _, _, _, _, _, _)                      : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, 0, _)                               : cowbird_refuse_now(DROP_COWBIRD_NOTHING_TO_DO);
+            (_, _, _, _, _, _, _, _, _, _)                               : cowbird_become(COWBIRD_ENTRY);
         }
         size = 32;
     }
 
     // What a frame that comes again takes along: where data ends, the side, and whether a red block has to be sent.
-    action cowbird_reads_11() {
+    action cowbird_pass_reads() {
         meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
     }
 
-    action cowbird_tell_reads_11() {
+    action cowbird_pass_reads_and_red() {
         meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
         meta.cowbird_end    = meta.cowbird_end | 2;
     }
 
-    action cowbird_writes_11() {
+    action cowbird_pass_writes() {
         meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
         meta.cowbird_end    = meta.cowbird_lap + 1;
     }
 
-    action cowbird_tell_writes_11() {
+    action cowbird_pass_writes_and_red() {
         meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
         meta.cowbird_end    = meta.cowbird_lap + 3;
     }
 
-    table cowbird_eleventh {
+    table cowbird_pass_along {
         key = {
             meta.cowbird_again : exact;
             meta.cowbird_kind  : exact;
             meta.cowbird_tells : exact;
         }
-        actions = { cowbird_reads_11; cowbird_tell_reads_11; cowbird_writes_11; cowbird_tell_writes_11; NoAction; }
+        actions = { cowbird_pass_reads; cowbird_pass_reads_and_red; cowbird_pass_writes; cowbird_pass_writes_and_red; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (1, 0, 0) : cowbird_reads_11();
-            (1, 0, 1) : cowbird_tell_reads_11();
-            (1, 1, 0) : cowbird_writes_11();
-            (1, 1, 1) : cowbird_tell_writes_11();
+            (1, KIND_READ,  0) : cowbird_pass_reads();
+            (1, KIND_READ,  1) : cowbird_pass_reads_and_red();
+            (1, KIND_WRITE, 0) : cowbird_pass_writes();
+            (1, KIND_WRITE, 1) : cowbird_pass_writes_and_red();
         }
         size = 4;
     }
@@ -3541,7 +3575,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.drop = reason;
     }
 
-    table cowbird_data {
+    table cowbird_data_write {
         key = {
             meta.cowbird_passed   : ternary;
             meta.cowbird_kind     : ternary;
@@ -3558,19 +3592,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = cowbird_refuse_data(DROP_COWBIRD_BAD_DATA);
         const entries = {
-            (0, _, _, _, _, _, _) : cowbird_refuse_data(DROP_COWBIRD_STALE);
-            (1, 0, FRAME_FIRST, 1, 0, _, ROCE_MTU)  : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_FIRST, 0);
-            (1, 0, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_MIDDLE, 0, 0);
-            (1, 0, FRAME_LAST, 0, 1, 1, _)      : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_LAST, 1, 0xFFFC);
-            (1, 0, FRAME_ONLY, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
-            (1, 0, FRAME_TAIL, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
-            (1, 0, FRAME_ENTRY, 1, 1, 1, _)     : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
-            (1, 1, FRAME_FIRST, 1, 0, _, ROCE_MTU)  : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_FIRST, 0);
-            (1, 1, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_MIDDLE, 0, 0);
-            (1, 1, FRAME_LAST, 0, 1, 1, _)      : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_LAST, 1, 0xFFFC);
-            (1, 1, FRAME_ONLY, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
-            (1, 1, FRAME_TAIL, 1, 1, 1, _)      : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
-            (1, 1, FRAME_ENTRY, 1, 1, 1, _)     : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (0, _,          _,            _, _, _, _)        : cowbird_refuse_data(DROP_COWBIRD_STALE);
+            (1, KIND_READ,  FRAME_FIRST,  1, 0, _, ROCE_MTU) : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_FIRST, 0);
+            (1, KIND_READ,  FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_MIDDLE, 0, 0);
+            (1, KIND_READ,  FRAME_LAST,   0, 1, 1, _)        : cowbird_write(COWBIRD_RESPONSE, ROCE_WRITE_LAST, 1, 0xFFFC);
+            (1, KIND_READ,  FRAME_ONLY,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_READ,  FRAME_TAIL,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_READ,  FRAME_ENTRY,  1, 1, 1, _)        : cowbird_write_first(COWBIRD_RESPONSE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_WRITE, FRAME_FIRST,  1, 0, _, ROCE_MTU) : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_FIRST, 0);
+            (1, KIND_WRITE, FRAME_MIDDLE, 0, 0, _, ROCE_MTU) : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_MIDDLE, 0, 0);
+            (1, KIND_WRITE, FRAME_LAST,   0, 1, 1, _)        : cowbird_write(COWBIRD_POOL_WRITE, ROCE_WRITE_LAST, 1, 0xFFFC);
+            (1, KIND_WRITE, FRAME_ONLY,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_WRITE, FRAME_TAIL,   1, 1, 1, _)        : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
+            (1, KIND_WRITE, FRAME_ENTRY,  1, 1, 1, _)        : cowbird_write_first(COWBIRD_POOL_WRITE, ROCE_WRITE_ONLY, 1);
         }
         size = 16;
     }
@@ -3713,7 +3747,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_telling.setInvalid();
     }
 
-    table cowbird_sendings {
+    table cowbird_sent_form {
         key = {
             meta.cowbird_next    : ternary;
             meta.cowbird_does    : ternary;
@@ -3725,17 +3759,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
         const default_action = cowbird_send_nothing();
         const entries = {
-            (COWBIRD_RED, DOES_RED, _) : cowbird_send_next_red();
-            (COWBIRD_RED, _, _) : cowbird_send_red();
-            (COWBIRD_PROBE, _, _) : cowbird_send_probe();
-            (COWBIRD_ENTRY, DOES_TICK, 0) : cowbird_send_guess();
-            (COWBIRD_ENTRY, _, _) : cowbird_send_entry();
-            (COWBIRD_POOL_READ, _, _) : cowbird_send_read();
-            (COWBIRD_PAYLOAD, _, _) : cowbird_send_read();
-            (COWBIRD_RESPONSE, _, _) : cowbird_send_data();
-            (COWBIRD_POOL_WRITE, _, _) : cowbird_send_data();
-            (COWBIRD_SET, _, _) : cowbird_reply();
-            (COWBIRD_LOOK, _, _) : cowbird_reply();
+            (COWBIRD_RED,        DOES_RED,  _) : cowbird_send_next_red();
+            (COWBIRD_RED,        _,         _) : cowbird_send_red();
+            (COWBIRD_PROBE,      _,         _) : cowbird_send_probe();
+            (COWBIRD_ENTRY,      DOES_TICK, 0) : cowbird_send_guess();
+            (COWBIRD_ENTRY,      _,         _) : cowbird_send_entry();
+            (COWBIRD_POOL_READ,  _,         _) : cowbird_send_read();
+            (COWBIRD_PAYLOAD,    _,         _) : cowbird_send_read();
+            (COWBIRD_RESPONSE,   _,         _) : cowbird_send_data();
+            (COWBIRD_POOL_WRITE, _,         _) : cowbird_send_data();
+            (COWBIRD_SET,        _,         _) : cowbird_reply();
+            (COWBIRD_LOOK,       _,         _) : cowbird_reply();
         }
         size = 16;
     }
@@ -3788,7 +3822,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (hdr.cowbird_bth.isValid()) {
             meta.cowbird_framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
 
-            // 1
+            // Stage 1. What it is for, and its lengths and numbers.
             cowbird_lift();
             if (hdr.cowbird_aeth.isValid()) {
                 meta.cowbird_bytes = hdr.cowbird_udp.length - 28;
@@ -3798,12 +3832,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (!hdr.cowbird_management.isValid()) {
                 cowbird_pairs.apply();
             }
-            cowbird_parts.apply();
+            cowbird_prepare.apply();
 
-            // 2
+            // Stage 2. What the engine does with it.
             hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird_base;
-            cowbird_frames.apply();
-            cowbird_measures.apply();
+            cowbird_dispatch.apply();
+            cowbird_measure.apply();
             if (meta.cowbird_phase == COWBIRD_TICK) {
                 cowbird_turn_accesses.apply();
             } else {
@@ -3813,81 +3847,81 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 }
             }
 
-            // 3
+            // Stage 3. What is done. Of an entry: its size and its place in the pool.
             cowbird_instances.apply();
             cowbird_rings.apply();
-            cowbird_third.apply();
+            cowbird_entry_size.apply();
             cowbird_reads_accesses.apply();
             cowbird_writes_accesses.apply();
             cowbird_head_accesses.apply();
             cowbird_reds_accesses.apply();
 
-            // 4
+            // Stage 4. What the thread is told of that. Which request the entry has to be.
             cowbird_told_accesses.apply();
             cowbird_answered_accesses.apply();
-            cowbird_fourth.apply();
+            cowbird_expected.apply();
             if (meta.cowbird_does == DOES_TICK && meta.cowbird_served == 0) {
                 meta.cowbird_does = DOES_BAD;
                 meta.drop = DROP_COWBIRD_NO_INSTANCE;
             }
 
-            // 5
+            // Stage 5. What it has been told for sure.
             cowbird_acked_accesses.apply();
-            cowbird_fifth.apply();
+            cowbird_distances.apply();
 
-            // 6
+            // Stage 6. Whether the entry is begun, and whether it makes sense.
             cowbird_taken_accesses.apply();
             cowbird_tail_accesses.apply();
             if (meta.cowbird_does == DOES_ENTRY) {
                 if (meta.cowbird_offset == 0) {
-                    cowbird_first_6();
+                    cowbird_fit_at_start();
                 } else {
-                    cowbird_entry_6();
+                    cowbird_fit_behind_last();
                 }
-                cowbird_checks.apply();
+                cowbird_entry_faults.apply();
             } else {
-                cowbird_sixth.apply();
+                cowbird_red_due.apply();
             }
 
-            // 7
+            // Stage 7. Its packets and its place in the ring. What is under way.
             cowbird_packets_accesses.apply();
             cowbird_placed_accesses.apply();
-            cowbird_seventh.apply();
+            cowbird_under_way.apply();
 
-            // 8
+            // Stage 8. Why the set is served no more, and whether something went on. Up to where entries may be asked for.
             cowbird_lap_accesses.apply();
             cowbird_messages_accesses.apply();
             cowbird_refusal_accesses.apply();
             cowbird_stamp_accesses.apply();
-            cowbird_eighth.apply();
+            cowbird_fetch_limit.apply();
 
-            // 9
+            // Stage 9. The next entry to be asked for. Whether the instance starts again.
             cowbird_fetched_accesses.apply();
             cowbird_slot_behind_accesses.apply();
             cowbird_slot_first_accesses.apply();
             cowbird_slot_rest_accesses.apply();
-            cowbird_ninth.apply();
+            cowbird_restart.apply();
 
-            // 10
+            // Stage 10. What the frame becomes.
             if (meta.cowbird_does == DOES_DATA) {
-                cowbird_data.apply();
+                cowbird_data_write.apply();
             } else {
-                cowbird_tenth.apply();
+                cowbird_next_frame.apply();
             }
             cowbird_slot_length_accesses.apply();
             cowbird_response_ends_accesses.apply();
             cowbird_request_ends_accesses.apply();
             cowbird_quiet_accesses.apply();
 
-            // 11
+            // Stage 11. Where its data goes. What it takes along to another pass.
             cowbird_slot_key_accesses.apply();
             cowbird_slot_high_accesses.apply();
             cowbird_slot_low_accesses.apply();
             cowbird_asked_accesses.apply();
-            cowbird_eleventh.apply();
+            cowbird_pass_along.apply();
 
-            // 12
-            cowbird_sendings.apply();
+            // Stage 12. Which headers it leaves with, and where.
+            cowbird_sent_form.apply();
             hdr.sent.mark     = SENT;
             hdr.sent.instance = meta.cowbird_instance;
             hdr.sent.phase    = meta.cowbird_next;
@@ -4174,7 +4208,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_ipv4.totalLen  = hdr.cowbird_udp.length + 20;
     }
 
-    table cowbird_forms {
+    table cowbird_packet_form {
         key = {
             hdr.sent.phase : ternary;
             hdr.sent.form  : ternary;
@@ -4182,12 +4216,12 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_form_read; cowbird_form_pool_read; cowbird_form_red; cowbird_form_data; }
         const default_action = cowbird_form_data();
         const entries = {
-            (COWBIRD_PROBE, _)          : cowbird_form_read(8, 0);
-            (COWBIRD_ENTRY, FORM_GUESS) : cowbird_form_read(40, 0);
-            (COWBIRD_ENTRY, _)          : cowbird_form_read(32, 0xFFFFFF00);
-            (COWBIRD_RED, _)            : cowbird_form_red();
-            (COWBIRD_POOL_READ, _)      : cowbird_form_pool_read();
-            (COWBIRD_PAYLOAD, _)        : cowbird_form_pool_read();
+            (COWBIRD_PROBE,     _)          : cowbird_form_read(8, 0);
+            (COWBIRD_ENTRY,     FORM_GUESS) : cowbird_form_read(40, 0);
+            (COWBIRD_ENTRY,     _)          : cowbird_form_read(32, 0xFFFFFF00);
+            (COWBIRD_RED,       _)          : cowbird_form_red();
+            (COWBIRD_POOL_READ, _)          : cowbird_form_pool_read();
+            (COWBIRD_PAYLOAD,   _)          : cowbird_form_pool_read();
         }
         size = 8;
     }
@@ -4377,9 +4411,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_head_told; cowbird_head_looked; cowbird_head_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : cowbird_head_told();
+            (COWBIRD_RED,  _) : cowbird_head_told();
             (COWBIRD_LOOK, _) : cowbird_head_looked();
-            (COWBIRD_SET, _) : cowbird_head_put();
+            (COWBIRD_SET,  _) : cowbird_head_put();
         }
         size = 8;
     }
@@ -4400,9 +4434,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_reads_told; cowbird_reads_looked; cowbird_reads_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : cowbird_reads_told();
+            (COWBIRD_RED,  _)       : cowbird_reads_told();
             (COWBIRD_LOOK, 0 &&& 1) : cowbird_reads_looked();
-            (COWBIRD_SET, 0 &&& 1) : cowbird_reads_put();
+            (COWBIRD_SET,  0 &&& 1) : cowbird_reads_put();
         }
         size = 8;
     }
@@ -4423,9 +4457,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_writes_told; cowbird_writes_looked; cowbird_writes_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : cowbird_writes_told();
+            (COWBIRD_RED,  _)       : cowbird_writes_told();
             (COWBIRD_LOOK, 1 &&& 1) : cowbird_writes_looked();
-            (COWBIRD_SET, 1 &&& 1) : cowbird_writes_put();
+            (COWBIRD_SET,  1 &&& 1) : cowbird_writes_put();
         }
         size = 8;
     }
@@ -4442,7 +4476,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_response_told; cowbird_response_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : cowbird_response_told();
+            (COWBIRD_RED, _)       : cowbird_response_told();
             (COWBIRD_SET, 0 &&& 1) : cowbird_response_put();
         }
         size = 8;
@@ -4460,7 +4494,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_request_told; cowbird_request_put; @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _) : cowbird_request_told();
+            (COWBIRD_RED, _)       : cowbird_request_told();
             (COWBIRD_SET, 1 &&& 1) : cowbird_request_put();
         }
         size = 8;
@@ -4471,7 +4505,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         eg_dprsr_md.drop_ctl = 1;
     }
 
-    table cowbird_lengths {
+    table cowbird_length_fits {
         key = {
             hdr.sent.form     : ternary;
             meta.cowbird_room : ternary;
@@ -4479,11 +4513,11 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         actions = { cowbird_misfit; NoAction; }
         const default_action = cowbird_misfit();
         const entries = {
-            (FORM_RED, 1) : NoAction();
+            (FORM_RED, 1)          : NoAction();
             (FORM_RED, 5) : NoAction();
-            (FORM_RED, _) : cowbird_misfit();
-            (_, 24) : NoAction();
-            (_, 28) : NoAction();
+            (FORM_RED, _)                        : cowbird_misfit();
+            (_,        24)              : NoAction();
+            (_,        28)     : NoAction();
         }
         size = 8;
     }
@@ -4505,7 +4539,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
             } else if (hdr.sent.phase != COWBIRD_SET) {
                 cowbird_peers.apply();
                 cowbird_sets.apply();
-                cowbird_forms.apply();
+                cowbird_packet_form.apply();
                 cowbird_address();
                 meta.cowbird_psn = meta.cowbird_psn + hdr.cowbird_count.word;
                 hdr.cowbird_bth.psn = meta.cowbird_psn[31:8];
@@ -4517,7 +4551,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 }
                 // What goes with the frame is counted, and on the device the FCS too.
                 meta.cowbird_room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
-                cowbird_lengths.apply();
+                cowbird_length_fits.apply();
             }
             cowbird_head_highs.apply();
             cowbird_reads_highs.apply();
