@@ -19,9 +19,12 @@ struct Declarations {
 struct Register {
     /// Its name in P4.
     name: String,
-    /// What a cell holds, who writes it, and when it wraps.
-    #[serde(default)]
+    /// What a cell holds.
     holds: String,
+    /// Which frames write it.
+    writer: String,
+    /// When it wraps: continues a sentence about the cell.
+    wraps: String,
     /// The type of a cell.
     cell: String,
     cells: Cells,
@@ -104,6 +107,8 @@ fn values(section: &str, register: &Register) -> Result<Value, String> {
         "section": section,
         "name": register.name,
         "holds": register.holds,
+        "writer": register.writer,
+        "wraps": register.wraps,
         "cell": register.cell,
         "cells": register.cells,
         "access": access.collect::<Vec<_>>(),

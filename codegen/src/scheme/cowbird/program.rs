@@ -59,8 +59,9 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "cowbird/alu/egress",
 ];
 
-/// The engine's registers, in the order in which frames pass them.
+/// The engine's registers.
 pub(super) const REGISTERS: &[(&str, &str)] = declarations![
+    "cowbird/registers/instances",
     "cowbird/alu/frames",
     "cowbird/alu/done",
     "cowbird/alu/told",
