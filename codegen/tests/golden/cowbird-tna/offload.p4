@@ -1237,7 +1237,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // Instances take turns.
+    // The instance that has the next turn.
+    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
     Register<bit<16>, bit<1>>(1) cowbird_turn;
 
     RegisterAction<bit<16>, bit<1>, bit<8>>(cowbird_turn) cowbird_take_turn = {
@@ -1277,7 +1278,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
+    // By side, the messages that the peer has acknowledged. More news than may be under way is from another time.
+    // Written by acknowledgements, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_acknowledged;
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_acknowledged) cowbird_acknowledge = {
@@ -1386,6 +1388,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
+    // Reads of the instance that are done.
+    // Written by acknowledgements of responses, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_count_reads = {
@@ -1443,6 +1447,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Writes of the instance that are done.
+    // Written by acknowledgements of the pool, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_count_writes = {
@@ -1500,6 +1506,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Entries of the instance that are done: the sum of its reads and writes.
+    // Written by acknowledgements, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_count_entries = {
@@ -1560,7 +1568,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // A red block has arrived if it is the one under way.
+    // Red blocks that have arrived. One is under way at a time, and this is its number.
+    // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reds;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reds) cowbird_count_reds = {
@@ -1620,6 +1629,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // The head that the last red block tells, and whether that block is under way.
+    // Written by acknowledgements, the controller; it wraps as the head does.
     Register<cowbird_told_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_told;
 
     // What is done is told when something new is known, unless a red block is under way.
@@ -1700,7 +1711,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Probes that were answered, and below those that were asked for.
+    // Probes that were answered.
+    // Written by answers to probes, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_answered;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_answered) cowbird_answer = {
@@ -1759,6 +1771,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // The head that the thread knows: the one of the last red block that has arrived.
+    // Written by acknowledgements of red blocks, the controller; it wraps as the head does.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_acked;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_put_acked = {
@@ -1818,7 +1832,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Entries that the thread has written.
+    // Entries that the thread has written, as probes saw it. It never goes back.
+    // Written by answers to probes, the controller; it wraps at 2^24.
     Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_tail;
 
     RegisterAction<int<32>, cowbird_instance_t, bit<8>>(cowbird_tail) cowbird_see_tail = {
@@ -1923,6 +1938,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The next entry to be begun, and in the lowest bit whether reads or writes are under way.
+    // Written by entries, frames of an instance that starts again, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_taken;
 
     // When nothing is in its way, of whatever kind it is.
@@ -2015,6 +2031,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
+    // By side: packets of what was read that have passed, and packets of all requests begun.
+    // Written by data and entries, frames of an instance that starts again, the controller; it wraps at 2^24 in both words.
     Register<cowbird_packets_t, cowbird_side_t>(COWBIRD_SIDES) cowbird_packets;
 
     // Sequence numbers for all packets that a READ brings.
@@ -2078,7 +2096,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Where data of the last request begun ends, from 1 up to the ring's length; nothing straddles its end.
+    // By side: where data of the last request begun ends in the ring, from 1 up to the ring's length; nothing straddles its end.
+    // Written by entries, frames of an instance that starts again, the controller; it begins again with the ring.
     Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_placed;
 
     RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_behind = {
@@ -2146,7 +2165,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Position at which the ring began the last time.
+    // By side: the position at which the ring began the last time.
+    // Written by entries whose data begins the ring, frames of an instance that starts again, the controller; it wraps at 2^32.
     Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_lap;
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_begin_lap = {
@@ -2203,7 +2223,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Number of the request whose data is next.
+    // By side: the number of the request whose data is next.
+    // Written by the last packet of a request's data, frames of an instance that starts again, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_side_t>(COWBIRD_SIDES) cowbird_messages;
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_end_message = {
@@ -2261,7 +2282,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Why the set is served no more: the first reason stays.
+    // Why the set is served no more; 0 while it is. The first reason stays.
+    // Written by entries and answers to probes that make no sense, the controller; it does not count.
     Register<bit<8>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_refusal;
 
     RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge = {
@@ -2344,6 +2366,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // When something last went on.
+    // Written by entries, data, acknowledgements with news, turns that find it late, the controller; it wraps as the time does.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_stamp;
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_stamp) cowbird_put_stamp = {
@@ -2412,7 +2435,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Entries that were asked for. One that has to wait is asked for again when it need not any more.
+    // Entries that were asked for. If the next one has to wait, COWBIRD_FAR more until it need not any more.
+    // Written by turns, entries, acknowledgements and answers to probes, the controller; it wraps at 2^24.
     Register<int<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_fetched;
 
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_fetch = {
@@ -2519,6 +2543,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Turns since the tail last moved.
+    // Written by turns, answers to probes, the controller; it goes from 2^16 - 1 back to COWBIRD_BUSY.
     Register<bit<16>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_quiet;
 
     RegisterAction<bit<16>, cowbird_instance_t, bit<16>>(cowbird_quiet) cowbird_count_turns = {
@@ -2572,6 +2597,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Probes that were asked for: one more than were answered while one is under way.
+    // Written by turns, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_asked;
 
     // One probe is under way, unless it got lost.
@@ -2671,7 +2698,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    // Of requests under way: packets up to the end, the first packet, bytes in the last one.
+    // Of a request under way: packets of its side up to its end.
+    // Written by its entry, the controller; it wraps at 2^24.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_behind;
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_behind) cowbird_put_behind = {
@@ -2735,6 +2763,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a request under way: packets of its side before its first one.
+    // Written by its entry; it wraps at 2^24.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_first;
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<8>>(cowbird_slot_first) cowbird_put_first = {
@@ -2783,6 +2813,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a request under way: bytes in its last packet.
+    // Written by its entry; it is at most the MTU.
     Register<bit<16>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_rest;
 
     RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_put_rest = {
@@ -2831,6 +2863,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a request under way: its bytes.
+    // Written by its entry; it is at most half of a ring.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_length;
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_length) cowbird_put_length = {
@@ -2875,6 +2909,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a request under way: the key of its region.
+    // Written by its entry; it does not count.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_key;
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_key) cowbird_put_key = {
@@ -2919,6 +2955,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a request under way: where its data goes, the upper 32 bits.
+    // Written by its entry; it does not count.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_high;
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_high = {
@@ -2978,6 +3016,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a request under way: where its data goes, the lower 32 bits.
+    // Written by its entry; it does not count.
     Register<bit<32>, cowbird_slot_t>(COWBIRD_ALL_SLOTS) cowbird_slot_low;
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_low = {
@@ -3037,7 +3077,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // Where the data of requests under way ends.
+    // Of a read under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it wraps at 2^32.
     Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_response_ends;
 
     RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_put_response_end = {
@@ -3096,6 +3137,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
+    // Of a write under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it wraps at 2^32.
     Register<bit<32>, cowbird_end_t>(COWBIRD_ENDS) cowbird_request_ends;
 
     RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_request_ends) cowbird_put_request_end = {

@@ -496,49 +496,110 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // What the engine knows of an instance. Each phase has a queue pair of its own, so sequence numbers follow from what
     // is asked for: the number of the entry, the packets of requests before this one, the red blocks before. To start again
     // is to send the same numbers for the same requests, which responders take for copies.
-    //
-    //   cowbird_reads, cowbird_writes  requests done, as acknowledgements count messages; both make the head
-    //   cowbird_told, cowbird_acked    the head that the red block under way tells, and the one before
-    //   cowbird_reds                   red blocks that have arrived: one is under way at a time
-    //   cowbird_stamp                  when something last went on
-    //   cowbird_taken, cowbird_kind    the next entry to be begun; whether reads or writes are under way
-    //   cowbird_placed                 by side: where data of the last request begun ends in its ring
-    //   cowbird_asked                  by side: packets of all requests begun
-    //   cowbird_passed                 by side: packets of what was read that have passed, in order
-    //   cowbird_messages               by side: requests whose data has passed
-    //   slots                          by side: of requests under way, where data goes, and packets up to its end
-    //   cowbird_tail                   entries that the thread has written
-    //   cowbird_fetched                entries that were asked for
-    //   cowbird_held                   whether the next entry waits, and for what
-    //   cowbird_probes, cowbird_probing  probes that were answered; whether one is under way
-    //   cowbird_quiet                  turns since the tail last moved
-    //   cowbird_refusal                why the set is served no more
+
+    // Reads of the instance that are done, as acknowledgements count messages.
+    // Written by acknowledgements of responses, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_reads;
+
+    // Writes of the instance that are done. Both together are the head.
+    // Written by acknowledgements of the pool, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_writes;
+
+    // The head that the red block under way tells.
+    // Written by acknowledgements, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_told;
+
+    // The head that the thread knows: the one of the last red block that has arrived.
+    // Written by acknowledgements of red blocks, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_acked;
+
+    // Red blocks that have arrived. One is under way at a time.
+    // Written by acknowledgements of red blocks, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_INSTANCES) cowbird_reds;
-    register<time_t>(COWBIRD_INSTANCES)  cowbird_stamp;
+
+    // When something last went on.
+    // Written by all frames with news, turns that find it late, the controller; it wraps as the time does.
+    register<time_t>(COWBIRD_INSTANCES) cowbird_stamp;
+
+    // The next entry to be begun.
+    // Written by entries, turns that start again, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_taken;
-    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_kind;
-    register<bit<64>>(COWBIRD_SIDES)     cowbird_placed;
-    register<bit<24>>(COWBIRD_SIDES)     cowbird_asked;
-    register<bit<24>>(COWBIRD_SIDES)     cowbird_passed;
-    register<bit<24>>(COWBIRD_SIDES)     cowbird_messages;
+
+    // Whether reads or writes are under way, or nothing is begun any more.
+    // Written by entries, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) cowbird_kind;
+
+    // By side: where data of the last request begun ends in its ring.
+    // Written by entries, turns that start again, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_SIDES) cowbird_placed;
+
+    // By side: packets of all requests begun.
+    // Written by entries, turns that start again, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_SIDES) cowbird_asked;
+
+    // By side: packets of what was read that have passed, in order.
+    // Written by data, turns that start again, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_SIDES) cowbird_passed;
+
+    // By side: requests whose data has passed.
+    // Written by the last packet of a request's data, turns that start again, the controller; it wraps at 2^24.
+    register<bit<24>>(COWBIRD_SIDES) cowbird_messages;
+
+    // Of a request under way: packets of its side up to its end.
+    // Written by its entry, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_ALL_SLOTS) cowbird_slot_behind;
+
+    // Of a request under way: where its data goes.
+    // Written by its entry; it does not count.
     register<bit<64>>(COWBIRD_ALL_SLOTS) cowbird_slot_address;
+
+    // Of a request under way: the key of the memory that its data goes to.
+    // Written by its entry; it does not count.
     register<bit<32>>(COWBIRD_ALL_SLOTS) cowbird_slot_key;
+
+    // Of a request under way: its bytes.
+    // Written by its entry; it is at most half of a ring.
     register<bit<32>>(COWBIRD_ALL_SLOTS) cowbird_slot_length;
-    register<bit<64>>(COWBIRD_ENDS)      cowbird_response_ends;
-    register<bit<64>>(COWBIRD_ENDS)      cowbird_request_ends;
+
+    // Of a read under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_ENDS) cowbird_response_ends;
+
+    // Of a write under way: the position in the ring at which its data ends.
+    // Written by its entry, the controller; it never wraps.
+    register<bit<64>>(COWBIRD_ENDS) cowbird_request_ends;
+
+    // Entries that the thread has written, as probes saw it.
+    // Written by answers to probes, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_tail;
+
+    // Entries that were asked for.
+    // Written by all frames that ask for an entry, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_fetched;
-    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_held;
+
+    // Whether the next entry waits, and for what.
+    // Written by entries, frames that ask for an entry, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) cowbird_held;
+
+    // Probes that were answered.
+    // Written by answers to probes, the controller; it wraps at 2^24.
     register<bit<24>>(COWBIRD_INSTANCES) cowbird_probes;
-    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_probing;
+
+    // Whether a probe is under way.
+    // Written by turns, answers to probes, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) cowbird_probing;
+
+    // Turns since the tail last moved.
+    // Written by turns, answers to probes, the controller; it goes from 2^16 - 1 back to COWBIRD_BUSY.
     register<bit<16>>(COWBIRD_INSTANCES) cowbird_quiet;
-    register<bit<8>>(COWBIRD_INSTANCES)  cowbird_refusal;
-    register<bit<32>>(1)                 cowbird_turn;
+
+    // Why the set is served no more; 0 while it is. The first reason stays.
+    // Written by entries and answers to probes that make no sense, the controller; it does not count.
+    register<bit<8>>(COWBIRD_INSTANCES) cowbird_refusal;
+
+    // The instance that has the next turn.
+    // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
+    register<bit<32>>(1) cowbird_turn;
 
     // Which instance a frame is for, by its queue pair and who sends it.
     action cowbird_pair(bit<32> instance, bit<8> phase, bit<24> first) {
