@@ -112,7 +112,8 @@ fn neutral() -> Vec<(PathBuf, String)> {
     while let Some(room) = rooms.pop() {
         for path in std::fs::read_dir(room).unwrap().map(|entry| entry.unwrap().path()) {
             if !path.is_dir() {
-                files.push((path.clone(), std::fs::read_to_string(path).unwrap()));
+                let text = std::fs::read_to_string(&path).unwrap();
+                files.push((path.clone(), with_comments(&path, text)));
             } else if !ARCHITECTURES.iter().any(|(name, ..)| path.ends_with(name)) {
                 rooms.push(path);
             }
@@ -120,6 +121,19 @@ fn neutral() -> Vec<(PathBuf, String)> {
     }
     assert!(files.len() > 10, "the templates are elsewhere");
     files
+}
+
+/// Declarations of registers with their prose behind `//`, as it is rendered.
+fn with_comments(path: &Path, text: String) -> String {
+    if path.extension().is_none_or(|ending| ending != "toml") {
+        return text;
+    }
+    let is_prose = |line: &str| {
+        ["holds", "writer", "wraps", "doc"].contains(&line.split(' ').next().unwrap_or_default())
+    };
+    text.lines()
+        .map(|line| if is_prose(line) { format!("// {line}\n") } else { format!("{line}\n") })
+        .collect()
 }
 
 fn terms_of(room: &str) -> BTreeMap<String, String> {
