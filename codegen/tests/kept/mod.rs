@@ -25,7 +25,7 @@ pub type Files = BTreeMap<PathBuf, String>;
 pub fn kept(generated: &Files) -> Files {
     let mut kept = Files::new();
     let mut add = |folder: &Path, file: &str, text: &str| {
-        let all = kept.entry(folder.join(file)).or_insert_with(String::new);
+        let all: &mut String = kept.entry(folder.join(file)).or_default();
         all.push_str(text);
     };
     for (path, text) in generated {
