@@ -31,7 +31,7 @@ impl Area {
         free
     }
 
-    /// Withdraws what is offered under a key. Returns whether there was something.
+    /// Withdraws the memory offered under a key. Returns whether there was any.
     pub fn withdraw(&mut self, key: u32) -> bool {
         self.offers.remove(&key).is_some()
     }

@@ -1,6 +1,6 @@
-//! What issuing a request and fetching its response costs the thread, as in the paper's Figure 2: the time in between is not
-//! counted. Beside it a queue as RDMA verbs have it, with the lock, the fences and the doorbell that a driver needs
-//! (`ibv_post_send`, `ibv_poll_cq`), here in ordinary memory: a real doorbell is a store across PCIe and costs more.
+//! Time that a thread spends to issue a request and to fetch its response, as in the paper's Figure 2, without the time in
+//! between. For comparison: a queue with the lock, the fences and the doorbell of an RDMA verbs driver (`ibv_post_send`,
+//! `ibv_poll_cq`), in ordinary memory. A real doorbell is a store across PCIe and costs more.
 
 use crate::{Client, Layout, PollId};
 use p4rack_wire::cowbird::{RED_AT, Red};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const BATCH: u64 = 64;
 /// Entries of both queues.
 const ENTRIES: u64 = 256;
-/// Bytes of the region, which is not there: nothing is moved.
+/// Bytes of the region. It has no memory, because the bench moves no data.
 const REGION: u64 = 1 << 30;
 
 /// Costs of one operation on both queues.
@@ -25,7 +25,7 @@ pub struct Costs {
     pub write: bool,
     /// Operations that were timed.
     pub operations: u64,
-    /// Cowbird: issuing, nanoseconds an operation.
+    /// Cowbird: issuing, nanoseconds per operation.
     pub issue_ns: f64,
     /// Cowbird: fetching the response, with its bytes.
     pub poll_ns: f64,
@@ -51,7 +51,7 @@ fn memory(words: u64) -> Arc<[AtomicU64]> {
     (0..words).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Measures for `seconds`, both queues in turn so that what the machine does beside concerns both.
+/// Measures for `seconds`, alternating between both queues so that other work on the machine affects both.
 pub fn run(bytes: u32, write: bool, seconds: f64) -> Costs {
     let rounds = Duration::from_secs_f64(seconds.clamp(0.001, 60.0));
     let mut cowbird = Cowbird::new(bytes, write);
@@ -190,7 +190,7 @@ impl Verbs {
             word(4).store((bytes as u64).to_be(), Ordering::Relaxed);
             word(5).store(slot, Ordering::Relaxed);
             queue.posted += 1;
-            // The request before its doorbell record, the record before the doorbell, and the doorbell at once.
+            // Request before doorbell record, record before doorbell, and the doorbell immediately.
             fence(Ordering::SeqCst);
             queue.doorbell.store(queue.posted, Ordering::Relaxed);
             fence(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! A thread's set: issuing requests and fetching what came of them.
+//! A thread's set: issues requests and fetches their responses.
 
 use crate::group::{Group, PollId};
 use crate::sync::{AtomicU64, Ordering};
@@ -20,13 +20,13 @@ const REQUEST_DATA_HEAD: usize = REQUEST_HEAD + 1;
 const WRITE_PROGRESS: usize = REQUEST_HEAD + 3;
 const READ_PROGRESS: usize = REQUEST_HEAD + 4;
 const REFUSAL: usize = REQUEST_HEAD + 5;
-/// How often `poll_wait` looks before it asks for the time and lets others run.
+/// Polls of `poll_wait` before it reads the clock and yields.
 const LOOKS: u32 = 64;
 
 /// Why a set can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadSet {
-    /// A size makes no sense.
+    /// A size is invalid.
     Layout(&'static str),
     /// The memory is too small.
     TooSmall {
@@ -58,17 +58,17 @@ impl std::error::Error for BadSet {}
 pub enum Refused {
     /// No room in the request ring: try again.
     RequestsFull,
-    /// No room for what a write carries: try again.
+    /// No room for the data of a write: try again.
     RequestDataFull,
-    /// No room for what a read brings: fetch responses of earlier reads first.
+    /// No room for the data of a read: fetch responses of earlier reads first.
     ResponseDataFull,
     /// No region has this number.
     UnknownRegion,
-    /// It reaches beyond the region's end.
+    /// The request reaches beyond the region's end.
     OutOfBounds,
-    /// It is empty, or longer than half of a ring: cut it.
+    /// The request is empty, or longer than half of a ring: split it.
     BadLength,
-    /// The engine serves this set no more, for this reason: set it up anew.
+    /// The engine has ended this set, for this reason: set it up anew.
     Ended(u64),
 }
 
@@ -101,9 +101,9 @@ pub enum PollError {
     UnknownRequest,
     /// The request is in the group already.
     Twice,
-    /// The engine serves this set no more, for this reason.
+    /// The engine has ended this set, for this reason.
     Ended(u64),
-    /// The engine says that more is done than was asked for.
+    /// The engine reports more completed requests than were issued.
     Corrupt,
 }
 
@@ -125,7 +125,7 @@ impl fmt::Display for PollError {
 
 impl std::error::Error for PollError {}
 
-/// What a read has brought.
+/// Data of a completed read, in the response ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
     words: &'a [AtomicU64],
@@ -133,7 +133,7 @@ pub struct Data<'a> {
 }
 
 impl Data<'_> {
-    /// Bytes that were read.
+    /// Number of bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.length
@@ -159,16 +159,16 @@ impl Data<'_> {
     }
 }
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// Which one.
+    /// Id of the request.
     pub id: RequestId,
-    /// What a read has brought; it is there only now. `None` for writes.
+    /// Data of a read, valid only during the call. `None` for writes.
     pub data: Option<Data<'a>>,
 }
 
-/// A read whose response was not fetched: where it is, by positions in the ring.
+/// An unfetched read: positions of its data in the response ring.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     start: u64,
@@ -192,10 +192,10 @@ pub struct Client<S> {
     request_head: u64,
     /// As last seen.
     request_data_head: u64,
-    /// Reads and writes asked for.
+    /// Reads and writes issued.
     reads: u64,
     writes: u64,
-    /// Reads whose responses, and those of all before, were fetched.
+    /// Number of reads up to which all responses have been fetched.
     fetched: u64,
     slots: Vec<Slot>,
     groups: Vec<Group>,
@@ -272,7 +272,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         let length = u32::try_from(src.len()).map_err(|_| Refused::BadLength)?;
         self.check(region, dest, length, self.layout.request_bytes)?;
         let (start, end) = place(self.request_data_tail, length.into(), self.layout.request_bytes);
-        // A head ahead of its tail would be the engine's mistake; it must not free what is in use, nor stop the thread.
+        // A head ahead of its tail is an engine error; it must neither free bytes in use nor stop the thread.
         if end.wrapping_sub(self.request_data_head) > self.layout.request_bytes {
             self.request_data_head = self.told(REQUEST_DATA_HEAD);
             if end.wrapping_sub(self.request_data_head) > self.layout.request_bytes {
@@ -334,7 +334,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         // An engine may look at the entry before the tail says that it is there: the id makes it one.
         self.tell(at, id.0, Ordering::Release);
         self.request_tail += 1;
-        // All stores above are visible to whoever sees this one.
+        // A thread that sees this store also sees all stores above.
         self.tell(REQUEST_TAIL, self.request_tail, Ordering::Release);
     }
 
@@ -369,14 +369,14 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         if group.add(id) { Ok(()) } else { Err(PollError::Twice) }
     }
 
-    /// Removes a request from a group; it goes on. Returns whether it was there.
+    /// Removes a request from a group without cancelling it. Returns whether it was in the group.
     pub fn poll_remove(&mut self, poll: PollId, id: RequestId) -> Result<bool, PollError> {
         let group = self.groups.get_mut(poll.0).ok_or(PollError::UnknownGroup)?;
         Ok(group.remove(id))
     }
 
-    /// Calls `response` for requests of a group that are done, at most `max` of them: writes, then reads, those of a kind in
-    /// the order in which they were asked for. Returns how many.
+    /// Calls `response` for completed requests of a group, at most `max` of them: writes, then reads, each kind in issue
+    /// order. Returns their number.
     #[inline]
     pub fn poll(
         &mut self,
@@ -454,7 +454,7 @@ impl<S: Deref<Target = [AtomicU64]>> Client<S> {
         }
     }
 
-    /// The slot of a read that was asked for and not fetched with all before it.
+    /// The slot of an issued read, unless it and all earlier ones have been fetched.
     #[inline]
     fn slot(&self, id: RequestId) -> Option<&Slot> {
         let known = id.is_done(self.reads) && !id.is_done(self.fetched);

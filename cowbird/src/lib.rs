@@ -7,20 +7,19 @@
 //!  poll_wait ◀──────────────── response data, red block ◀──────────────┘
 //! ```
 //!
-//! Each thread has a set of its own, so nothing is locked and nothing but loads and stores is needed. Nothing happens in
-//! the background.
+//! Each thread has a set of its own, so the library needs only loads and stores, no locks and no background work.
 //!
 //! # Memory ordering
 //!
-//! A set is a slice of atomic words, in the process or mapped from elsewhere. What the library writes for a request is
-//! ordered by one store: `request_tail`, with `Release`. The responder that serves the engine's RDMA reads words upwards, each
-//! with `Acquire` ([`words::read`]), and the tail is the lowest of the green block. So an engine that knows of a request
-//! sees its entry, its data and the rest of the block as they were or later. What the engine writes arrives in the order of
+//! A set is a slice of atomic words, in the process or mapped from elsewhere. One store publishes everything that
+//! the library writes for a request: `request_tail`, with `Release`. The responder that serves the engine's RDMA reads words upwards, each
+//! with `Acquire` ([`words::read`]), and the tail is the lowest of the green block. So an engine that sees a request's tail
+//! also sees its entry, its data and the rest of the block as of then or later. The engine's writes arrive in the order of
 //! its RDMA WRITEs, data before the red block, each word with `Release` ([`words::write`]); the library reads progress with
 //! `Acquire` before it reads data. Response data is overwritten only after a request that reserves its place: all the
-//! thread's loads of the old data stand before that request's `Release`. On x86-64 these are plain moves.
+//! thread's loads of the old data precede that request's `Release`. On x86-64 these are plain moves.
 //!
-//! `tests/model.rs` has loom try all interleavings, with these very sources.
+//! In `tests/model.rs` loom explores all interleavings of these sources.
 
 mod area;
 pub mod bench;

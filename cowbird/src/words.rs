@@ -1,12 +1,12 @@
-//! Bytes in atomic words: what a thread and an engine share is read and written word by word.
+//! Bytes in atomic words: a thread and an engine read and write their shared memory word by word.
 
 use crate::sync::{AtomicU64, Ordering};
 
 /// Bytes of a word.
 pub const BYTES: usize = 8;
 
-/// Writes whole words from word `at` on; what is left of the last one becomes zero. The caller has these words for itself
-/// until it publishes them.
+/// Writes whole words from word `at` on, the last one padded with zeros. The caller owns these words exclusively until it
+/// publishes them.
 #[inline]
 pub(crate) fn put(words: &[AtomicU64], at: usize, bytes: &[u8]) {
     let (whole, rest) = bytes.as_chunks::<BYTES>();
@@ -40,8 +40,8 @@ fn padded(bytes: &[u8]) -> [u8; BYTES] {
     word
 }
 
-/// Reads bytes from any place on, as a responder does for an RDMA READ: words upwards, so that what a thread published by
-/// the lowest word is seen with it. `None` if not all of them exist.
+/// Reads bytes from any offset, as a responder does for an RDMA READ: words in ascending order, so that a reader of the
+/// lowest word also sees everything that it publishes. `None` if not all bytes exist.
 pub fn read(words: &[AtomicU64], at: usize, into: &mut [u8]) -> Option<()> {
     let end = at.checked_add(into.len())?;
     let first = at / BYTES;
@@ -57,9 +57,9 @@ pub fn read(words: &[AtomicU64], at: usize, into: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Writes bytes from any place on, as a responder does for an RDMA WRITE: whoever sees a word sees all that was written
-/// before it. Neighbours in a word stay as they are, whoever changes them meanwhile. `None`, and nothing is written, if not
-/// all of the bytes exist.
+/// Writes bytes from any offset, as a responder does for an RDMA WRITE: a thread that sees a word sees all earlier writes.
+/// Neighbouring bytes of a word keep their value, even under concurrent changes. `None`, and nothing is written, if not all
+/// of the bytes exist.
 pub fn write(words: &[AtomicU64], at: usize, bytes: &[u8]) -> Option<()> {
     let end = at.checked_add(bytes.len())?;
     let first = at / BYTES;

@@ -17,9 +17,9 @@ pub struct Region {
     len: u64,
     /// From here on, the region still has the zeros that it came with.
     touched: u64,
-    /// Writes under way.
+    /// Writes in flight.
     writing: u64,
-    /// What failed: what remote memory holds is unknown since then.
+    /// The first error. The contents of remote memory are unknown since then.
     failed: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters of an engine and what it counts.
+//! Parameters and counters of an engine.
 
 use super::set::Corruption;
 use crate::common::counters;
@@ -7,33 +7,32 @@ use p4rack_wire::Nanos;
 /// Parameters of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Responses to reads that are gathered before they are written to the compute node together: the paper's BATCH_SIZE.
-    /// Fewer go when no more are under way.
+    /// Read responses written to the compute node together: the paper's BATCH_SIZE. Fewer if no more are in flight.
     pub batch_reads: usize,
-    /// Bytes of responses that are written together at most.
+    /// Maximum bytes of responses written together.
     pub batch_bytes: usize,
-    /// Entries that are read together at most.
+    /// Maximum number of entries read together.
     pub fetch_entries: u64,
-    /// Entries that are read beside the probe of a set where nothing is under way, whether they are there or not: who asks for
-    /// something then need not wait until the tail has told of it. 0: none.
+    /// Entries read speculatively beside the probe of a set with nothing in flight, which saves the first requests of a burst
+    /// a round trip. 0: none.
     pub guess_entries: u64,
-    /// Requests of an instance under way, and so what it keeps of their bytes: as many messages.
+    /// Maximum requests of an instance in flight; it buffers at most that many messages.
     pub active_max: usize,
-    /// Probes of a set under way at most.
+    /// Maximum probes of a set in flight.
     pub probes_max: usize,
-    /// Time between two probes of a set that is busy.
+    /// Time between two probes of a busy set.
     pub probe_min: Nanos,
-    /// Time between two probes of a set at rest: it doubles with each probe that finds nothing.
+    /// Maximum time between two probes of an idle set: the interval doubles with each probe that finds nothing.
     pub probe_max: Nanos,
-    /// Bytes of a request at most, so half of a ring; at most the adapter's `message_bytes_max`.
+    /// Maximum bytes of a request, so half of a ring; at most the adapter's `message_bytes_max`.
     pub message_bytes_max: u32,
-    /// Entries of a set's request ring at most: the engine keeps each that it has fetched until it is done.
+    /// Maximum entries of a set's request ring: the engine keeps each fetched entry until it is done.
     pub entries_max: u64,
-    /// RDMA requests of a queue pair under way; at most the adapter's `requests_max`.
+    /// Maximum RDMA requests of a queue pair in flight; at most the adapter's `requests_max`.
     pub requests_max: usize,
-    /// Instances.
+    /// Maximum number of instances.
     pub instances_max: usize,
-    /// Reads wait for every write before them, as in the P4 engine, rather than for those of the same bytes.
+    /// Reads wait for all earlier writes, as in the P4 engine, instead of those to the same bytes.
     pub pause_reads: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The engine: its instances in turn, and which outcome belongs to which of them.
+//! The engine: serves its instances in turn, and assigns outcomes to them.
 
 use super::config::{Config, Counters};
 use super::instance::{Instance, Step};
@@ -15,17 +15,17 @@ pub const REGIONS_MAX: usize = 1 << 16;
 /// Why a set is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetError {
-    /// A size makes no sense.
+    /// A size is invalid.
     Layout(&'static str),
     /// A ring is more than twice as long as the longest message, which has this many bytes.
     Ring(u32),
-    /// The request ring has more than so many entries.
+    /// The request ring has more entries than this limit.
     Entries(u64),
     /// The set, or a region, reaches beyond the last address.
     Address,
     /// It has more than [`REGIONS_MAX`] regions.
     Regions,
-    /// There are as many instances as there may be.
+    /// The limit of instances is reached.
     Full,
 }
 
@@ -55,11 +55,11 @@ impl std::error::Error for SetError {}
 pub struct Engine {
     config: Config,
     instances: BTreeMap<u32, Instance>,
-    /// Number of the next instance: none is used twice, as outcomes of one that is gone still come.
+    /// Number of the next instance. Numbers are never reused, because outcomes of removed instances may still arrive.
     next: u32,
-    /// The instance whose turn it was last.
+    /// The instance that had the last turn.
     turn: u32,
-    /// What each queue pair's outcomes belong to: they come in the order of requests.
+    /// Instance and purpose of each queue pair's pending requests, in the order in which their outcomes arrive.
     steps: BTreeMap<u32, VecDeque<(u32, Step)>>,
     counters: Counters,
 }
@@ -77,12 +77,12 @@ impl Engine {
         }
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Begins to serve a set, from where its red block says. Returns the number of the instance.
+    /// Starts to serve a set from the position in its red block. Returns the number of the instance.
     pub fn add(&mut self, set: Set, now: Nanos) -> Result<u32, SetError> {
         let layout = &set.layout;
         layout.check().map_err(SetError::Layout)?;
@@ -109,22 +109,22 @@ impl Engine {
         Ok(number)
     }
 
-    /// Serves a set no more. Returns whether it was there.
+    /// Stops serving a set. Returns whether it was served.
     pub fn remove(&mut self, number: u32) -> bool {
         self.instances.remove(&number).is_some()
     }
 
-    /// Instances that there are.
+    /// Number of instances.
     pub fn instances(&self) -> usize {
         self.instances.len()
     }
 
-    /// How an instance is.
+    /// State of an instance.
     pub fn state(&self, number: u32) -> Option<State> {
         self.instances.get(&number).map(Instance::state)
     }
 
-    /// Forgets a queue pair that was removed: no more outcomes come from it. Instances that used it are lost.
+    /// Forgets a removed queue pair, which produces no more outcomes. Instances that used it are lost.
     pub fn forget_pair(&mut self, qpn: u32) {
         self.steps.remove(&qpn);
         for instance in self.instances.values_mut().filter(|instance| instance.uses(qpn)) {
@@ -132,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// The next RDMA request and its queue pair, of the instances in turn. The adapter has to accept it.
+    /// The next RDMA request and its queue pair; instances take turns. The adapter has to accept it.
     pub fn poll_request(&mut self, now: Nanos) -> Option<(u32, Request)> {
         let (behind, before) =
             ((Bound::Excluded(self.turn), Bound::Unbounded), (Bound::Unbounded, Bound::Included(self.turn)));
@@ -148,7 +148,7 @@ impl Engine {
         Some((qpn, request))
     }
 
-    /// How the oldest request of a queue pair ended.
+    /// Handles the outcome of a queue pair's oldest request.
     pub fn handle_outcome(&mut self, qpn: u32, outcome: Outcome, now: Nanos) {
         let step = self.steps.get_mut(&qpn).and_then(VecDeque::pop_front);
         if let Some((number, step)) = step
@@ -158,14 +158,14 @@ impl Engine {
         }
     }
 
-    /// When to call [`poll_request`](Self::poll_request) next if nothing else happens: a set is to be probed.
+    /// Time of the next probe, to call [`poll_request`](Self::poll_request) if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Nanos> {
         let due = self.instances.values().filter_map(|instance| instance.next_timeout(&self.config));
         // A queue pair without room waits for outcomes.
         due.filter(|(_, qpn)| self.has_room(*qpn)).map(|(at, _)| at).min()
     }
 
-    /// Whether one more request of a queue pair may be under way.
+    /// Whether a queue pair has room for another request in flight.
     fn has_room(&self, qpn: u32) -> bool {
         self.steps.get(&qpn).is_none_or(|steps| steps.len() < self.config.requests_max)
     }

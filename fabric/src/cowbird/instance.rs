@@ -4,11 +4,11 @@
 //!   entries:  … done │ request_head … begun │ started … waiting │ parsed … fetched … │ tail
 //! ```
 //!
-//! After a recovery, writes begin first, up to the tail of that time: an engine before may have done some and not others that
-//! came before them in the ring, and a read in between would bring what never was.
+//! After a recovery, writes start first, up to the tail of that time: the previous engine may have executed later ones and not
+//! earlier ones, and a read in between would return a state that never existed.
 //!
-//! Otherwise requests begin in their order. One that concerns bytes of an earlier one waits for it, unless both are of a kind: reads
-//! don't disturb each other, and writes arrive at the pool in the order in which they are sent.
+//! Otherwise requests start in order. A request waits for earlier ones to the same bytes, except for those of its own kind: reads
+//! don't affect each other, and writes arrive at the pool in the order of sending.
 
 use super::config::{Config, Counters};
 use super::operation::{Entries, Operation, Phase};
@@ -18,16 +18,16 @@ use p4rack_wire::Nanos;
 use p4rack_wire::cowbird::{BLOCK_BYTES, Entry, GREEN_AT, Green, Kind, RED_AT, Red, WORD_BYTES};
 use std::collections::VecDeque;
 
-/// What an RDMA request is for.
+/// Purpose of an RDMA request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Recover,
     Probe,
-    /// From this position on, some that may not be there: right behind a probe, which tells how many are.
+    /// From this position on, speculatively: right behind a probe, which returns their number.
     Guess(u64),
     /// From this position on.
     Entries(u64),
-    /// What the write at this position carries.
+    /// Data of the write at this position.
     Payload(u64),
     /// To the pool, for the write at this position.
     Write(u64),
@@ -43,32 +43,32 @@ pub(super) struct Instance {
     state: State,
     probe_at: Nanos,
     interval: Nanos,
-    /// Of each: whether entries are read behind it, and whether one was under way before it.
+    /// Probes in flight: whether entries are read behind it, and whether another probe was in flight before it.
     probes: VecDeque<(bool, bool)>,
     /// A probe has ended, and the entries behind it come next.
     guess_next: bool,
     fetching: bool,
     /// Entries that the client has written, as last seen.
     tail: u64,
-    /// What the next entry has to be.
+    /// Expected fields of the next entry.
     entries: Entries,
-    /// Position of the first recovered entry whose write, if it is one, has not begun again.
+    /// Position of the first recovered entry whose write, if it is one, has not been repeated yet.
     replayed: u64,
     /// Operations from `red.request_head` on.
     operations: VecDeque<Operation>,
-    /// Position of the first that has not begun.
+    /// Position of the first operation that has not started.
     started: u64,
-    /// Positions of reads that are not done, and of writes, in order.
+    /// Positions of unfinished reads and writes, in order.
     reads: VecDeque<u64>,
     writes: VecDeque<u64>,
-    /// Requests begun and not finished: reads until their bytes are on their way to the compute node, writes until the pool
+    /// Started and unfinished requests: reads until their bytes are sent to the compute node, writes until the pool
     /// has them.
     active: usize,
-    /// Reads among these whose bytes are not here.
+    /// Reads among these whose bytes have not arrived.
     reading: usize,
-    /// Reads whose bytes are here, at the front of `reads`.
+    /// Reads whose bytes have arrived, at the front of `reads`.
     arrived: usize,
-    /// What the client was told last, or will be.
+    /// The last red block, written or queued.
     red: Red,
     red_changed: bool,
     red_under_way: bool,
@@ -137,9 +137,9 @@ impl Instance {
         self.may_probe(config) && self.probe_at <= now
     }
 
-    /// When the set is to be probed, and on which queue pair.
+    /// Time and queue pair of the set's next probe.
     pub(super) fn next_timeout(&self, config: &Config) -> Option<(Nanos, u32)> {
-        // What waits in the outbox waits for outcomes.
+        // Requests in the outbox wait for outcomes.
         let waits = self.may_probe(config) && self.outbox.is_empty();
         waits.then_some((self.probe_at, self.set.qpn))
     }
@@ -168,7 +168,7 @@ impl Instance {
         counters.probes += 1;
         self.probe_at = now + self.interval;
         self.interval = Nanos((2 * self.interval.0).min(config.probe_max.0));
-        // A set where nothing is under way waits for the first entry: it comes along.
+        // With nothing in flight the set waits for its first entry: read it along with the probe.
         let guesses = self.operations.is_empty() && !self.fetching && config.guess_entries > 0;
         self.probes.push_back((guesses, !self.probes.is_empty()));
         if guesses {
@@ -178,7 +178,7 @@ impl Instance {
         Some((Step::Probe, self.fetch(GREEN_AT, Green::BYTES as u32)))
     }
 
-    /// Reads so many entries at most, from the next one on.
+    /// Reads up to this many entries, from the next one on.
     fn entries_from(&self, most: u64) -> Request {
         let (layout, position) = (&self.set.layout, self.entries.position);
         let to_the_end = layout.entries - (position & (layout.entries - 1));
@@ -194,7 +194,7 @@ impl Instance {
         self.outbox.push_back((qpn, step, request));
     }
 
-    /// A request has ended.
+    /// Handles the outcome of a request.
     pub(super) fn handle(
         &mut self,
         step: Step,
@@ -249,7 +249,7 @@ impl Instance {
         }
     }
 
-    /// What an engine before this one has done.
+    /// Handles the blocks that a previous engine left.
     fn recover(&mut self, bytes: &[u8], now: Nanos) -> Result<(), Corruption> {
         let green = Green::parse(bytes).map_err(|_| Corruption::Tail)?;
         let red = bytes.get(RED_AT as usize..).unwrap_or(&[]);
@@ -267,7 +267,7 @@ impl Instance {
         Ok(())
     }
 
-    /// The client's tail. An engine that looks at entries themselves may have done the last one before the tail tells of it.
+    /// The client's tail. An engine that reads entries speculatively may have executed the last one before the tail covers it.
     fn seen(&mut self, tail: u64) -> Result<(), Corruption> {
         let head = self.red.request_head;
         if tail < self.tail.max(head.saturating_sub(1)) || tail.saturating_sub(head) > self.set.layout.entries
@@ -288,7 +288,7 @@ impl Instance {
         let (guess, overlapped) = self.probes.pop_front().unwrap_or_default();
         self.guess_next = guess;
         let (before, green) = (self.tail, Green::parse(bytes).map_err(|_| Corruption::Tail)?);
-        // What one READ brought may be older than what the one before it did, if that was executed again.
+        // A READ may return older data than the one before it, if the latter was executed again.
         if overlapped && green.request_tail < before {
             return Ok(());
         }
@@ -301,7 +301,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Takes entries in that stand from a position on: those below the tail, and each once.
+    /// Accepts entries from a position on: those below the tail, each once.
     fn take_in(&mut self, at: u64, bytes: &[u8], counters: &mut Counters) -> Result<(), Corruption> {
         for (position, entry) in (at..self.tail).zip(bytes.chunks_exact(Entry::BYTES)) {
             if position == self.entries.position {
@@ -311,8 +311,8 @@ impl Instance {
         Ok(())
     }
 
-    /// The same of entries that were read when nobody knew whether they are there. The probe's READ may have been executed again,
-    /// and this one not: so the tail does not say that they were there, their ids do.
+    /// The same for speculatively read entries. The probe's READ may have been executed again, and this one not, so only their
+    /// ids prove that they are valid, not the tail.
     fn take_in_guess(&mut self, at: u64, bytes: &[u8], counters: &mut Counters) -> Result<(), Corruption> {
         for (position, entry) in (at..self.tail).zip(bytes.chunks_exact(Entry::BYTES)) {
             if position == self.entries.position && self.entries.is_next(entry) {
@@ -322,7 +322,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Takes an entry in.
+    /// Accepts an entry.
     fn parse(&mut self, bytes: &[u8], counters: &mut Counters) -> Result<(), Corruption> {
         let position = self.entries.position;
         let operation = self.entries.parse(bytes, &self.set, &self.red)?;
@@ -340,7 +340,7 @@ impl Instance {
         self.operations.get_mut(at as usize)
     }
 
-    /// What a write carries has come: on to the pool with it.
+    /// The data of a write has arrived: sends it to the pool.
     fn write(&mut self, position: u64, bytes: Vec<u8>) {
         let Some(operation) = self.operation(position) else {
             return;
@@ -357,7 +357,7 @@ impl Instance {
         );
     }
 
-    /// The pool has what a write carried.
+    /// The pool has the data of a write.
     fn written(&mut self, position: u64, counters: &mut Counters) {
         let Some(operation) = self.operation(position) else {
             return;
@@ -379,7 +379,7 @@ impl Instance {
         }
     }
 
-    /// What a read asked for is here.
+    /// The data of a read has arrived.
     fn read(&mut self, position: u64, bytes: Vec<u8>) {
         let Some(operation) = self.operation(position) else {
             return;
@@ -393,7 +393,7 @@ impl Instance {
         }
     }
 
-    /// Does what can be done now.
+    /// Starts all requests that can start now, and reports progress.
     fn proceed(&mut self, config: &Config, counters: &mut Counters) {
         if self.entries.position < self.tail && !self.fetching && !self.guess_next {
             let at = self.entries.position;
@@ -410,7 +410,7 @@ impl Instance {
                 self.red.request_head += 1;
                 self.red_changed = true;
             }
-            // What was done before the recovery never began here.
+            // Requests completed before the recovery never started here.
             self.started = self.started.max(self.red.request_head);
             if self.red_changed {
                 self.tell(counters);
@@ -422,7 +422,7 @@ impl Instance {
         while replayed && self.active < config.active_max && self.begin(config, counters) {}
     }
 
-    /// Begins the next write that an engine before may have done. Returns whether there was another entry of that time.
+    /// Repeats the next write that a previous engine may have executed. Returns whether there was another entry of that time.
     fn replay(&mut self) -> bool {
         let position = self.replayed;
         if position >= self.entries.recovered.min(self.entries.position) {
@@ -437,7 +437,7 @@ impl Instance {
         true
     }
 
-    /// Begins the next request. Returns whether there was one that need not wait.
+    /// Starts the next request. Returns whether one could start.
     fn begin(&mut self, config: &Config, counters: &mut Counters) -> bool {
         let position = self.started;
         let at = position - self.red.request_head;
@@ -459,7 +459,7 @@ impl Instance {
         true
     }
 
-    /// Begins the request at a position.
+    /// Starts the request at a position.
     fn start(&mut self, position: u64) {
         let Some(operation) = self.operation(position) else { return };
         operation.phase = Phase::Begun;
@@ -477,7 +477,7 @@ impl Instance {
         }
     }
 
-    /// Brings the compute node what has arrived, neighbours together. The red block goes behind it on the same queue pair, so
+    /// Writes arrived responses to the compute node, adjacent ones together. The red block follows on the same queue pair, so
     /// it arrives later.
     fn deliver(&mut self, config: &Config, counters: &mut Counters) {
         let mut batch: Option<(u64, Vec<u8>)> = None;

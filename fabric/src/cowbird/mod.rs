@@ -1,5 +1,5 @@
-//! Cowbird's offload engine on a host (Cowbird-Spot, paper §6), without I/O: it serves sets of compute nodes by RDMA requests
-//! to their memory and to memory pools. The rings are described in [`p4rack_wire::cowbird`].
+//! Cowbird's offload engine on a host (Cowbird-Spot, paper §6), without I/O: it serves the sets of compute nodes with RDMA
+//! requests to their memory and to memory pools. The rings are described in [`p4rack_wire::cowbird`].
 //!
 //! ```text
 //!               probe, entries, request data          read, write
@@ -11,9 +11,9 @@
 //!                              RoCE adapter
 //! ```
 //!
-//! All state that matters is in the set itself. An engine that takes over reads green and red block, skips what is done, and
-//! does the rest again, first all writes, then reads: each may be done twice, as nobody was told of the first time. The queue
-//! pairs of its predecessor have to be gone before, so that nothing of it arrives late.
+//! All state that matters is in the set itself. An engine that takes over reads the green and the red block, skips completed
+//! requests, and repeats the rest, first all writes, then reads. A request may be executed twice, since its first completion was
+//! never reported. The predecessor's queue pairs must be removed first, so that nothing of it arrives late.
 
 mod config;
 mod engine;

@@ -1,21 +1,21 @@
-//! Entries taken in: what the next one has to be, and the operation that it asks for.
+//! Accepted entries: what the engine expects of the next one, and the operation that an entry requests.
 
 use super::set::{Corruption, Set};
 use p4rack_wire::cowbird::{Entry, Kind, Red, RequestId, WORD_BYTES, place};
 
-/// Positions and numbers of a set in use are far below: it would take centuries to get there.
+/// Positions and numbers of a set in use stay far below this limit: it would take centuries to reach it.
 const COUNT_MAX: u64 = 1 << 62;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Waiting,
     Begun,
-    /// A read whose bytes are here.
+    /// A read whose bytes have arrived.
     Arrived,
     Done,
 }
 
-/// A request that was taken in.
+/// An accepted request.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub kind: Kind,
@@ -25,7 +25,7 @@ pub(super) struct Operation {
     /// Address in the set.
     pub local: u64,
     pub length: u32,
-    /// Where the response ring's or the request data's position is behind it.
+    /// Position in the response or request data ring after it.
     pub end: u64,
     pub phase: Phase,
     pub bytes: Vec<u8>,
@@ -38,26 +38,26 @@ impl Operation {
     }
 }
 
-/// Where the next entry of a kind has its number and its data.
+/// Number and data position of the next entry of a kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Next {
     number: u64,
     tail: u64,
 }
 
-/// What the next entry has to be.
+/// Expected fields of the next entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries {
     /// Its position.
     pub position: u64,
-    /// Entries before this one may be known from an engine before.
+    /// Entries before this position may have been executed by a previous engine.
     pub recovered: u64,
     read: Next,
     write: Next,
 }
 
 impl Entries {
-    /// Goes on where a red block says, with the client's tail at that time. Errors: numbers that no engine has written.
+    /// Continues from a red block, with the client's tail at that time. Errors: numbers that no engine writes.
     pub fn recover(red: &Red, tail: u64) -> Result<Entries, Corruption> {
         let numbers =
             [tail, red.read_progress, red.response_data_tail, red.write_progress, red.request_data_head];
@@ -72,7 +72,7 @@ impl Entries {
         })
     }
 
-    /// Whether an entry has the id that the next one has to have.
+    /// Whether an entry has the expected id.
     pub fn is_next(&self, bytes: &[u8]) -> bool {
         let Ok(entry) = Entry::parse(bytes) else { return false };
         let next = match Kind::of(entry.rw_type) {
@@ -83,7 +83,7 @@ impl Entries {
         entry.request_id == next.0
     }
 
-    /// Takes the next entry in. One that an engine before has done is [`Phase::Done`].
+    /// Accepts the next entry. One that a previous engine completed is [`Phase::Done`].
     pub fn parse(&mut self, bytes: &[u8], set: &Set, red: &Red) -> Result<Operation, Corruption> {
         let entry = Entry::parse(bytes).map_err(|_| Corruption::Type)?;
         let kind = Kind::of(entry.rw_type).map_err(|_| Corruption::Type)?;
@@ -107,7 +107,7 @@ impl Entries {
             return Err(Corruption::Bounds);
         }
         let id = RequestId(entry.request_id);
-        // Only what an engine before this one knew can be done already.
+        // Only entries known to a previous engine can be done already.
         let known = self.position < self.recovered
             && next.number == progress
             && id == RequestId::new(kind, entry.region_id, id.number())

@@ -1,4 +1,4 @@
-//! What an engine serves, and how that is.
+//! Sets that an engine serves, and their states.
 
 use p4rack_wire::cowbird::Layout;
 
@@ -11,11 +11,11 @@ pub struct Pool {
     pub key: u32,
     /// Address of its first byte.
     pub address: u64,
-    /// Its bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// A thread's rings at a compute node, and the remote memory that they are for.
+/// A thread's rings at a compute node, and the remote memory that they give access to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
     /// Queue pair to the compute node.
@@ -30,11 +30,11 @@ pub struct Set {
     pub regions: Vec<Pool>,
 }
 
-/// What a client has done to its rings that no client does.
+/// Violations of the ring protocol by a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Corruption {
-    /// A tail went back, or is too far ahead.
+    /// A tail moved back, or is too far ahead.
     Tail = 1,
     /// An entry is neither read nor write.
     Type = 2,
@@ -63,14 +63,14 @@ impl Corruption {
     ];
 }
 
-/// How an instance is.
+/// State of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It learns what was done before.
+    /// It reads the blocks of a previous engine.
     Recovering,
     /// It serves.
     Serving,
-    /// The client has ruined its rings. The red block tells it so.
+    /// The client has corrupted its rings. The red block has the reason.
     Corrupt(Corruption),
     /// A queue pair failed: set it up anew.
     Lost,

@@ -26,7 +26,7 @@ struct Client {
     /// Number of its stream, because another client may use its id later.
     stream: u64,
     outbox: Outbox<StreamMessageResponse>,
-    /// What it wants to hear of.
+    /// Its subscriptions.
     wanted: Notifications,
 }
 
@@ -36,7 +36,7 @@ struct State {
     streams: u64,
     /// The client that is bound.
     bound: Option<Bound>,
-    /// Whether all were told that an installation has begun, and not that it has ended.
+    /// Whether clients were notified of the start of an installation, and not yet of its end.
     is_installing: bool,
 }
 
@@ -105,8 +105,8 @@ impl Clients {
         Ok(())
     }
 
-    /// A stream has ended, and with it its client. Returns false, and does nothing, if that is bound and requests of it
-    /// may be under way.
+    /// Removes the client of a closed stream. Returns false, and does nothing, if the client is bound and may have requests
+    /// in progress.
     pub fn close(&self, stream: u64, is_alone: bool) -> bool {
         let mut state = self.state();
         let is_bound = state.bound.as_ref().is_some_and(|bound| bound.stream == stream);
@@ -120,7 +120,7 @@ impl Clients {
         true
     }
 
-    /// A client's stream. Errors: nobody knows the client.
+    /// A client's stream. Errors: the client is unknown.
     pub fn known(&self, id: u32) -> Result<u64, Status> {
         self.state().known(id)
     }
@@ -195,13 +195,13 @@ impl Clients {
         client.is_some_and(|client| client.outbox.offer(StreamMessageResponse { update: Some(update) }))
     }
 
-    /// Whether a client asked to hear of ports.
+    /// Whether a client has subscribed to ports.
     pub fn hears_of_ports(&self, id: u32) -> bool {
         let state = self.state();
         state.clients.get(&id).is_some_and(|client| client.wanted.enable_port_status_change_notifications)
     }
 
-    /// Sends a message to the clients that asked to hear of ports, bound or not.
+    /// Sends a message to the clients that have subscribed to ports, bound or not.
     pub fn tell_of_ports(&self, update: &stream_message_response::Update) {
         let state = self.state();
         let hear = |client: &&Client| client.wanted.enable_port_status_change_notifications;
@@ -263,8 +263,8 @@ impl State {
 }
 
 impl Watch for Clients {
-    /// All are told of an installation, whoever asked for it, and who was bound to a program with another name has to come
-    /// again.
+    /// Notifies all clients of an installation, including the requesting one. Clients bound to a program of another name have to
+    /// bind again.
     fn replaced(&self, old: Option<&Arc<Program>>, new: &Arc<Program>) {
         let mut state = self.state();
         if !state.is_installing {

@@ -23,7 +23,7 @@ const IDLE: &str = "ENTRY_IDLE";
 /// Maximum entries of a table whose state was set since the last update of all.
 const MOST: usize = 1 << 16;
 
-/// What the entries of a table have.
+/// Fields that the entries of a table have.
 #[derive(Clone, Debug)]
 struct Extra {
     id: TableId,
@@ -179,7 +179,7 @@ impl Extras {
         Ok(Place { table: table.id, entry })
     }
 
-    /// What an update does to these fields, after it has done the rest; `None` if it names none of them.
+    /// The update's effect on these fields, applied after the rest; `None` if it names none of them.
     pub fn step(self: &Arc<Extras>, message: &TableEntry, place: Place) -> Checked<Option<Step>> {
         let Some(extra) = self.tables.get(&message.table_id) else { return Ok(None) };
         let given = Entry::read(&self.schema, message).or_else(|error| invalid(error.to_string()))?;
@@ -247,7 +247,7 @@ impl Extras {
         own.set.clear();
     }
 
-    /// The fields of an entry. With `pipes`, elements have a value of each of so many.
+    /// The fields of an entry. With `pipes`, elements have one value per pipe.
     pub fn read(
         &self,
         switch: &mut Switch,

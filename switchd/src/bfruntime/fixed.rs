@@ -2,7 +2,7 @@
 //! generators.
 //!
 //! ```text
-//!  device        what the device is, and settings that outlive programs
+//!  device        properties of the device, and settings that outlive programs
 //!  ports         ports and their statistics
 //!  replication   multicast nodes, ECMP groups, groups, LAGs, pruning
 //!  mirror        mirror sessions
@@ -83,7 +83,7 @@ pub struct Fixed {
     generators: Generators,
 }
 
-/// A prepared update: what to save for undoing it, and what to do.
+/// A prepared update: the state to save for undo, and the change.
 pub struct Step {
     /// See [`p4rack_entities::snapshot`].
     pub snapshot: Option<Snapshot>,
@@ -112,7 +112,7 @@ fn invalid<T>(entry: &Entry, what: impl std::fmt::Display) -> Checked<T> {
     refuse(Code::InvalidArgument, format!("table `{}`: {what}", entry.table()))
 }
 
-/// What the switch refuses, in the words of a table.
+/// An error of the switch, in the terms of a table.
 fn in_table<T>(table: &str, result: Result<T, ControlError>) -> Checked<T> {
     p4rack_entities::control(result)
         .map_err(|error| UpdateError::new(error.code, format!("table `{table}`: {}", error.message)))
@@ -147,7 +147,7 @@ impl Fixed {
         &self.ports
     }
 
-    /// How long a digest may wait for others.
+    /// Maximum time that a digest waits for others.
     pub fn learn_timeout(&self) -> Duration {
         self.config.learn_timeout()
     }

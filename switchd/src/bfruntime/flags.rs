@@ -1,10 +1,10 @@
-//! What the flags of a MODIFY say about the entry's counter and its time to live, as in Tofino's driver:
+//! Flags of a MODIFY for the entry's counter and its time to live, as in Tofino's driver:
 //!
 //! ```text
 //!  reset_stats   counters that are given are written; a MODIFY that names an action and nothing else sets them to 0
 //!  not           they stay, even if they are given
 //!  reset_ttl     $ENTRY_TTL, if it is given, begins anew
-//!  not           what has passed of it counts
+//!  not           the elapsed time counts
 //! ```
 
 use super::fixed::Step;
@@ -15,7 +15,7 @@ use p4rack_p4rt::bfrt_proto::{TableEntry, update::Type};
 use p4rack_p4rt::p4::v1;
 use std::borrow::Cow;
 
-/// What an update does, by its flags, to counters and the time to live.
+/// Effect of an update's flags on counters and the time to live.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {
     stats: bool,

@@ -1,5 +1,5 @@
-//! All calls, with what they take of memory charged before they come in. Requests stay serialised here: the service
-//! weighs them before it decodes them.
+//! All calls. Their memory is charged before they are accepted. Requests stay serialised here: the service weighs them
+//! before it decodes them.
 
 use super::outcome::Options;
 use super::service::{Answers, Service};

@@ -33,7 +33,7 @@ pub struct Loaded {
     pub own: Arc<Own>,
     /// Fields of its entries without counterparts.
     pub extras: Arc<Extras>,
-    /// What clients have set for its tables.
+    /// Clients' settings of its tables.
     pub settings: Settings,
     /// Pipes with entries of their own.
     pub pipes: u32,
@@ -41,7 +41,7 @@ pub struct Loaded {
     pub stage: Stage,
 }
 
-/// What outlives programs.
+/// State that outlives programs.
 #[derive(Clone, Debug, Default)]
 pub struct Lasting {
     /// Ports as configured by clients.
@@ -140,7 +140,7 @@ impl Loaded {
         self.stage.place() == Place::Beside
     }
 
-    /// While it is held, the program that runs stays what it is. Errors: this one neither runs nor is prepared.
+    /// Keeps the running program from being replaced while it is held. Errors: this program neither runs nor is prepared.
     pub async fn hold<'a>(&self, device: &'a Device) -> Result<Held<'a>, Status> {
         let held = device.hold().await;
         match self.is_beside() || held.runs(&self.program) {

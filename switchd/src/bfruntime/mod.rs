@@ -6,20 +6,20 @@
 //!  front                                  limits of requests, shared with P4Runtime
 //!  service ─┬─ clients                      subscribed clients, and which one is bound to the program
 //!           ├─ programs ─┬─ loaded          installation; a program with its schema
-//!           │            └─ inherit           what it has from one with the same name
+//!           │            └─ inherit           state it inherits from one with the same name
 //!           ├─ write ─┬─ update               translates an update to changes of the switch; ordinary ones need none of it
 //!           ├─ read ──┤
 //!           ├─ lookup ├─ fixed              tables that every device has: ports, multicast, mirror, the device
 //!           │         └─ own                tables of the program that P4Runtime does not have
 //!           │           └─ extras             fields of entries that it does not have
-//!           ├─ flags, prepared              what a MODIFY resets; updates that were checked
+//!           ├─ flags, prepared              state that a MODIFY resets; checked updates
 //!           ├─ notices                      digests and idle entries, to the bound client
 //!           │  └─ digests                     as lists that wait for more
 //!           ├─ settings                     attributes of tables, handles of entries
 //!           ├─ stage                        a program that is prepared, with a switch of its own
 //!           ├─ outcome                      errors, one for each update
-//!           ├─ weigh                        what a request takes, before it is decoded
-//!           └─ saved                        what it takes to undo it
+//!           ├─ weigh                        memory of a request, before it is decoded
+//!           └─ saved                        state for undo
 //! ```
 
 mod clients;

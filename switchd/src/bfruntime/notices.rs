@@ -1,5 +1,5 @@
-//! What clients hear of by themselves: the bound one of digests, and of entries that are idle or were hit again; all that
-//! want to, of ports.
+//! Unsolicited messages: to the bound client about digests and entries that are idle or were hit again, to all subscribed
+//! clients about ports.
 
 use super::digests::{Lists, Waiting, target};
 use super::loaded::Loaded;
@@ -61,7 +61,7 @@ impl Service {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a digest to the bound client, or lets it wait for others if the device's configuration says so. Returns
+    /// Sends a digest to the bound client, or keeps it for a longer list if the device's configuration says so. Returns
     /// whether the client wants digests and has room.
     pub async fn digest(&self, message: &DigestMessage) -> bool {
         if !self.clients.any_bound() || !self.clients.wants(|wanted| wanted.enable_learn_notifications) {
@@ -149,7 +149,7 @@ impl Service {
         sent
     }
 
-    /// Tells the bound client of reported entries that were hit meanwhile. Returns whether any are left.
+    /// Notifies the bound client of reported entries that were hit again. Returns whether any are left.
     pub async fn active(&self) -> bool {
         let watched = std::mem::take(&mut *self.watched());
         let Ok(loaded) = self.programs.loaded().await else { return false };
@@ -183,7 +183,7 @@ impl Service {
                 clients.tell_of_ports(&Update::PortStatusChangeNotification(notification));
             }
         };
-        // Without a switch there is nothing to tell.
+        // Without a switch there is nothing to report.
         let _ = self.device.handle().call(tell).await;
     }
 

@@ -23,19 +23,19 @@ const FIRST_BYTES: usize = 4 << 10;
 /// Type URL of an error in an [`Any`].
 const TYPE_URL: &str = "type.googleapis.com/bfrt_proto.Error";
 
-/// Metadata with which a client says that deletions of what is not there are fine.
+/// Metadata by which a client allows deletions of missing entries.
 const IGNORE: &str = "ignore_not_found";
 /// The same, that it wants errors in the answer, not in the call's status.
 const IN_ANSWER: &str = "error_in_resp";
 
-/// What a client asks for in a call's metadata, and asked for before.
+/// Options that a client sets in a call's metadata, or has set before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// A deletion of what is not there counts as done.
+    /// A deletion of a missing entry counts as done.
     pub ignores_missing: bool,
-    /// A Read succeeds, and its last answer has what each part came to; the answer of a Write that succeeds, too.
+    /// A Read succeeds, and its last answer has the outcome of each part; so has the answer of a successful Write.
     pub errors_in_answer: bool,
-    /// It may let the switch tell of ports.
+    /// It may enable notifications about ports.
     pub hears_of_ports: bool,
 }
 
@@ -77,7 +77,7 @@ fn message(outcome: &Checked<()>) -> Error {
     Error { canonical_code: code as i32, message: text, ..Default::default() }
 }
 
-/// What each part of a call came to.
+/// Outcome of each part of a call.
 pub enum Told {
     /// For the call's status.
     InStatus(Vec<Checked<()>>),
@@ -94,7 +94,7 @@ impl Told {
         }
     }
 
-    /// Adds an outcome, and charges what that takes.
+    /// Adds an outcome and charges its memory.
     pub fn tell(&mut self, outcome: Checked<()>, charge: &Charge) -> Result<(), Status> {
         match self {
             Told::InStatus(outcomes) => outcomes.push(outcome),
@@ -118,8 +118,8 @@ impl Told {
     }
 }
 
-/// What each of a Write's updates came to, all of which are done: the places of those that had nothing to delete, and of
-/// those that modified what they would have inserted.
+/// Outcomes of a successful Write: positions of the updates that had nothing to delete, and of those that modified an
+/// existing entry instead of inserting it.
 pub fn answer(updates: usize, missing: &[usize], existing: &[usize]) -> WriteResponse {
     let has = |places: &[usize], at| places.binary_search(&at).is_ok();
     let code = |at| match (has(missing, at), has(existing, at)) {

@@ -27,12 +27,12 @@ use ports::Ports;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Ends the name of a table that says which member of a selector's group a hash selects.
+/// Suffix of a table that shows which member of a selector's group a hash selects.
 const GET_MEMBER: &str = "_get_member";
 /// Entries of a page of a read.
 const PAGE: u64 = 256;
 
-/// What a table is in the switch.
+/// The switch's object behind a table.
 #[derive(Clone, Debug)]
 enum Kind {
     Ports,
@@ -52,7 +52,7 @@ enum Kind {
     Hash(InstanceId, Aspect),
 }
 
-/// How much of a table an update saves to be undone.
+/// Part of a table that an update saves for undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All.
@@ -102,11 +102,11 @@ impl Own {
         matches!(self.kinds.get(&table_id), Some(Kind::Ports))
     }
 
-    /// What an update of one entry saves to be undone, or, with `all`, one of all entries.
+    /// Part that an update of one entry or, with `all`, of all entries saves for undo.
     pub fn saved(&self, table_id: u32, all: bool) -> Extent {
         match self.kinds.get(&table_id) {
             Some(Kind::Groups(selector)) if !all => Extent::Members(groups::most_members(*selector)),
-            // The switch replaces all members at once.
+            // The switch replaces all members together.
             Some(Kind::Members(set)) => {
                 Extent::Entries(self.program.ir.value_sets.get(set.0 as usize).map_or(0, |set| set.size))
             }
@@ -194,7 +194,7 @@ fn not_offered<T>(entry: &Entry, what: &str) -> Checked<T> {
     refuse(Code::Unimplemented, format!("table `{}`: {what} is not offered", entry.table()))
 }
 
-/// What a table is, by its type and name.
+/// The switch's object behind a table, by the table's type and name.
 fn kind(table: &Table, program: &Program) -> Option<Kind> {
     let instance = || {
         let all = program.ir.instances.iter().enumerate();

@@ -3,7 +3,7 @@
 //! ```text
 //!  VERIFY                              checks the program
 //!  VERIFY_AND_WARM_INIT_BEGIN          checks and prepares it; until the end, requests mean it, packets don't
-//!  WARM_INIT_END                       starts what was prepared
+//!  WARM_INIT_END                       starts the prepared program
 //!  VERIFY_AND_WARM_INIT_BEGIN_AND_END  both: checks, prepares and starts it; requests mean it once it runs
 //! ```
 
@@ -145,7 +145,7 @@ impl Programs {
         }
     }
 
-    /// Forgets what was prepared. Its switch is gone, so requests that still mean it fail.
+    /// Forgets the prepared program. Its switch is gone, so requests that still refer to it fail.
     async fn forget(&self, prepared: Prepared) {
         self.discard(&prepared.loaded).await;
         if let Some(running) = self.device.running().await {
@@ -160,7 +160,7 @@ impl Programs {
         }
     }
 
-    /// A stream has ended; what its client prepared is forgotten.
+    /// Handles the end of a stream: forgets its client's preparation.
     pub async fn leave(&self, stream: u64) {
         let gone = self.state().prepared.take_if(|prepared| prepared.stream == Some(stream));
         if let Some(gone) = gone {
@@ -228,7 +228,7 @@ impl Programs {
         }
         let action = Action::try_from(request.action).map_err(|_| invalid("there is no such action"))?;
         let client = request.client_id;
-        // Who only installs needs no stream.
+        // A client that only installs needs no stream.
         let stream = self.clients.stream_of(client);
         let keep = match request.dev_init_mode() {
             DevInitMode::Hitless => Keep::Unwritten,
@@ -285,12 +285,12 @@ impl Programs {
                     verified
                 };
                 let candidate = self.device.compile(verify).await??;
-                // Much may have happened meanwhile.
+                // The state may have changed during the compilation.
                 if self.clients.stream_of(client) != stream {
                     return Err(Status::cancelled("the client that sent the request has left"));
                 }
                 self.state().check_free(client)?;
-                // As with the driver, who installs a program asks anew.
+                // As with the driver, a client that installs a program has to subscribe again.
                 if action != Action::Verify {
                     self.lasting.ports.silence();
                 }
@@ -359,7 +359,7 @@ impl Programs {
             self.discard(&before.loaded).await;
             self.clients.moved(&before.loaded.program, &program);
         }
-        // Its stream may have ended meanwhile.
+        // Its stream may have ended in between.
         if let Some(stream) = stream
             && self.clients.stream_of(client) != Some(stream)
         {
@@ -368,7 +368,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Prepares and starts a program; the client that asks for that keeps its stream.
+    /// Prepares and starts a program; the requesting client keeps its stream.
     async fn install(
         &self,
         client: u32,
@@ -388,8 +388,8 @@ impl Programs {
         self.start(loaded, Some(client), keep, charge).await
     }
 
-    /// Starts what was prepared, to its end even if the caller has gone. `releases` is a client that is bound to a program
-    /// with another name no longer.
+    /// Starts the prepared program, to completion even if the caller has gone. `releases` is a client that is no longer bound
+    /// to a program of another name.
     async fn start(
         &self,
         loaded: Arc<Loaded>,

@@ -38,14 +38,14 @@ const STALLED: Duration = Duration::from_secs(30);
 /// Messages of a Read.
 pub type Answers = mpsc::Sender<Result<Bytes, Status>>;
 
-/// What a Read asks for.
+/// Contents of a Read request.
 pub struct Asked {
     pub target: Option<TargetDevice>,
     pub entities: Entities,
     pub options: Options,
 }
 
-/// A Read under way.
+/// A Read in progress.
 pub struct Answering<'a> {
     device: &'a Device,
     loaded: &'a Arc<Loaded>,
@@ -54,7 +54,7 @@ pub struct Answering<'a> {
     bytes: usize,
 }
 
-/// Answers a Read: first what was found, then the errors: in the last message, if the client asked for that, or in the
+/// Answers a Read: first the results, then the errors, in the last message if the client requested that, or in the
 /// call's status.
 pub async fn read(
     device: &Device,
@@ -349,8 +349,8 @@ impl Answering<'_> {
         }
     }
 
-    /// Answers with what was found, with the fields that P4Runtime does not have. Clients don't expect that an entry that
-    /// is asked for by its handle is the default entry.
+    /// Sends the results, with the fields that P4Runtime does not have. Clients don't expect that an entry
+    /// requested by its handle is the default entry.
     async fn give_found(
         &mut self,
         target: Target,
@@ -651,7 +651,7 @@ impl Loaded {
         }
     }
 
-    /// An entry as it is shown: of its time to live what is left, if the table's idle entries are looked for.
+    /// An entry as clients see it: with the remaining time to live, if the table's idle entries are monitored.
     fn found(&self, table_id: u32, mut found: v1::Entity) -> Checked<TableEntry> {
         if let Some(v1::entity::Entity::TableEntry(entry)) = &mut found.entity
             && !self.settings.idle(table_id).enable

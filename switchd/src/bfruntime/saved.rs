@@ -1,5 +1,5 @@
-//! What a Write with ROLLBACK_ON_ERROR saves so that it can be undone. A few bytes of a request may save a whole table, so
-//! this is limited and charged.
+//! State that a Write with ROLLBACK_ON_ERROR saves for undo. A few bytes of a request may save a whole table, so this is
+//! limited and charged.
 
 use super::loaded::Loaded;
 use super::own::Extent;
@@ -18,13 +18,13 @@ const TABLE: usize = 1 << 18;
 /// Cells for each entry of a table, or for each element of an object.
 const OF_AN_ENTRY: usize = 16;
 
-/// Cells of so many entries.
+/// Memory of this many entries.
 fn entries(count: u64) -> usize {
     usize::try_from(count).unwrap_or(TABLE).saturating_mul(OF_AN_ENTRY).min(TABLE)
 }
 
 impl Loaded {
-    /// Bytes that updates save at most, as far as this is more than what each update is charged. Errors: too much.
+    /// Maximum bytes that updates save, beyond each update's own charge. Errors: too much.
     pub fn saved_bytes(&self, updates: &[Update]) -> Result<usize, Status> {
         let cells = updates.iter().map(|update| self.saved_cells(update)).fold(0, usize::saturating_add);
         if cells > CELLS && updates.len() > 1 {

@@ -55,7 +55,7 @@ pub struct Service {
     watched: Arc<Mutex<HashMap<Place, Watched>>>,
     /// Digests that wait for others.
     pub(super) lists: Arc<Mutex<Lists>>,
-    /// Wakes who sends them.
+    /// Wakes the sending task.
     pub(super) sooner: Arc<Notify>,
 }
 
@@ -139,7 +139,7 @@ impl Service {
         if ready.saved_bytes > 0 {
             charge.add(ready.saved_bytes)?;
         }
-        // No program comes and nobody else is bound before the last change is made.
+        // No program is installed and no other client bound before the last change is made.
         let held = loaded.hold(&self.device).await?;
         if self.clients.authorise(client, &loaded.program, is_named)? != binding {
             return Err(status(Code::Aborted, "the client that sent the request has left"));
@@ -190,7 +190,7 @@ impl Service {
         let made = if request.len() < LARGE_BYTES {
             self.make(request, options, connection, &charge).await
         } else {
-            // What it takes is charged to its end, even if its sender has gone.
+            // Its memory is charged to its end, even if its sender has gone.
             let (service, own) = (self.clone(), connection.clone());
             let write = tokio::spawn(async move { service.make(request, options, &own, &charge).await });
             write.await.unwrap_or_else(|error| Err(Status::internal(error.to_string())))

@@ -1,4 +1,4 @@
-//! What clients set for whole tables, and handles of entries; it ends with the program.
+//! Clients' settings of whole tables, and handles of entries. They end with the program.
 
 use super::outcome::invalid;
 use p4rack_entities::{Checked, refuse};
@@ -86,7 +86,7 @@ impl Scope {
     }
 }
 
-/// The entry scopes of a table: of pipes, and what was given for directions and parsers too.
+/// The entry scopes of a table: of pipes, and the values given for directions and parsers.
 #[derive(Clone, Debug, Default)]
 pub struct Scopes {
     /// Of pipes.
@@ -119,7 +119,7 @@ struct State {
     /// When the entries that were reported as idle were last hit, in nanoseconds.
     reported: HashMap<Place, u64>,
     handles: HashMap<Place, u32>,
-    /// What handles stand for, from the first one on.
+    /// Entries of handles, from the first handle on.
     places: Vec<Place>,
 }
 
@@ -161,7 +161,7 @@ impl Settings {
         state.adjustments = kept(&before.adjustments, |(table, _)| has(*table));
     }
 
-    /// What the meters of a table add to the length of each packet in a pipe.
+    /// Bytes that the meters of a table add to each packet's length in a pipe.
     pub fn adjustment(&self, table_id: u32, pipe: u32) -> i32 {
         self.state().adjustments.get(&(table_id, pipe)).copied().unwrap_or(0)
     }
@@ -171,7 +171,7 @@ impl Settings {
         self.state().adjustments.insert((table_id, pipe), bytes);
     }
 
-    /// How a table's idle entries are found; at first not at all.
+    /// How a table's idle entries are detected; initially not at all.
     pub fn idle(&self, table_id: u32) -> IdleTable {
         let notify = idle_table::IdleTableMode::IdleTableNotifyMode as i32;
         let none = IdleTable { ttl_query_interval: QUERY_MS, idle_table_mode: notify, ..Default::default() };

@@ -84,7 +84,7 @@ pub fn prepare(
     }
 }
 
-/// Lets what an update refers to in an action profile count as clients expect: a default entry may refer to one, and a
+/// Checks an update's reference into an action profile as clients expect: a default entry may refer to one, and a
 /// group must have a member to choose.
 fn with_profile(loaded: &Loaded, entry: &TableEntry, prepared: Prepared) -> Checked<Prepared> {
     let Prepared::Plain(update) = &prepared else { return Ok(prepared) };
@@ -130,7 +130,7 @@ fn with_profile(loaded: &Loaded, entry: &TableEntry, prepared: Prepared) -> Chec
     Ok(Prepared::Step(Step { snapshot: Some(saved), change }))
 }
 
-/// Adds what an update does to the fields that P4Runtime does not have.
+/// Adds the update's effect on fields that P4Runtime does not have.
 fn with_extras(loaded: &Loaded, entry: &TableEntry, prepared: Prepared) -> Checked<Prepared> {
     let wanted = loaded.translation.request(entry)?;
     let Some(v1::entity::Entity::TableEntry(keyed)) = &wanted.entity else { return Ok(prepared) };
@@ -193,7 +193,7 @@ fn table_entry(
         }
         Type::ModifyInc => refuse(Code::Unimplemented, "MODIFY_INC is not offered for this table"),
         Type::Insert if entry.is_default_entry => invalid("the default entry is always there; modify it"),
-        // Nobody can have changed it.
+        // Nothing can have changed it.
         Type::Delete | Type::Reset
             if entry.is_default_entry && loaded.table(entry.table_id)?.has_const_default_action =>
         {
@@ -235,7 +235,7 @@ fn table_entry(
     }
 }
 
-/// Sets a register's cell, or all of its cells, to what they were when the program started.
+/// Resets a register's cell, or all of its cells, to the program's initial values.
 fn initial(loaded: &Loaded, entry: &TableEntry) -> Checked<Step> {
     let table = loaded.table(entry.table_id)?;
     let entity = loaded.translation.request(entry)?;
@@ -291,7 +291,7 @@ fn zeroed(loaded: &Loaded, entry: &TableEntry) -> Checked<v1::Entity> {
     Ok(entity)
 }
 
-/// What queries find, in one go.
+/// Results of queries, in one turn of the data plane.
 fn found(queries: Vec<Query>, switch: &Switch, now: Nanos) -> Checked<Vec<v1::Entity>> {
     let mut all = Vec::new();
     for query in queries {
@@ -318,7 +318,7 @@ fn merge(loaded: &Arc<Loaded>, entry: &TableEntry) -> Checked<Step> {
         };
         let mut there = there.clone();
         if let Some(v1::entity::Entity::TableEntry(entry)) = &mut there.entity {
-            // The whole time to live stays, not what is left of it.
+            // The whole time to live stays, not the remainder.
             entry.time_since_last_hit = None;
         }
         let there = loaded.translation.entry(&there)?;

@@ -1,5 +1,5 @@
-//! What serialised requests will take: a few bytes may become a message of many, so they are counted before anything is
-//! decoded, and the memory of all of them is charged.
+//! Memory that serialised requests will take when decoded. A few bytes may become a large message, so fields are counted
+//! before decoding, and all of their memory is charged.
 
 use crate::p4runtime::{Charge, SMALL_UPDATES, UPDATE_BYTES};
 use p4rack_p4rt::bfrt_proto::Entity;
@@ -152,7 +152,7 @@ impl Iterator for Entities {
 pub struct Weighed<M> {
     /// The request without its updates, entities or programs.
     pub head: M,
-    /// How many of these there are.
+    /// Number of these.
     pub count: usize,
     parts: usize,
     /// Parts of the update or entity with most.
@@ -200,12 +200,12 @@ impl<M: Message + Default> Weighed<M> {
         Ok(weighed)
     }
 
-    /// Charges what decoding it takes.
+    /// Charges the memory for decoding it.
     pub fn charge(&self, charge: &Charge) -> Result<(), Status> {
         Self::charge_for(self.count, self.parts, charge)
     }
 
-    /// Charges what decoding a chunk of entities at a time takes.
+    /// Charges the memory for decoding one chunk of entities at a time.
     pub fn charge_chunk(&self, charge: &Charge) -> Result<(), Status> {
         // A part has two bytes.
         let parts = self.parts.min(CHUNK * LARGE_ENTITY / 2).max(self.most);

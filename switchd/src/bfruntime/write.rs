@@ -35,9 +35,9 @@ pub struct Ready {
     pub isolation: Isolation,
     /// Whether it changes the device, whichever program is prepared.
     pub is_of_device: bool,
-    /// Whether P4Runtime does not show what it writes.
+    /// Whether its effect is invisible over P4Runtime.
     pub is_apart: bool,
-    /// Bytes that are saved to undo it, beside what its updates take.
+    /// Bytes saved to undo it, in addition to those of its updates.
     pub saved_bytes: usize,
     /// Places of the updates that delete an entry and may find none.
     pub deletes: Vec<usize>,
@@ -45,7 +45,7 @@ pub struct Ready {
     pub existing: Existing,
 }
 
-/// Whether an attribute lets the switch tell of ports.
+/// Whether an attribute enables notifications about ports.
 fn tells_of_ports(given: &TableAttribute) -> bool {
     matches!(&given.attribute, Some(Attribute::PortStatusNotify(_)))
 }
@@ -59,7 +59,7 @@ fn is_of_device(loaded: &Loaded, update: &bfrt::Update) -> bool {
     }
 }
 
-/// Whether P4Runtime does not show what an update writes: in single pipes, tables and fields of BFRuntime's own,
+/// Whether an update's effect is invisible over P4Runtime: single pipes, tables and fields that only BFRuntime has,
 /// attributes.
 fn is_apart(loaded: &Loaded, target: Target, update: &bfrt::Update) -> bool {
     match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
@@ -77,7 +77,7 @@ fn is_apart(loaded: &Loaded, target: Target, update: &bfrt::Update) -> bool {
     }
 }
 
-/// Only who hears of ports may have the switch tell of them.
+/// Only a client subscribed to ports may enable their notifications.
 fn may_enable(update: &bfrt::Update, options: Options) -> Checked<()> {
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
     let Some(entity::Entity::TableAttribute(given)) = entity else { return Ok(()) };
@@ -120,7 +120,7 @@ pub fn ready(loaded: &Arc<Loaded>, request: &WriteRequest, options: Options) -> 
     let prepared: Vec<Checked<One>> = request.updates.iter().enumerate().map(one).collect();
     let program = &loaded.program;
     let (mut saved_bytes, mut isolation) = (0, Isolation::Open);
-    // What is refused beforehand names nothing that could be missing.
+    // Updates refused beforehand name nothing that could be missing.
     let job = if atomicity == Atomicity::RollbackOnError {
         (saved_bytes, isolation) = (loaded.saved_bytes(&request.updates)?, Isolation::Whole);
         let steps = steps(program, prepared, true);
@@ -226,7 +226,7 @@ fn step(program: &Arc<Program>, ready: One, undone: bool) -> Checked<(Step, Opti
     Ok((step, ready.1))
 }
 
-/// Lets what `run` does mean some pipes, or all.
+/// Runs `run` for some pipes, or all.
 pub fn in_pipes<T>(
     switch: &mut Switch,
     pipes: Option<Pipes>,

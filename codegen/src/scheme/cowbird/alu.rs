@@ -1,4 +1,4 @@
-//! What the engine's P4 text needs where stateful ALUs change registers.
+//! Context of the engine's templates for stateful ALUs.
 
 use super::{BUSY_TURNS, Cowbird, HEADERS};
 use crate::rack::Rack;
@@ -8,15 +8,15 @@ use p4rack_wire::ipv4::Ipv4;
 use p4rack_wire::roce::{Aeth, Reth};
 use serde_json::{Value, json};
 
-/// Bits that a frame takes along to its second pass, beside a byte.
+/// Bits that a frame carries to its second pass, beside a byte.
 pub(super) const PASS_BITS: u32 = 24 + 32;
 /// Instances that the byte beside them names.
 const INSTANCES_MAX: u32 = 64;
 /// Lowest bit of a number in its word.
 const NUMBER_LOW: u32 = 8;
-/// What precedes a frame that egress completes: its mark, phase, instance and form, a number, and the port that it came in by.
+/// Bytes before a frame that egress completes: its mark, phase, instance and form, a number, and the ingress port.
 const CARRIED_BYTES: usize = 4 + 4 + 2;
-/// What also precedes one that becomes a red block: what that tells.
+/// Extra header bytes of a frame that becomes a red block.
 const TOLD_BYTES: usize = 6 * 4 + 1;
 
 /// Why there is no program.
@@ -31,7 +31,7 @@ pub(super) fn refuses(cowbird: &Cowbird, rack: &Rack) -> Option<String> {
         .then(|| "shares the stages with no other protocol there: use scheme cowbird".to_owned())
 }
 
-/// Adds what only these templates see.
+/// Adds the context that only these templates see.
 pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
     let bits = |cells: u32| cells.next_power_of_two().ilog2().max(1);
     let (instance_bits, slot_bits) = (bits(cowbird.instances), bits(cowbird.slots()));
@@ -47,7 +47,7 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
         "instance_index": instance,
         "side_index": side("kind"),
         "acks_index": side("acks"),
-        // Too long for a line with what it is for.
+        // Too long for a line with its purpose.
         "slot_index": format!("\n            {} ++ {}", side("kind"), number("meta.cowbird_id")),
         "response_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.reads")),
         "request_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.writes")),
@@ -63,7 +63,7 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
         "ragged": format!("0x{:04X}", !(mtu - 4) & 0xffff),
         "busy_mask": format!("0x{:04X}", !(BUSY_TURNS - 1) & 0xffff),
         "odd_busy_mask": format!("0x{:04X}", !(BUSY_TURNS - 1) & 0xffff | 1),
-        // Set in a number of entries when as many are begun as may be under way.
+        // The bit of a number of entries that is set once the limit of requests in flight is reached.
         "window_bit": NUMBER_LOW + cowbird.in_flight.ilog2(),
         "longer": Reth::BYTES - Aeth::BYTES,
         "shorter": format!("0x{:04X}", (Aeth::BYTES as u16).wrapping_neg()),

@@ -18,7 +18,7 @@ pub(super) const DROPS: [DropReason; 12] = [
     reason("cowbird_bad_index", "management of an instance that doesn't exist"),
 ];
 
-/// What is counted among drops and is no loss: the engine has used what the frame says, asks for it again, or nobody waits for it.
+/// Drops that are no loss: the engine has used the frame's contents, requests them again, or doesn't need them.
 pub const NO_LOSS: [&str; 6] = [
     "cowbird_unknown_pair",
     "cowbird_no_instance",

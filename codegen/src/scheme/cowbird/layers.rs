@@ -1,4 +1,4 @@
-//! Scapy layers of RoCEv2's headers, as far as the engine has them, and of what is in rings.
+//! Scapy layers of the RoCEv2 headers that the engine uses, and of the rings' contents.
 
 use p4rack_wire::HeaderDesc;
 use p4rack_wire::cowbird::{Entry, Green, Management, Red, opcode};

@@ -24,14 +24,14 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Counter of what was sent, by instance and phase.
+/// Counter of sent frames, by instance and phase.
 pub const SENT_COUNTER: &str = "RackIngress.cowbird_sent";
 
-/// Counter of frames that are not as long as they say: on Tofino, egress drops these.
+/// Counter of frames whose length differs from their headers: on Tofino, egress drops these.
 pub const BAD_LENGTH_COUNTER: &str = "RackEgress.cowbird_bad_length";
 
-/// Registers with a cell of each instance that changes while its compute node answers: probes answered (the name depends on
-/// the architecture), and requests done.
+/// Registers with a cell per instance that changes while its compute node answers: answered probes (the name depends on
+/// the architecture), and completed requests.
 pub const LIFE_REGISTERS: [&str; 4] = [
     "RackIngress.cowbird_probes",
     "RackIngress.cowbird_answered",
@@ -41,7 +41,7 @@ pub const LIFE_REGISTERS: [&str; 4] = [
 
 /// Queue of probes: below everything else.
 const CLASS_PROBE: u8 = 0;
-/// Bytes behind UDP's header in every packet, and that header.
+/// Bytes of UDP's header, the base transport header and the iCRC, which every packet has.
 const HEADERS: usize = Udp::BYTES + Bth::BYTES + icrc::BYTES;
 /// Turns without news after which an instance is at rest.
 const BUSY_TURNS: u32 = 64;
@@ -64,23 +64,23 @@ pub struct Cowbird {
     pub compute: Vec<String>,
     /// Names of the hosts whose memory it may use.
     pub pool: Vec<String>,
-    /// Threads' sets that it serves at most.
+    /// Maximum number of threads' sets.
     pub instances: u32,
-    /// Regions of all sets at most.
+    /// Maximum number of regions of all sets.
     pub regions: u32,
     /// Bytes of a packet's payload; hosts need the same.
     #[serde(serialize_with = "as_bytes")]
     pub mtu: Mtu,
-    /// Requests of an instance under way at most: a power of two.
+    /// Maximum requests of an instance in flight: a power of two.
     pub in_flight: u32,
-    /// Bytes of a request at most: half of a ring.
+    /// Maximum bytes of a request: half of a ring.
     pub message_bytes_max: u32,
-    /// From one turn of an instance to the next.
+    /// Time between two turns of an instance.
     #[serde(rename = "probe_ns", serialize_with = "as_nanos")]
     pub probe: Nanos,
-    /// At rest, an instance uses one turn of so many: a power of two.
+    /// An idle instance uses one turn in this many: a power of two.
     pub rest_turns: u32,
-    /// Without any answer for so long, an instance starts again from what is done.
+    /// Time without an answer after which an instance restarts from its last completed request.
     #[serde(rename = "timeout_ns", serialize_with = "as_nanos")]
     pub timeout: Nanos,
 }

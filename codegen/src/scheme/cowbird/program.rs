@@ -71,12 +71,12 @@ pub(super) const REGISTERS: &[(&str, &str)] = declarations![
     "cowbird/alu/ends",
 ];
 
-/// Time to live of what is sent.
+/// Time to live of sent packets.
 pub(super) const TTL: u8 = 64;
-/// Bytes that a turn asks for at an entry that may not be there: it and the word behind it, so that the answer is longer than that
-/// to a READ of an entry that is.
+/// Bytes that a speculative READ of an entry requests: the entry and the word behind it, so that its answer is longer than
+/// that to a READ of a known entry.
 const GUESS_BYTES: usize = Entry::BYTES + Tail::BYTES;
-/// What precedes frames from the controller.
+/// Header of frames from the controller.
 const PACKET_OUT_BYTES: usize = 2;
 
 pub(super) fn headers() -> Vec<Header> {
@@ -95,7 +95,7 @@ pub(super) fn headers() -> Vec<Header> {
 }
 
 impl Cowbird {
-    /// What the switch keeps of requests of a side: of those under way, and of the last that is done.
+    /// Slots for the requests of a side: those in flight and the last completed one.
     pub(super) fn slots(&self) -> u32 {
         2 * self.in_flight
     }

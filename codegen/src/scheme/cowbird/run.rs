@@ -1,11 +1,11 @@
-//! What `p4rack up` runs with a log store, whose older records are in remote memory: Cowbird and what it is compared with.
+//! Schemes that `p4rack up` runs with a log store, whose older records are in remote memory: Cowbird and the alternatives.
 
 use super::{Cowbird, Scheme};
 use crate::rack::{Log, Rack, Run};
 use p4rack_fabric::remote::Way;
 use std::str::FromStr;
 
-/// Why a way can't be gone.
+/// Reason why a run is impossible.
 const NO_LOG: &str = "needs a log store: add [workload.log] to a workload of kind \"store\"";
 
 impl Run {
@@ -32,7 +32,7 @@ fn names_of_ways() -> String {
 }
 
 impl Rack {
-    /// What makes the workload's store a log store, if it is one.
+    /// Parameters of the workload's log store, if it has one.
     pub fn log(&self) -> Option<&Log> {
         self.workload.as_ref()?.store.as_ref()?.log.as_ref()
     }
@@ -52,8 +52,8 @@ impl Rack {
         Way::ALL.into_iter().filter(has).map(Run::by).collect()
     }
 
-    /// The same rack as it is during a run. Errors: why it can't be run, and what to do; continues a sentence that starts with
-    /// the run's name.
+    /// The same rack as it is during a run. Errors: the reason why it can't run, and the remedy; continues a sentence that
+    /// starts with the run's name.
     pub fn during(&self, run: Run) -> Result<Rack, String> {
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;
         match (run.way, self.log()) {

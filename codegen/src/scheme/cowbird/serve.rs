@@ -1,4 +1,4 @@
-//! What a controller installs to have a set served, and the frames that it sends for that.
+//! Entries that a controller installs to have a set served, and the frames that it sends.
 
 use super::program::TTL;
 use super::{COWBIRD, Cowbird};
@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 /// Where the management header is in a frame.
 const MANAGEMENT_AT: usize = BTH_AT + Bth::BYTES;
 
-/// Queue pairs with numbers that follow each other, between the engine and a host.
+/// Consecutively numbered queue pairs between the engine and a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// The host's port at the switch.
@@ -29,7 +29,7 @@ pub struct Connection {
     pub own_qpn: u32,
     /// The host's first number.
     pub peer_qpn: u32,
-    /// Sequence number of the first packet that the engine sends, on each of them.
+    /// Sequence number of the engine's first packet on each of them.
     pub psn: u32,
     /// UDP port from which the engine sends.
     pub udp_port: u16,
@@ -46,7 +46,7 @@ pub struct Pool {
     pub bytes: u64,
 }
 
-/// What is done of a set: as its red block says.
+/// Progress of a set, as in its red block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// Reads done.
@@ -55,11 +55,11 @@ pub struct Start {
     pub writes: u64,
     /// Bytes of response data that have arrived.
     pub response_data_tail: u64,
-    /// Bytes of request data that are no longer needed.
+    /// Bytes of request data that the engine has consumed.
     pub request_data_head: u64,
 }
 
-/// A set that the engine is to serve.
+/// A set for the engine to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// Its number in the switch.
@@ -76,21 +76,21 @@ pub struct Instance {
     pub layout: Layout,
     /// Remote memory, by number of the region.
     pub regions: Vec<Pool>,
-    /// Where it begins.
+    /// Initial progress.
     pub start: Start,
 }
 
-/// Inserts that have a set served. Between the two its sides have to be set ([`Cowbird::begin_frames`]).
+/// Insertions that have a set served. Send [`Cowbird::begin_frames`] between the two.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inserts {
-    /// Where its rings are.
+    /// Location of its rings.
     pub rings: Vec<Update>,
-    /// What gives registers life.
+    /// Entries that activate the set.
     pub others: Vec<Update>,
 }
 
 impl Inserts {
-    /// All of them, in their order.
+    /// All insertions, in order.
     pub fn all(self) -> Vec<Update> {
         [self.rings, self.others].concat()
     }
@@ -117,13 +117,13 @@ fn table(name: &str) -> String {
     format!("RackIngress.{COWBIRD}_{name}")
 }
 
-/// Full name of egress's table or action: on Tofino, it completes what leaves.
+/// Full name of egress's table or action: on Tofino, egress completes outgoing frames.
 fn in_egress(name: &str) -> String {
     format!("RackEgress.{COWBIRD}_{name}")
 }
 
 impl Cowbird {
-    /// What has a set served, once it has turns ([`Cowbird::ticks`]).
+    /// Insertions that have a set served, once it has turns ([`Cowbird::ticks`]).
     pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Inserts, EntityError> {
         let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
         let completes = in_egress("peers");
@@ -170,7 +170,7 @@ impl Cowbird {
         let sides = [(&instance.compute, &Phase::COMPUTE[..]), (&instance.pool, &Phase::POOL[..])];
         for (connection, phases) in sides {
             for (nth, phase) in phases.iter().enumerate() {
-                // Entries are numbered since the set was made.
+                // Entries are numbered from the set's creation on.
                 let before = if *phase == Phase::Entry { start.reads + start.writes } else { 0 };
                 let first = connection.psn.wrapping_sub(before as u32) & psn::MAX;
                 let Connection { port, mac, ip, .. } = *connection;
@@ -203,7 +203,7 @@ impl Cowbird {
         Ok(Inserts { rings: updates(rings)?, others: updates(entries)? })
     }
 
-    /// Gives the instances from 0 up to `instances` turns, by frames that come in at a port ([`Cowbird::tick_frame`]).
+    /// Gives instances 0 to `instances` turns, by frames that arrive on a port ([`Cowbird::tick_frame`]).
     pub fn ticks(&self, port: u16, qpn: u32, instances: u32, schema: &Schema) -> Result<Update, EntityError> {
         let entry = pair(port, self.mac, self.ip, qpn).action(&table("tick"));
         entry.param("instances", instances).update(schema)
@@ -231,12 +231,12 @@ impl Cowbird {
         !ipv4::checksum(&header)
     }
 
-    /// The frame that a packet generator brings in for a turn.
+    /// The frame that a packet generator injects for a turn.
     pub fn tick_frame(&self, qpn: u32) -> Vec<u8> {
         self.frame(opcode::TICK, qpn, &[])
     }
 
-    /// Frames that set both sides of an instance, for the controller to send.
+    /// Frames by which the controller sets both sides of an instance.
     pub fn begin_frames(&self, number: u32, start: &Start) -> [Vec<u8>; 2] {
         let sides = [(start.reads, start.response_data_tail), (start.writes, start.request_data_head)];
         let head = start.reads + start.writes;
@@ -246,7 +246,7 @@ impl Cowbird {
         })
     }
 
-    /// A frame that asks how far a side of an instance is: 0 its reads, 1 its writes.
+    /// A frame that queries the progress of a side of an instance: 0 its reads, 1 its writes.
     pub fn look_frame(&self, number: u32, side: u8) -> Vec<u8> {
         let asks = Management { instance: number, side, reserved: 0, done: 0, end: 0, head: 0 };
         self.manage(opcode::READ, asks)
@@ -260,7 +260,7 @@ impl Cowbird {
         frame
     }
 
-    /// What a reply says, a frame without what precedes it on its way to the controller. `None`: it is no reply.
+    /// Parses a reply, a frame without the header for the controller. `None`: it is no reply.
     pub fn reply(frame: &[u8]) -> Option<Management> {
         let bth = Bth::parse(frame.get(BTH_AT..)?).ok()?;
         let management = Management::parse(frame.get(MANAGEMENT_AT..)?).ok()?;

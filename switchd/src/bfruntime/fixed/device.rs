@@ -1,4 +1,4 @@
-//! What the device is, and settings that outlive programs.
+//! Properties of the device, and settings that outlive programs.
 
 use super::{Fixed, Step, Table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
@@ -60,7 +60,7 @@ impl DeviceConfig {
         self.settings().keeps_member_order
     }
 
-    /// How long a digest may wait for others.
+    /// Maximum time that a digest waits for others.
     pub fn learn_timeout(&self) -> Duration {
         Duration::from_micros(self.settings().learn_timeout_us.into())
     }
@@ -136,7 +136,7 @@ fn device(table: &str, switch: &Switch, second: bool) -> Entry {
     let is_internal = |port: &u32| config.internal_pipes.contains(&((port >> LOCAL_BITS) as usize));
     let all = 0..(switch.pipes() << LOCAL_BITS).min(1 << 16) as u16;
     let loops = all.filter(|port| switch.comes_back(*port)).map(u32::from);
-    // What leaves an internal port comes in again; the switch has no others in their pipes.
+    // Frames that leave through an internal port come back; the switch has no others in their pipes.
     let (internal, loops): (Vec<u32>, Vec<u32>) = loops.partition(is_internal);
     let count = u32::try_from(ports.len() + internal.len()).unwrap_or(u32::MAX);
     let front = u32::try_from(ports.len()).unwrap_or(u32::MAX);

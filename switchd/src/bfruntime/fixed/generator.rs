@@ -1,5 +1,4 @@
-//! Packet generators: what ports have to do with them, their applications, and the buffer from which they send. Each pipe
-//! has its own.
+//! Packet generators: settings of ports, applications, and the buffer from which they send. Each pipe has its own.
 
 use super::{Fixed, Found, Step, Table, id, in_table, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
@@ -30,7 +29,7 @@ pub fn has(table: &str) -> bool {
     table.contains(".pktgen.")
 }
 
-/// What the switch does not keep.
+/// Fields that the switch does not keep.
 #[derive(Clone, Debug, Default)]
 struct State {
     /// Masks of ports, by their numbers and pipes.
@@ -105,7 +104,7 @@ fn bytes_of(number: u128) -> Value {
     Value::Number(p4rack_p4rt::bytes::from_u128(number))
 }
 
-/// What starts an application, by the names of its actions.
+/// Triggers of an application, by the names of its actions.
 fn trigger(entry: &Entry, before: Option<&PacketTrigger>) -> Checked<Option<PacketTrigger>> {
     let time = |old: Option<u64>| number(entry, "timer_nanosec").or(old).unwrap_or(0);
     let (value, mask) = (wide(entry, "pattern_value"), wide(entry, "pattern_mask"));
@@ -454,7 +453,7 @@ fn port_entry(table: &str, switch: &Switch, port: u16) -> Entry {
         .data("clear_port_down_enable", false)
 }
 
-/// What a port has to do with generators; every port has an entry.
+/// A port's generator settings; every port has an entry.
 fn generator_port(kind: Type, entry: &Entry) -> Checked<Step> {
     let port = id(entry, PORT)?;
     let Ok(port) = u16::try_from(port) else { return invalid(entry, format!("there is no port {port}")) };

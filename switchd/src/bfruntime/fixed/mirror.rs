@@ -24,7 +24,7 @@ impl Sessions {
     }
 }
 
-/// The session that an entry says; `None` if it is disabled.
+/// The session that an entry describes; `None` if it is disabled.
 fn session(entry: &Entry) -> Checked<Option<CloneSession>> {
     let number = |field: &str| entry.get(field).and_then(Value::number).unwrap_or(0);
     let small = |field: &str| replication::small(entry, field).map(Option::unwrap_or_default);

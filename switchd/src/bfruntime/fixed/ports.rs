@@ -18,11 +18,11 @@ const ENABLE: &str = "$PORT_ENABLE";
 #[derive(Debug, Default)]
 struct State {
     rows: BTreeMap<u16, Entry>,
-    /// Those that were up when clients were told last.
+    /// Ports that were up at the last notification.
     up: BTreeSet<u16>,
-    /// Whether clients are told.
+    /// Whether notifications are enabled.
     notifies: bool,
-    /// Whether rows changed since clients were told.
+    /// Whether rows changed since the last notification.
     changed: bool,
 }
 
@@ -36,17 +36,17 @@ impl Ports {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether clients that want to are told of ports that go up or down.
+    /// Whether subscribed clients are notified of ports that go up or down.
     pub fn notifies(&self) -> bool {
         self.lock().notifies
     }
 
-    /// Nobody is told any more.
+    /// Disables notifications.
     pub fn silence(&self) {
         self.lock().notifies = false;
     }
 
-    /// What lets clients be told from now on, or not.
+    /// A change that enables or disables notifications.
     pub fn notify_step(&self, enable: bool) -> Step {
         let (saving, changing) = (self.clone(), self.clone());
         let snapshot: Snapshot = Box::new(move |_| {
@@ -62,7 +62,7 @@ impl Ports {
         Step { snapshot: Some(snapshot), change }
     }
 
-    /// Whether rows changed since this was asked last.
+    /// Whether rows changed since the last call.
     pub fn take_changed(&self) -> bool {
         std::mem::take(&mut self.lock().changed)
     }
@@ -132,7 +132,7 @@ impl Fixed {
                 ports.clear();
                 return Ok(());
             };
-            // Clients may remove what is not there.
+            // Clients may remove missing rows.
             if kind == Type::Delete {
                 ports.remove(&port);
                 return Ok(());

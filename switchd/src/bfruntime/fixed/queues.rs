@@ -1,9 +1,9 @@
-//! Tables of the traffic manager: which queues ports have, how they are served, what they may hold, what was counted. All
-//! of it is the switch's own state; it outlives programs.
+//! Tables of the traffic manager: the queues of ports, how they are served, their limits and counters. All of it is the
+//! switch's own state and outlives programs.
 //!
 //! ```text
-//!  pg_id, pg_queue of a pipe ─▶ port, queue       ports come in groups, whose queues are counted through
-//!  sched_cfg, sched_shaping, buffer ─▶ settings   a part of what the switch knows of a queue or port each
+//!  pg_id, pg_queue of a pipe ─▶ port, queue       ports come in groups, whose queues are numbered consecutively
+//!  sched_cfg, sched_shaping, buffer ─▶ settings   each has a part of the settings of a queue or port
 //! ```
 
 mod settings;
@@ -25,7 +25,7 @@ const POOL: &str = "EG_APP_POOL_0";
 /// Entries of a page of a read.
 const PAGE: usize = 64;
 
-/// What the generations differ in.
+/// Differences between the generations.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// Bytes of a cell.
@@ -123,7 +123,7 @@ impl Wanted {
     }
 }
 
-/// What is saved of a port.
+/// Saved state of a port.
 type Saved = (u16, Option<Shaping>, Vec<(u8, QueuePlan)>);
 
 fn saved(switch: &Switch, (port, queue): (u16, Option<u8>)) -> Saved {
@@ -229,7 +229,7 @@ impl Fixed {
         }
         let wanted = Wanted::of(entry, all, shape)?;
         Ok(Box::new(move |_, switch, _| {
-            // A read of all pipes gives what the first one has.
+            // A read of all pipes returns the first one's.
             let mut places = wanted.places(switch);
             if matches!(wanted, Wanted::Queue(_)) {
                 places.truncate(1);

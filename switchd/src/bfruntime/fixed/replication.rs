@@ -1,5 +1,5 @@
-//! Replication: multicast nodes, ECMP groups, groups of both, link aggregation groups, ports that are pruned, and what
-//! replication has to know of ports. The switch keeps all of it.
+//! Replication: multicast nodes, ECMP groups, groups of both, link aggregation groups, pruned ports, and
+//! replication's settings of ports. The switch keeps all of it.
 
 use super::{Found, Step, Table, id, in_table, invalid, not_offered, page};
 use p4rack_bfrt::{Entry, Value};
@@ -120,7 +120,7 @@ fn changed(
     }
 }
 
-/// Refuses what does not fit to what is there.
+/// Refuses an update that contradicts existing entries.
 fn expect(kind: Type, exists: bool, table: &str, id: u32) -> Checked<()> {
     match (kind, exists) {
         (Type::Insert, true) => refuse(Code::AlreadyExists, format!("table `{table}`: {id} already exists")),
@@ -131,7 +131,7 @@ fn expect(kind: Type, exists: bool, table: &str, id: u32) -> Checked<()> {
     }
 }
 
-/// Checks an update. With MODIFY_INC, `takes` says that it takes away.
+/// Checks an update. `takes`: a MODIFY_INC that removes members.
 pub fn step(kind: Type, entry: Entry, all: bool, takes: bool) -> Checked<Step> {
     if kind == Type::Reset {
         return not_offered(&entry, "RESET");
@@ -317,7 +317,7 @@ fn prune(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
     Ok(Step { snapshot: Some(snapshot), change })
 }
 
-/// What replication knows of a port, which is always there.
+/// Replication's settings of a port; the entry always exists.
 fn port(kind: Type, entry: Entry, id: u32) -> Checked<Step> {
     let Ok(number) = u16::try_from(id) else { return invalid(&entry, format!("there is no port {id}")) };
     let backup = small(&entry, BACKUP)?;

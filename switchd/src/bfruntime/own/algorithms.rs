@@ -12,7 +12,7 @@ const OWN: &str = "user_defined";
 const NAME: &str = "algorithm_name";
 /// The device's algorithm of this name is not published; the switch has Castagnoli's check, as in programs.
 const RANDOM: (&str, &str) = ("RANDOM", "crc_32c");
-/// What a program's algorithm is called that is no check.
+/// Name shown for a program's algorithm that is no check.
 const XOR: &str = "XOR";
 
 const fn crc(width: u32, polynomial: u64, reflected: bool, initial: u64, final_xor: u64) -> Crc {
@@ -68,10 +68,10 @@ fn named(name: &str) -> Option<Crc> {
     ALL.iter().find(|(other, _)| *other == name).map(|(_, crc)| *crc)
 }
 
-/// What an entry says of an algorithm.
+/// An algorithm as an entry.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// `None`: what it was; `Some(None)`: the program's.
+    /// `None`: unchanged; `Some(None)`: the program's.
     algorithm: Option<Option<Crc>>,
     rotate: Option<u32>,
     extend: Option<bool>,

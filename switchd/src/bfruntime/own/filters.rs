@@ -25,7 +25,7 @@ const DROPS: [&str; 4] = [
     "$WRED_SPEC_MAX_PROBABILITY",
 ];
 
-/// What a filter without configuration is shown as.
+/// Values shown for an unconfigured filter.
 fn unset(drops: bool) -> SmootherConfig {
     match drops {
         false => SmootherConfig::Average { sums: false, gain_ns: 0.0, decay_ns: 0.0, scale_down: 0 },

@@ -28,11 +28,11 @@ pub struct Selector {
     pub instance: InstanceId,
     /// Members of its largest group.
     pub most: u32,
-    /// How many groups there may be; 0: as many as the switch takes.
+    /// Maximum number of groups; 0: the switch's limit.
     pub groups: u64,
 }
 
-/// What an update says of a group.
+/// A group as an update gives it.
 #[derive(Clone, Debug)]
 struct Given {
     members: Option<Vec<(u32, Share)>>,

@@ -1,4 +1,4 @@
-//! Hashes that can be changed: what they hash, by which algorithm, and what they give for some values.
+//! Configurable hashes: their inputs, their algorithm, and their results for given values.
 
 use super::super::fixed::Step;
 use super::super::outcome::invalid;
@@ -101,7 +101,7 @@ fn parts(entry: &Entry, fields: &[(String, Ty)]) -> Checked<Vec<HashPart>> {
     Ok(found)
 }
 
-/// What a hash hashes, as an entry.
+/// A hash's inputs, as an entry.
 fn shown_parts(table: &str, fields: &[(String, Ty)], config: Option<&HashConfig>) -> Entry {
     let given = config.and_then(|config| config.parts.as_ref());
     let group = |start: u32, bits: u32, order: u64| {
@@ -125,7 +125,7 @@ fn shown_parts(table: &str, fields: &[(String, Ty)], config: Option<&HashConfig>
 }
 
 impl Own {
-    /// An update of what a hash computes.
+    /// An update of a hash's inputs or algorithm.
     pub(super) fn hash_step(
         self: &Arc<Own>,
         kind: Type,
@@ -176,7 +176,7 @@ impl Own {
         Ok(Step { snapshot: Some(snapshot), change })
     }
 
-    /// A read of what a hash computes, or of what it gives.
+    /// A read of a hash's configuration, or of its result.
     pub(super) fn hash_lookup(
         self: &Arc<Own>,
         entry: Entry,

@@ -1,4 +1,4 @@
-//! Members of parser value sets, each an entry. The switch replaces all members of a set at once.
+//! Members of parser value sets, each an entry. The switch replaces all members of a set together.
 
 use super::super::fixed::Step;
 use super::super::outcome::invalid;

@@ -1,4 +1,4 @@
-//! Settings of queues and ports as fields of entries, and back. What the switch can't do is refused.
+//! Settings of queues and ports as fields of entries, and back. Settings that the switch doesn't support are refused.
 
 use super::{POOL, Shape, invalid, not_offered};
 use p4rack_bfrt::{Entry, Value};
@@ -10,7 +10,7 @@ const KILOBIT: u64 = 1000;
 /// Priorities by their names; the lowest and the highest have two.
 const PRIORITIES: [(&str, u8); 10] =
     [("0", 0), ("1", 1), ("2", 2), ("3", 3), ("4", 4), ("5", 5), ("6", 6), ("7", 7), ("LOW", 0), ("HIGH", 7)];
-/// What a queue alone ends up with when it may hold 2 to the power of a number times what is free.
+/// Share that a lone queue ends up with if it may hold 2^n times the free buffer.
 const SHARES: [(&str, Option<i8>); 10] = [
     ("DISABLE", None),
     ("1.5%", Some(-6)),
@@ -61,7 +61,7 @@ fn shaping(entry: &Entry, which: &str, before: Shaping) -> Shaping {
         Some(_) => ShapingUnit::Bits,
         None => before.unit,
     };
-    // A rate in another unit says nothing about this one.
+    // A rate in another unit doesn't affect this one.
     let before =
         if unit == before.unit { before } else { Shaping { enabled: before.enabled, ..Shaping::default() } };
     let factor = if unit == ShapingUnit::Bits { KILOBIT } else { 1 };
@@ -144,7 +144,7 @@ pub fn queue(entry: &Entry, table: &str, before: QueuePlan, shape: Shape) -> Che
     })
 }
 
-/// What a queue may hold.
+/// Limits of a queue.
 fn limit(entry: &Entry, before: Option<QueueLimit>, shape: Shape) -> Checked<QueueLimit> {
     if entry.action_name() == Some("buffer_only") {
         return not_offered(entry, "buffer_only (the switch reserves no cells for a queue)");
@@ -192,7 +192,7 @@ pub fn reset_queue(table: &str, before: QueuePlan, queue: u8) -> QueuePlan {
     }
 }
 
-/// The fields of one of a queue's tables; `total` are the cells that it may hold if nobody has said so.
+/// The fields of one of a queue's tables; `total` is its default limit in cells.
 pub fn queue_entry(entry: Entry, table: &str, plan: QueuePlan, shape: Shape, total: u64) -> Entry {
     match table {
         "queue.sched_cfg" => entry
