@@ -3,7 +3,7 @@
 //!
 //! Each scheme waits without spinning, so processor time is that of work alone. RDMA's requests are made by the thread itself,
 //! whose adapter is software: its time includes what a network adapter would do. Cowbird's includes loads and stores alone,
-//! as the adapter that answers the engine is another thread, whose time is told beside it.
+//! as the adapter that answers the engine is another thread, whose time is reported separately.
 
 use super::remote::{Done, Remote, RemoteError, Shape, UnderWay};
 use super::setting::{Setting, Switch, Used};
@@ -15,19 +15,19 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// One record of so many is in local memory: 5 %.
+/// One record in this many is in local memory: 5 %.
 const LOCAL: u64 = 20;
-/// Look-ups under way: the paper's batch of asynchronous requests.
+/// Look-ups in flight: the paper's batch of asynchronous requests.
 const BATCH: usize = 100;
 /// Longest wait for a response.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 /// Bytes of a record at most.
 pub const RECORD_BYTES_MAX: u32 = 4_096;
 
-/// What was measured.
+/// Measured values.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Probes {
-    /// How records were reached.
+    /// Access path to records.
     pub scheme: Way,
     /// Bytes of a record.
     pub record_bytes: u32,
@@ -59,7 +59,7 @@ pub enum HashError {
     Silence(Duration),
 }
 
-/// What is looked up, and where it is.
+/// Keys and locations of their records.
 #[derive(Debug)]
 struct Table {
     /// Keys and numbers of records: open addressing, the key 0 marks a free place.
@@ -118,7 +118,7 @@ fn remote(number: u64) -> u64 {
     number - number / LOCAL - 1
 }
 
-/// Looks keys up for `span`. Returns how many, in what time, and the thread's processor time.
+/// Looks up keys for `span`. Returns their number, the elapsed time, and the thread's processor time.
 fn look_up(
     table: &Table,
     local: &[u8],
@@ -180,7 +180,7 @@ fn look_up(
     Ok((probes, clock::now() - start, clock::thread_cpu() - before))
 }
 
-/// Measures a way without a switch for `seconds`, with so many records.
+/// Measures a scheme without a switch for `seconds`, with this many records.
 pub fn run(way: Way, records: u64, record_bytes: u32, seconds: f64) -> Result<Probes, HashError> {
     let span = span(seconds);
     let record_bytes = record_bytes.clamp(8, RECORD_BYTES_MAX).next_multiple_of(8);

@@ -29,13 +29,13 @@ const ALIGNMENT: u64 = 4_096;
 const RETRY_MIN: Duration = Duration::from_millis(10);
 /// Longest wait.
 const RETRY_MAX: Duration = Duration::from_secs(1);
-/// How often the adapter's thread looks whether it is to end.
+/// Interval at which the adapter's thread checks whether to stop.
 const LOOK: Nanos = Nanos::from_millis(50);
 
 /// A thread's client, with memory of this process.
 pub type ThreadClient = Client<Arc<[AtomicU64]>>;
 
-/// What a compute node is to be.
+/// Configuration of a compute node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// Interface of its adapter.
@@ -84,12 +84,12 @@ pub enum NodeError {
     Thread(#[from] std::io::Error),
 }
 
-/// How a compute node is.
+/// State of a compute node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeState {
     /// An engine serves its threads: this one.
     Served(String),
-    /// None does, for this reason. What was asked for waits; it is done when one does again.
+    /// No engine serves it, for this reason. Requests wait until one does again.
     Unserved(String),
     /// The remote memory is gone, for this reason.
     Lost(String),
@@ -134,7 +134,7 @@ impl Node {
         let thread =
             std::thread::Builder::new().name("compute-node".into()).spawn(move || respond(port, &ending))?;
         let (told, state) = watch::channel(NodeState::Unserved("no engine was asked yet".into()));
-        // From here on, what fails ends the thread.
+        // From here on, an error ends the thread.
         let mut node = Node {
             runtime: None,
             state,
@@ -153,7 +153,7 @@ impl Node {
         Ok((node, clients))
     }
 
-    /// How it is now.
+    /// Its current state.
     pub fn state(&self) -> NodeState {
         self.state.borrow().clone()
     }
@@ -164,7 +164,7 @@ impl Node {
         runtime.block_on(self.adapter.call(|_| clock::thread_cpu()))
     }
 
-    /// How often an engine began to serve it.
+    /// Number of times an engine began to serve it.
     pub fn served(&self) -> u64 {
         self.served.load(Ordering::Relaxed)
     }
@@ -172,7 +172,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // The leases first: nobody should ask an adapter that is gone.
+        // The leases first, so that no peer sends requests to a removed adapter.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_millis(100));
         }
@@ -201,7 +201,7 @@ struct ThreadSet {
 }
 
 impl ThreadSet {
-    /// As an engine has to know it: nobody else may write its red block meanwhile.
+    /// The set as an engine needs it; no other engine may write its red block at that time.
     fn message(&self) -> v1::Set {
         let mut block = [0; Red::BYTES];
         let read = words::read(&self.words, RED_AT as usize, &mut block);
@@ -241,7 +241,7 @@ struct Keeper {
     random: SplitMix,
     told: watch::Sender<NodeState>,
     served: Arc<AtomicU64>,
-    /// The engine that is asked next.
+    /// The engine to ask next.
     turn: usize,
 }
 
@@ -253,7 +253,7 @@ struct Lease {
 }
 
 impl Keeper {
-    /// Asks each engine once. Errors: what the last one said.
+    /// Asks each engine once. Errors: the last one's answer.
     async fn first(&mut self) -> Result<Lease, NodeError> {
         let mut last = NodeError::NoEngine;
         for _ in 0..self.engines.len() {

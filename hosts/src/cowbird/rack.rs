@@ -25,7 +25,7 @@ const POOL: u8 = 0;
 const ENGINE: u8 = 1;
 /// Port of both set-up services.
 const PORT: u16 = 9_561;
-/// How often a thread looks whether it is to end.
+/// Interval at which a thread checks whether to stop.
 const LOOK: Nanos = Nanos::from_millis(5);
 
 /// Why a rack did not start.
@@ -73,7 +73,7 @@ impl Deref for Rack {
 }
 
 impl Rack {
-    /// Starts both, with room for so many compute nodes.
+    /// Starts both, with room for this many compute nodes.
     pub fn start(
         compute_nodes: u8,
         adapter: &Config,
@@ -186,7 +186,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // Nobody is left to be told.
+            // No receiver is left.
             let _ = thread.join();
         }
     }

@@ -22,7 +22,7 @@ const DOMAIN: u32 = 0;
 /// Sets of a call.
 const SETS_MAX: usize = 256;
 
-/// What the service needs to know.
+/// Configuration of the service.
 #[derive(Clone, Debug)]
 pub struct SpotConfig {
     /// Addresses of the adapter.
@@ -60,7 +60,7 @@ impl<E: Engine> Service<E> {
         Service(Arc::new(Inner { engine, config, desk: Desk::default() }))
     }
 
-    /// Its entrance, and what it has counted.
+    /// Its entrance and counters.
     pub fn desk(&self) -> Desk {
         self.0.desk.clone()
     }
@@ -101,7 +101,7 @@ impl<E: Engine> Inner<E> {
         for (nth, (.., layout)) in request.sets.iter().map(set).enumerate() {
             layout.check().map_err(|why| Status::invalid_argument(format!("set {nth}: {why}")))?;
         }
-        // What its rings hold is still wrong, and its thread was told that they are served no more.
+        // The contents of its rings are still wrong, and its thread knows that they are no longer served.
         let (sets, reds): (Vec<_>, Vec<_>) =
             request.sets.iter().filter(|set| set.refusal == 0).map(|one| (set(one), red(one))).unzip();
         if sets.is_empty() {

@@ -42,7 +42,7 @@ pub struct Setting {
     meter: Meter,
 }
 
-/// An engine in a switch, which somebody else runs.
+/// An engine in an externally started switch.
 pub struct Switch {
     /// Hosts on it: the first is the pool, the second the compute node.
     pub star: Star,
@@ -68,11 +68,11 @@ impl Base {
     }
 }
 
-/// What serves a thread's end: it ends when this is dropped.
+/// Parties that serve a thread's end; they stop when this is dropped.
 pub struct Meter {
     held: Held,
     runtime: Runtime,
-    // Last: who uses it ends first.
+    // Last, because its users have to stop first.
     base: Base,
 }
 
@@ -116,7 +116,7 @@ impl Setting {
         filled.ok_or_else(|| RemoteError::Refused("the pool has no region, or a smaller one".into()))
     }
 
-    /// The thread's end, and what serves it.
+    /// The thread's end, and the parties that serve it.
     pub fn split(self) -> (Box<dyn Remote + Send>, Meter) {
         (self.end, self.meter)
     }

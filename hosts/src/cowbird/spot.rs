@@ -49,7 +49,7 @@ struct Served {
 /// Callers for whom sets are kept.
 const TENANTS: u64 = 8;
 
-/// What a spot counts, beside its engine, adapter and port.
+/// Counters of a spot, in addition to those of its engine, adapter and port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpotCounters {
     /// Compute nodes that were served, or are.
@@ -67,7 +67,7 @@ pub struct SpotCounters {
 pub struct Spot {
     port: Port<Regions>,
     engine: Engine,
-    /// How many sets each caller may have.
+    /// Maximum sets per caller.
     sets: Arc<Shares<transport::Tenant>>,
     commands: Commands<Spot>,
     commands_number: usize,
@@ -135,7 +135,7 @@ impl Spot {
         self.tenants.len()
     }
 
-    /// How the sets of all tenants are.
+    /// States of all tenants' sets.
     pub fn states(&self) -> Vec<State> {
         let instances = self.tenants.values().flat_map(|tenant| &tenant.instances);
         instances.filter_map(|number| self.engine.state(*number)).collect()
@@ -146,17 +146,17 @@ impl Spot {
         self.engine.instances()
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> SpotCounters {
         self.counters
     }
 
-    /// What the engine has counted.
+    /// Counters of the engine.
     pub fn engine_counters(&self) -> &cowbird::Counters {
         self.engine.counters()
     }
 
-    /// All that it has counted, with its engine, adapter and port: what was dropped or refused too.
+    /// Its counters and those of its engine, adapter and port, drops and refusals included.
     pub fn counts(&mut self) -> Counts {
         let SpotCounters { tenants, failed_pairs, refused_requests, refused_sets } = self.counters;
         let own = [
@@ -275,7 +275,7 @@ impl Spot {
         }
     }
 
-    /// A queue pair failed: its compute node is told.
+    /// Handles a failed queue pair: informs its compute node.
     fn fail(&mut self, qpn: u32, why: &str) {
         for tenant in self.tenants.values_mut() {
             let peer = match qpn {
@@ -285,7 +285,7 @@ impl Spot {
             };
             if let Some(failed) = tenant.failed.take() {
                 self.counters.failed_pairs += 1;
-                // Who has gone meanwhile need not know.
+                // The receiver may be gone.
                 let _ = failed.send(format!("the queue pair to the {peer} failed: {why}"));
             }
         }

@@ -1,4 +1,4 @@
-//! Who is served, and by what.
+//! Tenants, and the engines that serve them.
 
 use p4rack_fabric::cowbird::Set;
 use p4rack_fabric::roce::Connection;
@@ -10,17 +10,17 @@ pub use tonic::Status;
 /// A compute node that is to be served.
 #[derive(Debug)]
 pub struct Tenant {
-    /// Who asks for it.
+    /// The caller.
     pub caller: Caller,
     /// First queue pair to it, and its connection; the others have the numbers that follow at both ends.
     pub compute: (u32, Connection),
     /// The same to the pool.
     pub pool: (u32, Connection),
-    /// What is to be served.
+    /// The sets to serve.
     pub sets: Vec<Set>,
-    /// What the red block of each set says.
+    /// Contents of each set's red block.
     pub reds: Vec<Red>,
-    /// Is told why it can't be served any longer.
+    /// Receives the reason when serving ends.
     pub failed: oneshot::Sender<String>,
 }
 
@@ -33,9 +33,9 @@ pub struct Pairs {
     pub pool: u32,
 }
 
-/// What serves sets: an engine's thread on a host, or a switch.
+/// An engine's thread on a host, or a switch, that serves sets.
 pub trait Engine: Send + Sync + 'static {
-    /// Queue pairs that it uses to serve so many sets.
+    /// Queue pairs that it needs to serve this many sets.
     fn pairs(&self, sets: usize) -> Pairs;
 
     /// Begins to serve a compute node. Returns its number. Errors: why not; nothing of it is left then.

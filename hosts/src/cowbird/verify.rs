@@ -1,8 +1,8 @@
 //! Reads and writes remote memory at random and checks every byte that comes back.
 //!
-//! The thread's part of a region is cut into records. A record says which one it is, and in which version; so a read is right
-//! if it brought, whole, a version that is not older than the last one asked for before the read, nor than one that a read
-//! brought before, nor newer than the last one asked for when it came.
+//! The thread's part of a region is divided into records, which contain their number and version. A read is right if it returns
+//! a whole version that is not older than the last one written before the read, nor than one that an earlier read
+//! returned, nor newer than the last one written when the response arrived.
 
 use super::node::ThreadClient;
 use p4rack_cowbird::{Kind, PollError, PollId, Refused, RequestId};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a record at least: its version.
 pub const RECORD_BYTES_MIN: u32 = 8;
 
-/// What a thread does.
+/// Work of a thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Region that it uses.
@@ -30,11 +30,11 @@ pub struct Plan {
     pub operations: u64,
     /// Which ones.
     pub seed: u64,
-    /// How long it waits without any response.
+    /// Time limit without any response.
     pub patience: Duration,
 }
 
-/// What a thread did; all of it was right.
+/// Results of a thread without errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Verified {
     /// Records read and found right.
@@ -45,7 +45,7 @@ pub struct Verified {
     pub seconds: f64,
 }
 
-/// What was wrong.
+/// A detected error.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The plan makes no sense.
@@ -54,12 +54,12 @@ pub enum VerifyError {
     /// A request was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A read brought what it should not.
+    /// A read returned wrong bytes.
     #[error("record {record}: {what}")]
     Wrong {
         /// Which one.
         record: u64,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
     /// Responses came in another order than requests.
@@ -73,7 +73,7 @@ pub enum VerifyError {
     Silence(Duration, u64),
 }
 
-/// What all threads are to know.
+/// Parameters shared by all threads.
 #[derive(Debug, Default)]
 pub struct News {
     /// No further reads and writes: each record is read once more.
@@ -93,7 +93,7 @@ pub enum Refusal {
     Poll(PollError),
 }
 
-/// A read under way: which record, and which version it brings at least.
+/// A read in flight: its record, and the oldest version that it may return.
 #[derive(Clone, Copy, Debug)]
 struct Read {
     id: RequestId,
@@ -106,7 +106,7 @@ struct Checker<'a> {
     news: &'a News,
     poll: PollId,
     plan: Plan,
-    /// Last version asked for, of each record.
+    /// Last version requested, of each record.
     asked: Vec<u64>,
     /// Newest version that a read brought, of each record.
     seen: Vec<u64>,
@@ -114,7 +114,7 @@ struct Checker<'a> {
     writes: VecDeque<RequestId>,
     last: Instant,
     done: Verified,
-    /// For what is read, and for what is to be written.
+    /// Buffers for reads and writes.
     buffers: [Vec<u8>; 2],
 }
 
@@ -203,7 +203,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Asks until there is room, and fetches what has come.
+    /// Retries until there is room, and fetches responses.
     fn ask(
         &mut self,
         request: impl Fn(&mut ThreadClient) -> Result<RequestId, Refused>,

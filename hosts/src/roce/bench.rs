@@ -33,10 +33,10 @@ impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Write, Kind::Read, Kind::Add];
 }
 
-/// What was measured.
+/// Measured values.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Rate {
-    /// What.
+    /// Kind of operation.
     pub kind: Kind,
     /// Bytes of a message.
     pub bytes: u32,
@@ -77,9 +77,9 @@ const KEY: u32 = 1;
 const START: u64 = 1 << 20;
 /// Its bytes.
 const BYTES: usize = 1 << 20;
-/// Messages under way: as many as a requester with several batches of work keeps.
+/// Messages in flight: as many as a requester with several batches of work keeps.
 const UNDER_WAY: usize = 256;
-/// How often a thread looks whether the bench is over.
+/// Interval at which a thread checks whether the bench is over.
 const LOOK: Nanos = Nanos::from_millis(5);
 
 fn config() -> Config {
@@ -147,7 +147,7 @@ fn respond(mut port: Port<Regions>, over: &AtomicBool, told: mpsc::Sender<Nanos>
     Ok(())
 }
 
-/// Keeps requests under way. Returns how many ended, in what time, and the thread's processor time.
+/// Keeps requests in flight. Returns the number completed, the elapsed time, and the thread's processor time.
 fn ask(
     port: &mut Port<Regions>,
     qpn: u32,

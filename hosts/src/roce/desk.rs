@@ -1,4 +1,4 @@
-//! What set-up services have in common: their entrance, who is connected, and what they refuse.
+//! Common parts of set-up services: their entrance, connected callers, and refusals.
 
 use super::error::SetupError;
 use super::setup::KEEPALIVE;
@@ -16,7 +16,7 @@ const CALLS_A_CONNECTION: u32 = 64;
 /// A connection that is silent for this many intervals of pings is closed; a handshake may take as long.
 const SILENT: u32 = 4;
 
-/// The entrance of a set-up service, and what it has counted.
+/// The entrance of a set-up service, and its counters.
 #[derive(Clone, Debug, Default)]
 pub struct Desk {
     visitors: Arc<Visitors>,
@@ -31,7 +31,7 @@ impl Desk {
         [("turned_away", of(&self.turned_away)), ("refused", of(&self.refused))]
     }
 
-    /// Counts what is refused.
+    /// Counts refusals.
     pub(crate) fn note<T>(&self, answer: Result<T, Status>) -> Result<T, Status> {
         if answer.is_err() {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Desk {
         Ok(entrance.open(listener))
     }
 
-    /// A gRPC server that notices who is gone, and keeps the calls of a connection within limits.
+    /// A gRPC server that detects dead callers and limits the calls of a connection.
     pub(crate) fn server() -> tonic::transport::Server {
         tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE))

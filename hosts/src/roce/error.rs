@@ -1,4 +1,4 @@
-//! What a set-up can fail at.
+//! Errors of the set-up.
 
 use p4rack_p4rt::transport::tls::TlsError;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ pub enum SetupError {
     Nonsense {
         /// The address.
         addr: String,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
     /// The server failed.

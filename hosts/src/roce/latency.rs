@@ -1,4 +1,4 @@
-//! How long requests to a pool take, over whatever lies between.
+//! Latency of requests to a pool, over any network.
 
 use super::bench::Kind;
 use super::port::{Port, PortError};
@@ -9,23 +9,23 @@ use p4rack_wire::Nanos;
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// How long requests under way at the end may take.
+/// Time limit for the requests in flight at the end.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
-/// What is asked.
+/// Parameters of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Kind of the requests.
     pub kind: Kind,
     /// Bytes that each writes or reads.
     pub bytes: u32,
-    /// Requests under way.
+    /// Requests in flight.
     pub under_way: usize,
     /// For how long.
     pub span: Nanos,
 }
 
-/// What was measured.
+/// Measured values.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Latency {
     /// Kind of the requests.
@@ -46,12 +46,12 @@ pub struct Latency {
     pub repeated: u64,
     /// Times that nothing was acknowledged for too long.
     pub timeouts: u64,
-    /// Requests that were given up: repeated too often, refused, or without an answer for ten seconds. Nothing is asked for after
+    /// Requests that were given up: repeated too often, refused, or without an answer for ten seconds. Nothing is requested after
     /// the first one.
     pub failed: u64,
 }
 
-/// Keeps requests of one queue pair under way, and waits for the last ones.
+/// Keeps requests of one queue pair in flight, and waits for the last ones.
 ///
 /// Errors: the interface is gone.
 pub fn measure(port: &mut Port<Regions>, qpn: u32, offer: &Offer, load: &Load) -> Result<Latency, PortError> {

@@ -1,4 +1,4 @@
-//! Calls that last as long as what they gave.
+//! Calls that last as long as the resources they granted.
 
 use std::fmt;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use tokio_stream::Stream;
 use tonic::Status;
 
-/// A call's one answer, then nothing. When the call ends, this is dropped, and with it goes what the caller was given.
+/// A call's only answer, then nothing. When the call ends, this is dropped, and with it the caller's resources.
 pub struct Lease<T> {
     answer: Option<T>,
     free: Option<Box<dyn FnOnce() + Send>>,

@@ -17,21 +17,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status};
 
-/// Protection domain of connections without reservation: who may connect may access all regions that are offered.
+/// Protection domain of connections without reservation: any connected caller may access all offered regions.
 pub const DOMAIN: u32 = 0;
 /// Numbers drawn until one is free.
 const DRAWS_MAX: usize = 16;
-/// Tenants for whom queue pairs and regions are kept, unless the configuration says another number.
+/// Default number of tenants among which queue pairs and regions are shared.
 const TENANTS: u64 = 8;
 
-/// What the service needs to know.
+/// Configuration of the service.
 #[derive(Debug)]
 pub struct PoolConfig {
     /// Addresses of the adapter.
     pub station: Station,
     /// Parameters of the adapter.
     pub adapter: Config,
-    /// Memory that everyone who connects may access.
+    /// Memory that every connected caller may access.
     pub offers: Vec<Offer>,
     /// Bytes that callers may reserve for themselves, in sum.
     pub reserve_bytes_max: u64,
@@ -56,7 +56,7 @@ struct Pool {
     desk: Desk,
 }
 
-/// What a reservation counts for: regions and bytes.
+/// Weight of a reservation: regions and bytes.
 type Held = (Share<Tenant>, Share<Tenant>);
 
 impl Service {
@@ -73,7 +73,7 @@ impl Service {
         Service(Arc::new(Pool { handle, config, random, reservations, pairs, regions, bytes, desk }))
     }
 
-    /// Its entrance, and what it has counted.
+    /// Its entrance and counters.
     pub fn desk(&self) -> Desk {
         self.0.desk.clone()
     }
@@ -111,7 +111,7 @@ impl Pool {
         Err(Status::unavailable("no free number for a queue pair was found: try again"))
     }
 
-    /// What a call asks for. Errors: it makes no sense.
+    /// Parses a call. Errors: it is invalid.
     fn check(&self, request: &AttachRequest) -> Result<(End, u32, Option<Token>), Status> {
         let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
         agree(request.mtu_bytes, request.reads_max, &self.config.adapter)
@@ -203,7 +203,7 @@ fn gone(gone: Gone) -> Status {
     Status::unavailable(gone.to_string())
 }
 
-/// Does something that a caller who goes away must not interrupt halfway.
+/// Runs to completion even if the caller disconnects.
 pub(crate) async fn whole<T: Send + 'static>(
     work: impl Future<Output = Result<T, Status>> + Send + 'static,
 ) -> Result<Response<T>, Status> {

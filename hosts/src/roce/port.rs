@@ -55,7 +55,7 @@ pub enum PortError {
         interface: String,
         /// Its MTU.
         has: u32,
-        /// What a packet takes at most.
+        /// Maximum bytes of a packet.
         needs: u32,
     },
     /// The interface disappeared.
@@ -66,7 +66,7 @@ pub enum PortError {
     Wait(#[from] io::Error),
 }
 
-/// Frames that the port loses on purpose, in both directions, to show what the adapter makes good.
+/// Deliberate loss of frames, in both directions, to exercise the adapter's retransmission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
     /// Frames lost of a thousand.
@@ -75,7 +75,7 @@ pub struct Loss {
     pub seed: u64,
 }
 
-/// What a port counts, beside its adapter and its socket.
+/// Counters of a port, in addition to those of its adapter and its socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Frames received and lost on purpose.
@@ -170,17 +170,17 @@ impl<M: Memory> Port<M> {
         &mut self.adapter
     }
 
-    /// What the port has counted.
+    /// Counters of the port.
     pub fn counters(&self) -> PortCounters {
         self.counters
     }
 
-    /// What the socket has counted.
+    /// Counters of the socket.
     pub fn socket_stats(&mut self) -> packet::Stats {
         self.link.stats()
     }
 
-    /// What adapter, queue pairs, port and socket have counted: what was dropped or refused too.
+    /// Counters of adapter, queue pairs, port and socket, drops and refusals included.
     pub fn counts(&mut self) -> Counts {
         let PortCounters { lost_in, lost_out, read_errors } = self.counters;
         let socket = self.link.stats();

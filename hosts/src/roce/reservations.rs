@@ -1,4 +1,4 @@
-//! Memory that callers have for themselves: each reservation is a protection domain, so nobody else's queue pair reaches it.
+//! Private memory of callers: each reservation is a protection domain, so no other caller's queue pair reaches it.
 
 use super::setup::{Offer, Token};
 use p4rack_fabric::roce::{Region, Regions, Rights};
@@ -7,12 +7,12 @@ use tonic::Status;
 
 /// Regions of a reservation.
 const REGIONS_MAX: usize = 256;
-/// Addresses begin here, far from what everyone may access, and are never used twice.
+/// First address: far from the shared memory, and never reused.
 const START: u64 = 1 << 48;
 /// Regions begin at multiples of it.
 const ALIGNMENT: u64 = 4_096;
 
-/// Memory that somebody has.
+/// A reservation.
 #[derive(Clone, Debug)]
 pub(super) struct Reservation {
     /// Its protection domain; used once.
@@ -49,7 +49,7 @@ impl Reservation {
     }
 }
 
-/// What is reserved, and what may be.
+/// Reservations and their limits.
 #[derive(Debug)]
 pub(super) struct Reservations {
     left_bytes: u64,
@@ -65,7 +65,7 @@ impl Reservations {
         Reservations { left_bytes: bytes, domain, key, address: START, by_token: BTreeMap::new() }
     }
 
-    /// Takes regions of so many bytes.
+    /// Takes regions of this many bytes.
     pub(super) fn reserve(&mut self, token: Token, region_bytes: &[u64]) -> Result<Reservation, Status> {
         if !(1..=REGIONS_MAX).contains(&region_bytes.len()) || region_bytes.contains(&0) {
             return Err(Status::invalid_argument(format!(
@@ -91,12 +91,12 @@ impl Reservations {
         Ok(reservation)
     }
 
-    /// What a token stands for.
+    /// The reservation of a token.
     pub(super) fn get(&self, token: &Token) -> Option<Reservation> {
         self.by_token.get(token).cloned()
     }
 
-    /// Gives back what a token stands for.
+    /// Releases the reservation of a token.
     pub(super) fn free(&mut self, token: &Token) {
         if let Some(reservation) = self.by_token.remove(token) {
             self.left_bytes += reservation.offers.iter().map(|offer| offer.bytes).sum::<u64>();

@@ -1,6 +1,6 @@
-//! How two adapters get to know each other: over gRPC, while their frames travel on a link of their own.
+//! Set-up of a connection between two adapters: over gRPC, while their frames travel on a link of their own.
 //!
-//! A connection lasts as long as the call that set it up. So who dies, or loses the network, leaves nothing behind: HTTP/2's
+//! A connection lasts as long as the call that set it up. So a caller that dies or loses the network leaves nothing behind: HTTP/2's
 //! pings notice it within [`SILENCE_MAX`].
 
 use super::error::SetupError;
@@ -24,7 +24,7 @@ use tonic::{Response, Status, Streaming};
 
 /// Interval of pings on a silent connection, and how long to wait for the answer.
 pub const KEEPALIVE: Duration = Duration::from_secs(2);
-/// How long a dead peer goes unnoticed at most.
+/// Maximum time until a dead peer is detected.
 pub const SILENCE_MAX: Duration = Duration::from_secs(4);
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -140,7 +140,7 @@ pub struct Offer {
     pub address: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// What it permits.
+    /// Its rights.
     pub rights: Rights,
 }
 
@@ -164,12 +164,12 @@ impl Offer {
     }
 }
 
-/// What says that its holder may attach to a reservation.
+/// Entitles its holder to attach to a reservation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token([u8; 16]);
 
 impl Token {
-    /// One that nobody can guess. Errors: the system has no random numbers.
+    /// An unguessable token. Errors: the system has no random numbers.
     pub fn draw() -> io::Result<Token> {
         let mut bytes = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -196,7 +196,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Checks what both ends of a connection need the same. Errors: what differs.
+/// Checks that the parameters of both ends of a connection match. Errors: the difference.
 pub(crate) fn agree(mtu_bytes: u32, reads_max: u32, ours: &Config) -> Result<(), String> {
     let ours = [("mtu_bytes", mtu_bytes, ours.mtu.bytes()), ("reads_max", reads_max, ours.reads_max as u32)];
     match ours.into_iter().find(|(_, theirs, ours)| theirs != ours) {
@@ -256,7 +256,7 @@ pub struct Server {
     pub tls: Option<ClientTls>,
 }
 
-/// A call that stays open: what it gave goes when this is dropped.
+/// An open call: its resources are released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Call<T>(Streaming<T>);
 
@@ -275,7 +275,7 @@ impl<T> Call<T> {
 pub struct Connected {
     /// Our queue pair.
     pub qpn: u32,
-    /// What to add it to our adapter with.
+    /// Parameters for adding it to our adapter.
     pub connection: Connection,
     /// Memory of the server that the connection reaches.
     pub offers: Vec<Offer>,
@@ -289,12 +289,12 @@ impl Connected {
     }
 }
 
-/// Memory of a pool that nobody else has. It is freed when this is dropped.
+/// Private memory of a pool. It is freed when this is dropped.
 #[derive(Debug)]
 pub struct Reserved {
     /// Its regions.
     pub offers: Vec<Offer>,
-    /// For those who may attach to it.
+    /// For parties that may attach to it.
     pub token: Token,
     call: Call<ReserveResponse>,
 }
@@ -361,7 +361,7 @@ impl Server {
         Ok(Connected { qpn: end.qpn, connection: end.connection(&peer, 0), offers, call })
     }
 
-    /// Reserves memory, in regions of so many bytes.
+    /// Reserves memory, in regions of this many bytes.
     pub async fn reserve(&self, region_bytes: Vec<u64>) -> Result<Reserved, SetupError> {
         let count = region_bytes.len();
         let mut client = RoceClient::new(self.channel().await?);

@@ -1,7 +1,7 @@
 //! Hosts in namespaces of this machine whose adapters reach each other, for benches and tests.
 //!
 //! ```text
-//! host 1: roce0 ═══ bridge of frames ═══ roce0, setup0: host 2 …    or a switch, if somebody runs one
+//! host 1: roce0 ═══ bridge of frames ═══ roce0, setup0: host 2 …    or a switch, if one runs
 //!        setup0 ─── bridge of set-ups ───┘
 //! ```
 
@@ -88,7 +88,7 @@ impl Star {
         MacAddr([2, 0, 0, 0, 0, host + 1])
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn hosts(&self) -> u8 {
         self.hosts.len() as u8
     }
