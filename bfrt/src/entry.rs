@@ -22,7 +22,7 @@ pub enum EntryError {
     Value {
         /// The key or data field, with its table.
         field: String,
-        /// What is wrong.
+        /// Description of the error.
         error: ValueError,
     },
     /// Anything else.

@@ -127,7 +127,7 @@ pub(super) struct MeterPlan {
     fields: [Field; 4],
     /// P4Runtime's units (bytes or packets) per unit of BFRuntime (kilobits or packets).
     unit: u64,
-    /// What the device's largest rate and burst are, which mean no limit.
+    /// The device's largest rate and burst, which mean no limit.
     most: [u64; 4],
 }
 

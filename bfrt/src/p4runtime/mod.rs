@@ -496,7 +496,7 @@ fn largest(field: &Field) -> u64 {
     u64::MAX >> 64u32.saturating_sub(bits_of(field)).min(63)
 }
 
-/// What member and group 0 are in P4Runtime, where 0 means all.
+/// P4Runtime's id of member and group 0; there 0 means all.
 const NUMBER_0: u32 = u32::MAX;
 
 /// The number of a member or group in P4Runtime. Errors, which name the table: it is none of a member or group.

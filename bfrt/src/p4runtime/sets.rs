@@ -70,7 +70,7 @@ impl ValueSet {
         p4_id == 0 || p4_id == self.p4_id
     }
 
-    /// What to read for all its members.
+    /// Requests that read all its members.
     pub fn request(&self) -> TableEntry {
         TableEntry { table_id: self.table_id, ..Default::default() }
     }
@@ -89,7 +89,7 @@ impl ValueSet {
         Ok(v1::Entity { entity: Some(v1::entity::Entity::ValueSetEntry(set)) })
     }
 
-    /// What makes the members that are there those that are wanted: some go, then others come.
+    /// Updates from the existing members to the wanted ones: deletions, then insertions.
     pub fn updates(&self, there: &[TableEntry], wanted: &ValueSetEntry) -> Translated<Vec<Update>> {
         let there = there.iter().map(|entry| self.of_entry(entry)).collect::<Translated<Vec<Member>>>()?;
         let wanted = wanted.members.iter().map(|member| self.of_p4(member));

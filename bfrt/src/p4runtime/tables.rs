@@ -387,7 +387,7 @@ impl TablePlan {
             return invalid(format!("{of}: its entries have no idle timeouts"));
         }
         if let Some(ttl) = self.ttl.as_ref().filter(|_| !entry.is_default_action) {
-            // Of an entry whose last hit is known, what is left.
+            // The remaining time, if the entry's last hit is known.
             let passed = entry.time_since_last_hit.as_ref().map_or(0, |passed| passed.elapsed_ns);
             let left = entry.idle_timeout_ns.saturating_sub(passed);
             let ns = u64::try_from(left).unwrap_or(0);
@@ -416,7 +416,7 @@ impl TablePlan {
             Some(plan) => plan.params.iter().all(|param| given(param.id)),
             None => self.member.is_some_and(given) || self.group.is_some_and(given),
         };
-        // What a change leaves out must stay, whereas P4Runtime would reset meter and timeout.
+        // Fields that a change omits must stay, whereas P4Runtime would reset meter and timeout.
         chosen && self.meter.is_none() && self.ttl.as_ref().is_none_or(|ttl| given(ttl.id))
     }
 }

@@ -61,7 +61,7 @@ pub enum Framing {
     Blocks,
     /// Only payload, in blocks, and two blocks per request, as in the authors' simulator.
     Payload,
-    /// Frames of Ethernet with p4rack's headers, in multiples of a block: what a P4 pipeline can read.
+    /// Frames of Ethernet with p4rack's headers, in multiples of a block, as a P4 pipeline can read them.
     Ethernet,
 }
 

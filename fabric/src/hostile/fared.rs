@@ -1,8 +1,8 @@
-//! How the others fared beside a hostile host.
+//! Effect of a hostile host on the others.
 
 use serde::Serialize;
 
-/// How those who share a rack with a hostile host fared, compared with the same host behaving.
+/// Results of the hosts that share a rack with a hostile one, compared with the same host behaving.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fared {
     /// Of the goodput of each of them, the least share that was left; NaN where one was not measured.
@@ -18,13 +18,13 @@ pub struct Fared {
 pub type Compared = (f64, f64);
 
 impl Fared {
-    /// What is promised at least: the others keep this share of their goodput …
+    /// The promise: the others keep at least this share of their goodput …
     pub const GOODPUT_SHARE_MIN: f64 = 0.9;
-    /// … and their 99th percentile is no more than so many times as long. No frame of theirs is lost.
+    /// … and their 99th percentile grows at most by this factor. None of their frames is lost.
     pub const P99_TIMES_MAX: f64 = 2.0;
 
     /// From the goodput of each of the others, the frames that they lost beside the hostile host, and the 99th
-    /// percentile of each kind of their messages. Who got nothing through beside it has a goodput of 0 there, and an
+    /// percentile of each kind of their messages. A host without any progress beside it has a goodput of 0 there, and an
     /// infinite percentile.
     pub fn new(
         goodputs: impl IntoIterator<Item = Compared>,
@@ -38,7 +38,7 @@ impl Fared {
         }
     }
 
-    /// Promises that were broken, in words. What was not measured keeps no promise.
+    /// Broken promises, in words. An unmeasured promise counts as broken.
     pub fn broken(&self) -> Vec<String> {
         let mut broken = Vec::new();
         if self.goodput_share.is_nan() {

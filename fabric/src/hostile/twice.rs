@@ -3,7 +3,7 @@
 use p4rack_wire::Nanos;
 use p4rack_wire::pl2::cell;
 
-/// What to send next.
+/// The next frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// An RSV for this cell.
@@ -60,7 +60,7 @@ impl Twice {
         due.min().unwrap_or(Nanos::MAX)
     }
 
-    /// What to send now, if anything is due. An RSV gets the number `id` and is repeated at `until`.
+    /// The frame to send now, if one is due. An RSV gets the number `id` and is repeated at `until`.
     pub fn step(&mut self, now: Nanos, id: u32, until: Nanos) -> Option<Step> {
         if self.burst.1 > 0 {
             self.burst.1 -= 1;

@@ -64,7 +64,7 @@ impl<'a> Iterator for Fields<'a> {
         }
         let field = self.read();
         if field.is_none() {
-            // Decoders leave what they refuse in place.
+            // A decoder leaves a refused value in place.
             self.0 = &[];
         }
         Some(field)
@@ -174,7 +174,7 @@ impl KeyPlan {
         Some(())
     }
 
-    /// Begins a match: a field of the entry, its id, and what is matched, which has this length.
+    /// Begins a match: a field of the entry, its id, and a matched value of this length.
     fn open(&self, out: &mut Vec<u8>, kind: u32, length: usize) {
         open(out, 2, number_len(self.p4_id.into()) + delimited_len(length));
         number(out, 1, self.p4_id.into());

@@ -1,4 +1,4 @@
-//! What EDM's P4 text needs where stateful ALUs change registers.
+//! Context of EDM's templates for stateful ALUs.
 
 use super::times::UNIT_BYTES;
 use super::{Edm, Mode, calendar};
@@ -14,7 +14,7 @@ pub(super) const LATER_PASS_BITS: u32 = 80;
 /// Bits of the number of a ring of a link.
 const CLASS_BITS: u32 = 3;
 
-/// Adds what only the templates for stateful ALUs need.
+/// Adds the context that only the templates for stateful ALUs need.
 pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     let (cells, lanes) = (edm.cell_count(rack), edm.lanes());
     let cell_bits = cells.next_power_of_two().ilog2();

@@ -1,11 +1,11 @@
-//! What the P4 text of EDM's mode `calendar` needs: links' calendars, and the cells of their pages.
+//! Context of the templates of EDM's mode `calendar`: links' calendars, and the cells of their pages.
 
 use super::Edm;
 use super::times::Pages;
 use crate::rack::Rack;
 use serde_json::{Value, json};
 
-/// What all architectures need.
+/// Context for all architectures.
 pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     let Pages { bits, low, cell, cells } = edm.pages(rack);
     let page = |side: &str, of: &str, half: &str| {
@@ -57,7 +57,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     })
 }
 
-/// Adds what only the templates for stateful ALUs need. What a program elsewhere computes of places in pages, tables tell.
+/// Adds the context of the templates for stateful ALUs. Tables replace other programs' computations on places in pages.
 pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
     for calendar in context["calendars"].as_array_mut().into_iter().flatten() {
         let of_source = calendar["side"] == "source";
@@ -102,7 +102,7 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["runs"] = json!(runs);
 }
 
-/// The first so many cells of a page.
+/// The first cells of a page, this many.
 fn places(cells: u64) -> String {
     format!("0x{:08X}", (1u64 << cells) - 1)
 }

@@ -22,7 +22,7 @@ pub(super) static DROPS: [DropReason; COMMON + 3] = [
 /// Reasons that all modes have; `calendar` has the next one as well.
 pub(super) const COMMON: usize = 10;
 
-/// What `matched` counts among its drops and is no loss.
+/// Counts among the drops of `matched` that are no loss.
 pub const NO_LOSS: [&str; 2] = ["edm_waits", "edm_looked"];
 
 /// Reason to drop demands: their pair has as many as it may have.

@@ -1,4 +1,4 @@
-//! What EDM adds to a program's entries.
+//! Entries that EDM adds to a program.
 
 use super::alu::LATER_PASS_BITS;
 use super::times::{HEADERS, UNIT_BYTES};
@@ -20,7 +20,7 @@ const HEAD_BYTES: u16 = 72;
 /// Minimum burst of a port's control meter, in frames.
 const CONTROL_BURST_FRAMES: u64 = 256;
 
-/// Table of what bytes take on the wire, and its action.
+/// Table of the time that bytes take on the wire, and its action.
 const TIMES: &str = "RackIngress.edm_times";
 const TAKE_TIMES: &str = "RackIngress.edm_take_times";
 
@@ -35,7 +35,7 @@ const HEAD_HEADER_BYTES: u16 = 9;
 /// The same of `matched`.
 const MATCHED_HEADER_BYTES: u16 = 27;
 
-/// What a host is as a source. On Tofino that names the session by which heads of its chunks go back to its port.
+/// A host's number as a source. On Tofino it also names the session by which heads of its chunks return to its port.
 pub(super) fn source(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let entry = host(edm, rack, position, entry);
     // Under `matched` the tables of grantees name it.
@@ -53,7 +53,7 @@ fn session(rack: &Rack, port: u16) -> u16 {
     }
 }
 
-/// What a host is as a source, and as a destination.
+/// A host's numbers as a source and as a destination.
 pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
     let asked = edm.asked_cells(host);

@@ -1,4 +1,4 @@
-//! What hosts that break EDM's rules know of a rack.
+//! Knowledge of the rack that hosts breaking EDM's rules have.
 
 use super::Edm;
 use crate::rack::{Host, Rack};

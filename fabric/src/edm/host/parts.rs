@@ -1,7 +1,7 @@
 //! Which bytes of a message have arrived. Chunks may pass each other: a frame that asks for a window takes another pass through
 //! the switch under `calendar`, and the next one does not.
 
-/// Ranges ahead of what is missing, at most. One window leaves one.
+/// Maximum ranges ahead of a gap. One window leaves one.
 const AHEAD_MAX: usize = 8;
 
 /// Whether a range is new.
@@ -15,7 +15,7 @@ pub(super) enum Taken {
     TooFar,
 }
 
-/// What has arrived: all up to some byte, and ranges behind it.
+/// Arrived bytes: all up to some byte, and ranges behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     until: u32,
@@ -24,7 +24,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// From the first byte on, so many are there.
+    /// Number of contiguous bytes from the first one on.
     pub fn until(&self) -> u32 {
         self.until
     }

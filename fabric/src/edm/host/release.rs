@@ -1,4 +1,4 @@
-//! What may leave at a time of its own.
+//! Frames that each have a time to leave.
 
 use p4rack_wire::Nanos;
 use std::cmp::Ordering;

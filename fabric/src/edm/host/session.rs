@@ -1,4 +1,4 @@
-//! Sessions: what a memory node remembers of a requester belongs to one start of each of the two.
+//! Sessions: a memory node's state of a requester belongs to one start of each of the two.
 //!
 //! ```text
 //!  compute node                                 memory node
@@ -30,7 +30,7 @@ struct Session {
 /// To which session a message belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Belongs {
-    /// To the one that is under way.
+    /// To the current session.
     Current,
     /// To one that was offered: it begins, and an earlier one is over.
     Begins {
@@ -56,7 +56,7 @@ impl Sessions {
         Sessions { current: None, offers: VecDeque::new(), next: first }
     }
 
-    /// One that is under way already, opened by nothing.
+    /// A session that exists from the start, without an opening.
     pub fn begun(number: u16, first: u16) -> Sessions {
         Sessions { current: Some(Session { incarnation: 0, number, id: 0 }), ..Sessions::new(first) }
     }
@@ -91,7 +91,7 @@ impl Sessions {
         Belongs::Begins { again }
     }
 
-    /// The session that is under way.
+    /// The current session.
     pub fn current(&self) -> Option<u16> {
         self.current.map(|current| current.number)
     }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((sessions.open(7, 0), sessions.open(7, 0)), (Some(u16::MAX), None), "a copy");
         assert_eq!(sessions.open(7, 1), Some(u16::MAX), "its answer was lost");
         assert_eq!(sessions.enter(u16::MAX), Belongs::Begins { again: false });
-        // The node starts again. What is left of its first start still counts until the second one has said something.
+        // The node restarts. Messages of its first start still count until the second one has sent a message.
         assert_eq!((sessions.open(8, 0), sessions.enter(u16::MAX)), (Some(0), Belongs::Current));
         assert_eq!(sessions.enter(0), Belongs::Begins { again: true });
         assert_eq!((sessions.enter(u16::MAX), sessions.enter(1)), (Belongs::None, Belongs::None));

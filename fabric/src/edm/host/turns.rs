@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What each of them has to send, in order.
+/// Entries that each of them has to send, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Turns<T> {
     queues: BTreeMap<u16, Queue<T>>,
-    /// Those who have something to send, in the order of their turns.
+    /// Those with entries to send, in the order of their turns.
     order: VecDeque<u16>,
     /// Whether the turn of the first one has begun.
     begun: bool,
-    /// Bytes that a turn gives, beside what is left of the one before. No entry costs more.
+    /// Bytes that a turn adds to the rest of the previous one. No entry costs more.
     turn_bytes: u64,
     len: usize,
 }

@@ -5,11 +5,11 @@
 pub(super) enum Seen {
     /// It was not seen before.
     New,
-    /// It was seen, or is too old to tell.
+    /// Seen before, or too old to decide.
     Before,
 }
 
-/// How many ids a window remembers, the newest one among them.
+/// Number of ids that a window remembers, including the newest one.
 pub(super) const IDS: u16 = 128;
 
 /// The newest id and which of the 127 before it were seen.

@@ -25,7 +25,7 @@ pub(super) struct Matching {
     releases: BinaryHeap<Reverse<(u64, u16, u16)>>,
     /// No iteration starts before this.
     pub iterate_from_ps: u64,
-    /// By port: when what it sends, and what it receives, has passed, relative to grants.
+    /// By port: end times of its outgoing and incoming data, relative to grants.
     passed_ps: Vec<(u64, u64)>,
     /// Best request of an iteration by source: priority and destination.
     requests: Vec<Option<(Priority, u16)>>,
@@ -156,7 +156,7 @@ impl Matching {
     }
 }
 
-/// Extends the time of what is on a link, if there is anything.
+/// Extends the time of data on a link, if there is any.
 fn put_off(passed_ps: &mut u64, by_ps: u64, now_ps: u64) {
     if *passed_ps > now_ps {
         *passed_ps += by_ps;

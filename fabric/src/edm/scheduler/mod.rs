@@ -1,4 +1,4 @@
-//! EDM's scheduler in the switch (§3.1) decides who may send which chunk when. It is exact: a reference for what pipelines
+//! EDM's scheduler in the switch (§3.1) decides which source sends which chunk when. It is exact: a reference for what pipelines
 //! can only approximate.
 //!
 //! ```text
@@ -53,9 +53,9 @@ pub struct Config {
     pub cycle_ps: u64,
     /// Time of a block on each port's link; 0: links are infinitely fast.
     pub block_ps: u64,
-    /// What a chunk's l/B covers.
+    /// Bytes that a chunk's l/B covers.
     pub framing: Framing,
-    /// How long before the end of a chunk its ports may be matched again. The next grant still leaves after the chunk, so
+    /// Time before the end of a chunk at which its ports may be matched again. The next grant still leaves after the chunk, so
     /// this hides the time of the matching. 0 is the paper's rule.
     pub lookahead_ps: u64,
     /// Whether a port's next grant also waits for the notifications, requests and grants that share its link, so that no
@@ -80,7 +80,7 @@ impl Config {
         }
     }
 
-    /// What is wrong with the parameters, if anything.
+    /// The first error in the parameters, if any.
     pub fn problem(&self) -> Option<&'static str> {
         Some(match self {
             Config { ports: 0 | 1, .. } => "ports: a switch has at least 2",
@@ -100,7 +100,7 @@ pub enum Kind {
     Write,
     /// A read request, which the scheduler holds back until the first grant.
     Read,
-    /// An atomic request, likewise.
+    /// An atomic request, treated in the same way.
     Modify,
 }
 
@@ -110,7 +110,7 @@ impl Kind {
         !matches!(self, Kind::Write)
     }
 
-    /// Length of what announces it on the link from the requester, in blocks.
+    /// Length of its announcement on the requester's link, in blocks.
     const fn ask_blocks(self) -> u64 {
         match self {
             Kind::Write => 1,
@@ -185,7 +185,7 @@ pub struct Grant {
     pub offset: u32,
     /// Length of the chunk in bytes.
     pub bytes: u32,
-    /// How long both ports are busy with it.
+    /// Time for which both ports are busy with it.
     pub busy_ps: u64,
 }
 

@@ -13,7 +13,7 @@ pub(super) type Priority = (u32, u64);
 type At = u32;
 const NONE: At = At::MAX;
 
-/// A demand and what is left of it.
+/// A demand and its remaining bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     pub demand: Demand,
