@@ -52,7 +52,7 @@ pub(super) fn but_attackers(
     (messages.into_iter().filter(stays).collect(), measured)
 }
 
-/// How the nodes fared that are not named in `[[hostile]]`; `None` if none is.
+/// Results of the nodes that are not in `[[hostile]]`; `None` if that is empty.
 pub(super) fn others(
     spec: &MemorySpec,
     messages: &[Message],

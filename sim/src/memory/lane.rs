@@ -112,7 +112,7 @@ impl Lane {
     }
 }
 
-/// What a lane says when asked.
+/// Answer of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// A chunk that has left.

@@ -26,7 +26,7 @@ pub struct Modules {
     pub request_in_ps: u64,
     /// Host: received data, until it is in memory or with the application (3).
     pub data_in_ps: u64,
-    /// Switch: what kind of block this is (1).
+    /// Switch: recognising the kind of block (1).
     pub identify_ps: u64,
     /// Switch: from a demand to its grant, on top of the scheduler's own cycles.
     pub schedule_more_ps: u64,
@@ -155,7 +155,7 @@ fn ways(operation: Operation) -> u64 {
     }
 }
 
-/// EDM's part of Table 1: the stack and all of it, from what its modules take on an unloaded path.
+/// EDM's part of Table 1: the stack and the total, from the latencies of its modules on an unloaded path.
 pub fn edm_ps(operation: Operation) -> (u64, u64) {
     let m = Modules::testbed(CYCLE_PS);
     let scheduler = SCHEDULE_CYCLES * CYCLE_PS + m.schedule_more_ps;
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn the_other_stacks_are_table_1() {
-        // The table prints microseconds with two digits, and adds up what it has rounded; raw Ethernet's write in full.
+        // The table prints microseconds with two digits and adds rounded values; raw Ethernet's write has all digits.
         let printed =
             [(3_590, 3_790), (1_790, 1_890), (1_840, 2_030), (920, 1_020), (920, 1_110), (461, 557)];
         let ours =

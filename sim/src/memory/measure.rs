@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Batches for a confidence interval.
 const BATCHES: usize = 20;
-/// Student's t for 95 % and one less than so many batches.
+/// Student's t for 95 % and one less than this many batches.
 const STUDENT_T: f64 = 2.093;
 
 /// A mean and half the width of its 95 % confidence interval, from the means of twenty consecutive batches.

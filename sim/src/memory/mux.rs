@@ -114,7 +114,7 @@ impl Demux {
     }
 }
 
-/// How memory messages and frames on one link delay each other.
+/// Mutual delay of memory messages and frames on one link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Beside {
     /// Mean delay of a memory message's first block, compared with a link of its own, in cycles.

@@ -75,7 +75,7 @@ pub struct MemoryOutcome {
     pub operations: BTreeMap<String, OperationOutcome>,
     /// Counters of the scheme.
     pub counters: BTreeMap<String, u64>,
-    /// How the nodes fared that are not named in `[[hostile]]`, if some are.
+    /// Results of the nodes that are not in `[[hostile]]`, if it names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OthersOutcome>,
     /// The paper's figures beside these.
@@ -273,7 +273,7 @@ fn offered_load(messages: &[Message], nodes: u16, rate_bps: u64) -> f64 {
     if span_s == 0.0 { 0.0 } else { bits / span_s / f64::from(nodes) / rate_bps as f64 }
 }
 
-/// What ended while the measured messages began, whichever they were.
+/// Messages of any kind that ended while the measured ones began.
 struct Carried {
     operations: u64,
     bytes: u64,

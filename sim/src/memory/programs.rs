@@ -1,5 +1,5 @@
-//! A rack whose memory programs use, in virtual time. What they ask is not known before, since it depends on answers: whoever
-//! runs the programs asks for them, and is told what ended, in order of time.
+//! A rack whose memory programs use, in virtual time. Their requests depend on answers and are not known in advance, so the
+//! caller that runs the programs issues them, and gets completions in order of time.
 //!
 //! The generated program runs on the switch's core, and hosts have the machines of real ones. Programs, drivers and processors
 //! take no time.
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// From one end of a link to the other.
 const LINK: Nanos = Nanos(300);
 
-/// What a host is configured as.
+/// Role of a host.
 #[derive(Clone, Debug)]
 pub struct MemoryHost {
     /// As one that uses others' memory.
@@ -65,12 +65,12 @@ impl std::fmt::Debug for MemoryRack {
     }
 }
 
-/// What the switch of a rack counted.
+/// Counters of a rack's switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwitchCounts {
     /// Frames dropped by the program and by the traffic manager, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Bytes that waited for a port at once, at most.
+    /// Maximum bytes that waited for a port.
     pub queue_max_bytes: u64,
     /// Bytes that waited for it in 99.9 % of the time, at most.
     pub queue_p999_bytes: u64,
@@ -114,7 +114,7 @@ impl MemoryRack {
 
     /// A host asks for something in the memory of the host at position `node`. Returns the operation's number at this host.
     ///
-    /// Errors: what the host's machine refuses.
+    /// Errors: the host's machine refuses the operation.
     pub fn ask(
         &mut self,
         host: usize,
@@ -148,12 +148,12 @@ impl MemoryRack {
         self.switch.reset_stats(self.now);
     }
 
-    /// What the switch counted, of queues those of a host's port. `None`: the rack has no such host.
+    /// The switch's counters, with the queues of a host's port. `None`: the rack has no such host.
     pub fn counts(&self, host: usize) -> Option<SwitchCounts> {
         let number = self.hosts.get(host)?.port;
         let stats = self.switch.stats(self.now);
         let port = stats.ports.iter().find(|port| port.port == number)?;
-        // What the program drops has its reason there.
+        // The program's drops are counted there by reason.
         let by_manager = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);
         let by_manager = by_manager.map(|(reason, count)| (format!("switch.{}", reason.name()), *count));
         let by_program = self.switch.counted().drops;
@@ -180,7 +180,7 @@ impl MemoryRack {
         }
     }
 
-    /// Takes what ended at a host, and asks it again when it has something to send or to give up.
+    /// Collects a host's completions, and schedules its next frame or timeout.
     fn after(&mut self, nth: usize) {
         let host = &mut self.hosts[nth];
         while let Some((number, outcome)) = host.compute.poll_completion() {

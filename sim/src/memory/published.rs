@@ -4,7 +4,7 @@
 //! Time advances in slots of one 8-byte block (0.64 ns at 100 Gb/s); a hop takes 16 slots. In each slot the switch grants, then
 //! forwards; each host sends one block; each port of the switch sends one block; then switch and hosts receive.
 //!
-//! - A host sends what is granted first, then notifications and read requests; ties go to read requests, then to the
+//! - A host sends granted data first, then notifications and read requests; ties go to read requests, then to the
 //!   fewest remaining bytes. Hosts, PHY, pipeline, scheduler and memory take no time.
 //! - A read request is two blocks. The switch consumes it; when it grants the answer's first chunk, it sends request and
 //!   grant to the memory node, a block each. Every other grant is one block.
@@ -13,7 +13,7 @@
 //!   switch; a destination with 256 bytes or fewer in flight is free, and so is the source that it was locked by.
 //!
 //! The run ends when the last flow has started; the figure is the mean over flows that are finished then, where a read
-//! counts as two flows. What they are divided by is a formula, not a measured time.
+//! counts as two flows. The divisor is a formula, not a measured time.
 
 use super::message::{Message, Operation, Shown, Times};
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ fn expected_slots(kind: Kind, bytes: u64) -> u64 {
 /// A flow: kind, bytes, times of creation, start and end.
 type FlowTimes = (Kind, u64, u64, Option<u64>, Option<u64>);
 
-/// The mean of so many ratios.
+/// The mean of this many ratios.
 fn mean(sum: f64, count: u32) -> Result<f64, String> {
     match count {
         0 => Err("published normalisation: no flow is finished when the last one starts".to_owned()),
@@ -360,7 +360,7 @@ impl<'a> Published<'a> {
             self.changed.push(position);
             any = true;
         }
-        // What arrived in the last slot is forwarded in this one.
+        // Arrivals of the last slot are forwarded in this one.
         for flow in std::mem::take(&mut self.arrived) {
             let queue = &mut self.hosts[self.flows[flow].destination].queue;
             queue.push_back(Block::Data(flow));

@@ -1,4 +1,4 @@
-//! Hosts: what they ask for, and what they receive.
+//! Hosts: their demands and received data.
 
 use super::{Batch, Event, Exact, destination, source};
 use crate::memory::message::Operation;
@@ -18,7 +18,7 @@ impl Exact<'_> {
         self.ask(message.compute, message.memory, message.operation, now_ps);
     }
 
-    /// Notifies the switch of what waits, while fewer than X of the pair are active.
+    /// Notifies the switch of waiting messages, while fewer than X of the pair are active.
     fn ask(&mut self, compute: u16, memory: u16, operation: Operation, now_ps: u64) {
         let (of, x) = (operation as usize, self.params.scheduler.active_per_pair);
         loop {

@@ -24,14 +24,14 @@ use std::collections::VecDeque;
 pub struct Params {
     /// The scheduler's.
     pub scheduler: Config,
-    /// What the modules take.
+    /// Latencies of the modules.
     pub modules: Modules,
     /// An access to memory: what is read is fetched when its grant comes, what is written while its host asks, and what has
     /// come is stored.
     pub memory_ps: u64,
     /// A link's rate; 0 leaves out the time that blocks take to send.
     pub rate_bps: u64,
-    /// Writes of a pair that share a notification while they wait, up to so many bytes; 0: each has its own.
+    /// Bytes up to which waiting writes of a pair share a notification; 0: each write has its own.
     pub mega_bytes: u32,
     /// Messages that wait in a host for one other host at most; more are refused.
     pub pending_max: usize,
@@ -68,7 +68,7 @@ struct Batch {
     memory: u16,
     id: u8,
     bytes: u32,
-    /// When what it writes is fetched.
+    /// Time at which its data is fetched.
     fetched_ps: u64,
     /// Of its messages, in `Exact::batched`.
     first: u32,
@@ -89,7 +89,7 @@ struct Chunk {
     up_tail_ps: Option<u64>,
 }
 
-/// What a host has for another one.
+/// Messages of a host for another one.
 #[derive(Clone, Debug, Default)]
 struct Peer {
     /// Reads and writes that wait for one of X.
@@ -249,7 +249,7 @@ impl<'a> Exact<'a> {
                 }
             }
             Event::Down(node) => {
-                // Short messages on the way up may have held up its last blocks meanwhile.
+                // Short messages on the uplink may have delayed its last blocks.
                 if let Some((chunk, _)) = self.down[usize::from(node)].current() {
                     let tail_ps = self.tail_here_ps(chunk);
                     self.down[usize::from(node)].hold(tail_ps);
@@ -323,7 +323,7 @@ impl<'a> Exact<'a> {
             self.agenda.add(at_ps, Event::Up(node));
             self.starts(node);
         }
-        // A write's last grant tells its host that the switch has forgotten the demand.
+        // After a write's last grant the switch has forgotten the demand.
         if chunk.last && batch.operation == Operation::Write {
             self.retire(&batch, now_ps);
         }
@@ -356,12 +356,12 @@ impl<'a> Exact<'a> {
     }
 }
 
-/// Who sends a batch's data.
+/// Sender of a batch's data.
 fn source(batch: &Batch) -> u16 {
     if batch.operation == Operation::Read { batch.memory } else { batch.compute }
 }
 
-/// Who receives it.
+/// Its receiver.
 fn destination(batch: &Batch) -> u16 {
     if batch.operation == Operation::Read { batch.compute } else { batch.memory }
 }

@@ -1,4 +1,4 @@
-//! What came into a switch has left it, was dropped and counted, or waits there.
+//! Conservation: each frame that entered a switch has left it, was dropped and counted, or waits there.
 
 use crate::switch::{Model, P4};
 use p4rack_wire::Nanos;
@@ -12,7 +12,7 @@ pub(super) struct Account {
     pub drops: u64,
     /// Passes of frames behind their first ones.
     pub passes: u64,
-    /// What does not add up.
+    /// Mismatches.
     pub problems: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to frames, and when things break.
+//! Faults of frames, and times of failures.
 
 use crate::random::Random;
 use p4rack_wire::edm::Kind;
@@ -12,18 +12,18 @@ struct Shares {
     damaged: f64,
 }
 
-/// What breaks.
+/// A failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Break {
     /// This memory node neither hears nor says anything, until the end of the faults or for ever.
     Silent { node: u16, for_ever: bool },
-    /// This switch starts again, without what it knew.
+    /// This switch restarts without its state.
     SwitchRestarts(usize),
     /// This one of two switches is dead from then on.
     SwitchDies(usize),
-    /// This compute node starts again, without what it asked for.
+    /// This compute node restarts without its requests.
     ComputeRestarts(u16),
-    /// This memory node starts again, without what it knew of others, with its bytes or with zeros.
+    /// This memory node restarts without its state of others, with its bytes or with zeros.
     MemoryRestarts { node: u16, keeps: bool },
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Faults {
     random: Random,
     control: Shares,
     data: Shares,
-    /// How late frames are at most.
+    /// Maximum delay of late frames.
     late_ns: u64,
     /// Nothing happens to frames from then on.
     pub end_ns: u64,
     pub breaks: Vec<(u64, Break)>,
 }
 
-/// What becomes of a frame on a link.
+/// Fate of a frame on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Arrives { late_ns: u64 },
@@ -50,7 +50,7 @@ pub(super) enum Fate {
 }
 
 impl Faults {
-    /// Those of a seed, among nodes 0 to 3 of which 2 and 3 have memory, and so many switches.
+    /// The faults of a seed, for nodes 0 to 3, of which 2 and 3 have memory, and this many switches.
     pub fn new(seed: u64, end_ns: u64, switches: usize) -> Faults {
         let mut random = Random::stream(seed, 1);
         let share = |random: &mut Random| [0.0, 0.0, 0.02, 0.1, 0.3][random.below(5) as usize];
@@ -77,7 +77,7 @@ impl Faults {
         Faults { random, control, data, late_ns, end_ns, breaks }
     }
 
-    /// What becomes of a frame with a message of this kind.
+    /// Fate of a frame with a message of this kind.
     pub fn fate(&mut self, kind: Option<Kind>, now_ns: u64) -> Fate {
         if now_ns >= self.end_ns {
             return Fate::Arrives { late_ns: 0 };

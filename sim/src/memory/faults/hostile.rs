@@ -1,4 +1,4 @@
-//! A host that obeys no rule: it makes up messages, and repeats what others sent, with its own address and with theirs.
+//! A host that follows no rule: it invents messages and replays others' messages, with its own address and with theirs.
 
 use super::rack::{CHUNK_BYTES, COMPUTES, KEY, MEMORIES};
 use crate::message::mac_of;
@@ -17,7 +17,7 @@ const HEARD_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) struct Hostile {
     random: Random,
-    /// Messages of others: who sent them, to whom.
+    /// Messages of others, with sender and receiver.
     heard: Vec<(u16, u16, Vec<u8>)>,
 }
 
@@ -27,12 +27,12 @@ impl Hostile {
         (seed % 2 == 1).then(|| Hostile { random: Random::stream(seed, 2), heard: Vec::new() })
     }
 
-    /// How long until its next frame.
+    /// Time until its next frame.
     pub fn pause_ns(&mut self) -> u64 {
         200 + self.random.below(3_000)
     }
 
-    /// Learns a message of another host, all of it but the key, which is what protects memory.
+    /// Learns another host's message, except for the key, which protects the memory.
     pub fn hear(&mut self, from: u16, to: u16, message: &[u8]) {
         if self.heard.len() < HEARD_MAX {
             self.heard.push((from, to, message.to_vec()));

@@ -10,7 +10,7 @@ pub enum Plant {
     AtomicTwice,
     /// Memory nodes apply writes a second time, later.
     WriteTwice,
-    /// Memory nodes answer what they answered before.
+    /// Memory nodes repeat old answers.
     StaleRead,
     /// Memory nodes apply half of each chunk.
     TornWrite,
@@ -54,11 +54,11 @@ pub(super) struct Planted {
     held: BTreeMap<(u16, u16), Vec<u8>>,
 }
 
-/// What a bug does to a message that arrives, beside changing it.
+/// Effect of a bug on an arriving message, beyond changing it.
 #[derive(Debug)]
 pub(super) enum Effect {
     None,
-    /// Nobody takes it.
+    /// It is lost.
     Lost,
     /// The memory node takes this one before it.
     Before(Vec<u8>),

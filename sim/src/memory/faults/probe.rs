@@ -1,4 +1,4 @@
-//! Once all is quiet: everybody tries all memory.
+//! After recovery, every node probes every region.
 
 use super::client::{CHUNKS_AT, CHUNKS_MAX, PROBES_AT, Why};
 use super::rack::{CHUNK_BYTES, COMPUTES, MEMORIES};
@@ -11,7 +11,7 @@ use p4rack_wire::edm;
 const PASSES: u64 = 32;
 
 impl World<'_> {
-    /// Once all is quiet, everybody reads, writes and changes all memory that is left. What they write is there a timeout later:
+    /// After recovery, every node reads, writes and changes all remaining memory. Written values are there a timeout later:
     /// nothing else says so, since writes have no answer.
     pub(super) fn probe(&mut self, stage: Probe, now_ns: u64) {
         let timeout_ns = self.rack.timeout.0;
@@ -44,7 +44,7 @@ impl World<'_> {
         }
     }
 
-    /// Asks at this time. Returns when to ask for the next operation: at once, if passes take no time.
+    /// Issues a probe at this time. Returns the time of the next one: immediately, if passes take no time.
     fn ask_in_turn(
         &mut self,
         own: u16,

@@ -27,7 +27,7 @@ pub struct FaultsRack {
     rack: Rack,
     mode: Mode,
     pub(super) edm: Edm,
-    /// How long a compute node waits for an answer.
+    /// Time that a compute node waits for an answer.
     pub(super) timeout: Nanos,
     pub(super) pass_delay: Nanos,
 }

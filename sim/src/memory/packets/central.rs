@@ -9,7 +9,7 @@ const FRAME_BLOCKS: u64 = 8;
 /// The server's assignments.
 #[derive(Clone, Debug)]
 pub struct Central {
-    /// By node: end of what it sends, and of what it receives.
+    /// By node: end of its outgoing and of its incoming data.
     free_ps: Vec<(u64, u64)>,
 }
 

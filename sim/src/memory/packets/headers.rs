@@ -1,4 +1,4 @@
-//! What packets have on a link beside their payload.
+//! Bytes of packets on a link in addition to their payload.
 
 use p4rack_fabric::edm::blocks::{BLOCK_BYTES, Content, Framing};
 use p4rack_wire::ethernet::overhead;

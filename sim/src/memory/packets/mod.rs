@@ -53,7 +53,7 @@ pub struct Packets {
     pub rate_bps: u64,
     /// Latencies of hosts, switch and links.
     pub modules: Modules,
-    /// What packets have beside their payload.
+    /// Bytes of packets in addition to their payload.
     pub headers: Headers,
     /// An access to memory: data is fetched before it is sent, and stored when it has come.
     pub memory_ps: u64,

@@ -1,4 +1,4 @@
-//! What a host sends.
+//! A host's transmissions.
 
 use super::{Event, Kind, Packet, Run, Scheme};
 

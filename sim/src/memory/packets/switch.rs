@@ -24,7 +24,7 @@ impl Run<'_> {
         let port = &mut self.ports[usize::from(packet.to)];
         port.bytes += u64::from(packet.bytes);
         port.queue.push_back(packet);
-        // What is being sent does not wait.
+        // The packet being sent does not wait.
         let waiting = port.bytes - if port.busy { 0 } else { u64::from(packet.bytes) };
         self.shown.queue_max_bytes = self.shown.queue_max_bytes.max(waiting);
     }

@@ -5,7 +5,7 @@ use crate::message::mac_of;
 use p4rack_fabric::hostile::edm::{Config, Machine};
 use p4rack_wire::Nanos;
 
-/// Seed of what they choose at random.
+/// Seed of their random choices.
 const SEED: u64 = 7;
 
 impl Pipeline<'_> {

@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 pub(super) struct Node {
     pub compute: compute::Node,
     pub memory: memory::Node,
-    /// What it is instead of both.
+    /// Its role instead of both.
     pub hostile: Option<Machine>,
     /// When its link is free.
     pub free_ps: u64,

@@ -18,7 +18,7 @@ impl Pipeline<'_> {
         pair * self.edm.lanes() as usize + usize::from(id) % self.edm.lanes() as usize
     }
 
-    /// Notes the times of what leaves a host.
+    /// Notes the times of frames that leave a host.
     pub(super) fn sent(&mut self, from: u16, to: u16, payload: &[u8], now_ps: u64) {
         let Ok(header) = edm::Message::parse(payload) else { return };
         match Kind::of(payload[0]) {
@@ -44,7 +44,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Notes the times of what a memory node has received.
+    /// Notes the times of a memory node's received frames.
     pub(super) fn received(&mut self, nth: u16, from: u16, payload: &[u8], now_ps: u64) {
         let Ok(header) = edm::Message::parse(payload) else { return };
         let kind = Kind::of(payload[0]);

@@ -32,13 +32,13 @@ impl<'a> Arrivals<'a> {
         (Arrivals { messages, waiting: Some(waiting) }, first)
     }
 
-    /// What begins by itself after message `nth`, which begins now.
+    /// The next message after `nth`, which begins now, in an open loop.
     pub fn after_start(&self, nth: u32, now_ps: u64) -> Option<(u64, u32)> {
         let next = self.messages.get(nth as usize + 1).filter(|_| self.waiting.is_none())?;
         Some((next.at_ps.max(now_ps), nth + 1))
     }
 
-    /// What begins because message `nth` has ended.
+    /// The message that begins when message `nth` has ended.
     pub fn after_end(&mut self, nth: u32) -> Option<u32> {
         let compute = usize::from(self.messages[nth as usize].compute);
         self.waiting.as_mut()?.get_mut(compute)?.pop_front()

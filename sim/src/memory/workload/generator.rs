@@ -52,7 +52,7 @@ pub struct Generator {
     pub mix: Vec<Part>,
     /// Share of operations, or of keys, for which a node's own memory is used.
     pub local: f64,
-    /// Keys, if popularity decides what is local.
+    /// Keys, if popularity decides which ones are local.
     pub keys: Option<(u32, f64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the nodes ask: traces of the EDM authors' generator, random messages at a given load, or operations in a closed loop.
+//! Operations of the nodes: traces of the EDM authors' generator, random messages at a given load, or operations in a closed loop.
 
 mod arrivals;
 mod generator;
