@@ -30,6 +30,6 @@ fn a_thread_that_fetches_nothing_harms_itself_alone() {
             matches!(refused, Some(Refused::ResponseDataFull | Refused::RequestsFull)),
             "seed {seed}: {refused:?}"
         );
-        assert_eq!((net.threads[0].history.done(), net.refusal(0)), (0, 0), "seed {seed}");
+        assert_eq!((net.threads[0].history.count_done(), net.refusal(0)), (0, 0), "seed {seed}");
     }
 }

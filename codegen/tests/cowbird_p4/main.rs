@@ -5,8 +5,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../../cowbird/tests/simulation/history.rs"]
-mod history;
 
 mod forged;
 mod idle;

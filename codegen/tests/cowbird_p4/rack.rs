@@ -1,13 +1,13 @@
 //! The switch, the adapters, the threads, and the links between them.
 
 use crate::common::{Built, Rig};
-use crate::history::History;
 use p4rack_codegen::rack::Rack;
 use p4rack_codegen::scheme::cowbird::{self, Cowbird, Instance, Pool, SENT_COUNTER, Start};
 use p4rack_codegen::{Arch, Scheme};
-use p4rack_cowbird::{Area, Client, Kind, Layout, PollId, Refused};
+use p4rack_cowbird::{Area, Client, Layout, PollId, Refused};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{self, Adapter, Connection, Memory, Region, Regions, Rights};
+use p4rack_history::Page;
 use p4rack_p4rt::p4::v1::{Update, update};
 use p4rack_wire::cowbird::{Management, Phase, RED_AT, Red};
 use p4rack_wire::roce::Mtu;
@@ -43,7 +43,7 @@ pub struct Faults {
 pub struct Thread {
     pub client: Client<Arc<[AtomicU64]>>,
     poll: PollId,
-    pub history: History,
+    pub history: Page,
     pub left: usize,
     pub instance: Option<Instance>,
 }
@@ -146,7 +146,7 @@ impl Net {
             assert!(area.offer(0, SET_KEY + nth as u32, set_start(nth), words.clone()));
             let mut client = Client::new(words, layout, vec![SPAN as u64]).unwrap();
             let poll = client.poll_create();
-            Thread { client, poll, history: History::new(SPAN), left: operations, instance: None }
+            Thread { client, poll, history: Page::new(SPAN), left: operations, instance: None }
         };
         let threads: Vec<Thread> = (0..threads).map(set).collect();
         let mut memory = Regions::default();
@@ -416,14 +416,14 @@ impl Net {
         let asked = if random.next().is_multiple_of(2) {
             let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
             let asked = thread.client.async_write(0, &bytes, at);
-            if asked.is_ok() {
-                thread.history.write(at as usize, bytes);
+            if let Ok(id) = asked {
+                thread.history.write(id.0, at as usize, bytes);
             }
             asked
         } else {
             let asked = thread.client.async_read(0, at, length as u32);
             if let Ok(id) = asked {
-                thread.history.read(id, at as usize, length as usize);
+                thread.history.read(id.0, at as usize, length as usize);
             }
             asked
         };
@@ -444,10 +444,8 @@ impl Net {
         let Thread { client, poll, history, .. } = &mut self.threads[nth];
         let mut wrong = Ok(());
         let fetched = client.poll(*poll, usize::MAX, |response| {
-            let right = match response.id.kind() {
-                Kind::Write => history.written(&span),
-                Kind::Read => history.was_read(response.id, &response.data.unwrap().to_vec()),
-            };
+            let read = response.data.map(|data| data.to_vec());
+            let right = history.done(response.id.0, read.as_deref()).and_then(|()| history.kept(&span));
             if wrong.is_ok() {
                 wrong = right;
             }

@@ -26,7 +26,7 @@ fn work(rack: &mut Rack, steps: u64) -> Result<(), String> {
 }
 
 fn done(rack: &Rack) -> usize {
-    rack.threads.iter().map(|thread| thread.history.done()).sum()
+    rack.threads.iter().map(|thread| thread.history.count_done()).sum()
 }
 
 /// A node dies after some steps, and the engine gives up. Returns requests that were done. Errors: what is wrong.
@@ -106,6 +106,6 @@ fn a_thread_that_fetches_nothing_harms_itself_alone() {
             matches!(refused, Some(Refused::ResponseDataFull | Refused::RequestsFull)),
             "seed {seed}: {refused:?}"
         );
-        assert_eq!((rack.threads[0].history.done(), rack.state(0)), (0, State::Serving), "seed {seed}");
+        assert_eq!((rack.threads[0].history.count_done(), rack.state(0)), (0, State::Serving), "seed {seed}");
     }
 }

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod corruption;
-mod history;
 mod losses;
 mod rack;
 mod seeds;

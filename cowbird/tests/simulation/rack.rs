@@ -1,12 +1,12 @@
 //! The three adapters, the engine, the threads, and the network between them.
 
-use crate::history::History;
-use p4rack_cowbird::{Area, Client, Kind, Layout, PollId, Refused};
+use p4rack_cowbird::{Area, Client, Layout, PollId, Refused};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::cowbird::{self, Engine, Pool, Set, State};
 use p4rack_fabric::roce::{
     self, Adapter, Completion, Connection, Memory, Outcome, Region, Regions, Request, Rights,
 };
+use p4rack_history::Page;
 use p4rack_wire::cowbird::Green;
 use p4rack_wire::roce::Mtu;
 use p4rack_wire::roce::frame::Path;
@@ -69,7 +69,7 @@ impl Bug {
 pub struct Thread {
     pub client: Client<Arc<[AtomicU64]>>,
     pub poll: PollId,
-    pub history: History,
+    pub history: Page,
     pub left: usize,
     pub instance: u32,
 }
@@ -145,7 +145,7 @@ impl Rack {
             assert!(area.offer(0, SET_KEY + nth as u32, set_start(nth), words.clone()));
             let mut client = Client::new(words, layout, vec![SPAN as u64]).unwrap();
             let poll = client.poll_create();
-            Thread { client, poll, history: History::new(SPAN), left: operations, instance: 0 }
+            Thread { client, poll, history: Page::new(SPAN), left: operations, instance: 0 }
         };
         let threads: Vec<Thread> = (0..threads).map(set).collect();
         let mut memory = Regions::default();
@@ -381,14 +381,14 @@ impl Rack {
         let asked = if random.next().is_multiple_of(2) {
             let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
             let asked = thread.client.async_write(0, &bytes, at);
-            if asked.is_ok() {
-                thread.history.write(at as usize, bytes);
+            if let Ok(id) = asked {
+                thread.history.write(id.0, at as usize, bytes);
             }
             asked
         } else {
             let asked = thread.client.async_read(0, at, length as u32);
             if let Ok(id) = asked {
-                thread.history.read(id, at as usize, length as usize);
+                thread.history.read(id.0, at as usize, length as usize);
             }
             asked
         };
@@ -409,10 +409,8 @@ impl Rack {
         let Thread { client, poll, history, .. } = &mut self.threads[nth];
         let mut wrong = Ok(());
         let fetched = client.poll(*poll, usize::MAX, |response| {
-            let right = match response.id.kind() {
-                Kind::Write => history.written(&span),
-                Kind::Read => history.was_read(response.id, &response.data.unwrap().to_vec()),
-            };
+            let read = response.data.map(|data| data.to_vec());
+            let right = history.done(response.id.0, read.as_deref()).and_then(|()| history.kept(&span));
             if wrong.is_ok() {
                 wrong = right;
             }

@@ -1,12 +1,12 @@
 //! Reads and writes remote memory at random and checks every byte that comes back.
 //!
-//! The thread's part of a region is divided into records, which contain their number and version. A read is right if it returns
-//! a whole version that is not older than the last one written before the read, nor than one that an earlier read
-//! returned, nor newer than the last one written when the response arrived.
+//! The thread's part of a region is divided into [records](p4rack_history::Records), which contain their number and version. A read is
+//! right if it returns a whole version that an order of the thread's operations explains.
 
 use super::node::ThreadClient;
 use p4rack_cowbird::{Kind, PollError, PollId, Refused, RequestId};
 use p4rack_fabric::common::SplitMix;
+use p4rack_history::{Records, fill, version_of};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,6 +73,12 @@ pub enum VerifyError {
     Silence(Duration, u64),
 }
 
+impl VerifyError {
+    fn wrong(record: u64, what: impl ToString) -> VerifyError {
+        VerifyError::Wrong { record, what: what.to_string() }
+    }
+}
+
 /// Parameters shared by all threads.
 #[derive(Debug, Default)]
 pub struct News {
@@ -106,29 +112,13 @@ struct Checker<'a> {
     news: &'a News,
     poll: PollId,
     plan: Plan,
-    /// Last version requested, of each record.
-    asked: Vec<u64>,
-    /// Newest version that a read brought, of each record.
-    seen: Vec<u64>,
+    records: Records,
     reads: VecDeque<Read>,
     writes: VecDeque<RequestId>,
     last: Instant,
     done: Verified,
     /// Buffers for reads and writes.
     buffers: [Vec<u8>; 2],
-}
-
-/// Writes a record's version over `into`.
-fn fill(record: u64, version: u64, into: &mut [u8]) {
-    let mut random = SplitMix(record << 40 ^ version);
-    for (nth, word) in into.chunks_exact_mut(8).enumerate() {
-        let content = match (version, nth) {
-            (0, _) => 0,
-            (_, 0) => version,
-            _ => random.next(),
-        };
-        word.copy_from_slice(&content.to_le_bytes());
-    }
 }
 
 /// Carries a plan out, or as much of it as there is time for before it is over; then reads every record. The memory held
@@ -142,14 +132,12 @@ pub fn run(client: &mut ThreadClient, plan: Plan, news: &News) -> Result<Verifie
         return Err(VerifyError::Plan("not even one record fits into the memory"));
     }
     let poll = client.poll_create();
-    let each = vec![0; records as usize];
     let mut checker = Checker {
         client,
         news,
         poll,
         plan,
-        asked: each.clone(),
-        seen: each,
+        records: Records::in_order(records as usize),
         reads: VecDeque::new(),
         writes: VecDeque::new(),
         last: Instant::now(),
@@ -184,21 +172,21 @@ impl Checker<'_> {
     }
 
     fn write(&mut self, record: u64) -> Result<(), VerifyError> {
-        let version = self.asked[record as usize] + 1;
+        let version = self.records.newest(record as usize) + 1;
         let mut bytes = std::mem::take(&mut self.buffers[1]);
         fill(record, version, &mut bytes);
         let (region, at) = (self.plan.region, self.at(record));
         let asked = self.ask(|client| client.async_write(region, &bytes, at));
         self.buffers[1] = bytes;
         self.writes.push_back(asked?);
-        self.asked[record as usize] = version;
+        self.records.write(record as usize);
         Ok(())
     }
 
     fn read(&mut self, record: u64) -> Result<(), VerifyError> {
         let (region, at, length) = (self.plan.region, self.at(record), self.plan.record_bytes);
         let id = self.ask(|client| client.async_read(region, at, length))?;
-        let least = self.asked[record as usize].max(self.seen[record as usize]);
+        let least = self.records.newest(record as usize);
         self.reads.push_back(Read { id, record, least });
         Ok(())
     }
@@ -224,7 +212,7 @@ impl Checker<'_> {
 
     /// Waits a moment for responses and checks them.
     fn wait(&mut self) -> Result<(), VerifyError> {
-        let Checker { client, reads, writes, asked, seen, buffers: [buffer, _], done, .. } = self;
+        let Checker { client, reads, writes, records, buffers: [buffer, _], done, .. } = self;
         let mut wrong = None;
         let fetched = client.poll_wait(self.poll, 1, Duration::from_millis(1), |response| {
             let checked = match response.id.kind() {
@@ -240,10 +228,7 @@ impl Checker<'_> {
                     match (reads.pop_front(), response.data) {
                         (Some(read), Some(data)) if read.id == response.id => {
                             data.copy_to(buffer);
-                            let record = read.record as usize;
-                            let least = read.least.max(seen[record]);
-                            check(read.record, buffer, least, asked[record])
-                                .map(|version| seen[record] = version)
+                            check(records, read.record, read.least, buffer)
                         }
                         (other, _) => Err(VerifyError::Order(response.id, other.map(|read| read.id))),
                     }
@@ -270,19 +255,13 @@ impl Checker<'_> {
     }
 }
 
-/// Which version a record is in. Errors: it is older or newer than it can be, or not whole.
-fn check(record: u64, bytes: &[u8], least: u64, most: u64) -> Result<u64, VerifyError> {
-    let wrong = |what: String| Err(VerifyError::Wrong { record, what });
-    let Some(first) = bytes.first_chunk() else { return wrong("it is empty".into()) };
-    let version = u64::from_le_bytes(*first);
-    if !(least..=most).contains(&version) {
-        return wrong(format!("it is in version {version}, and can be in {least} to {most}"));
-    }
-    let mut expected = vec![0; bytes.len()];
-    fill(record, version, &mut expected);
-    match bytes == expected {
-        true => Ok(version),
-        false => wrong(format!("it has not the bytes of version {version}")),
+/// Checks what a read has brought. Errors: it is older or newer than it can be, or not whole.
+fn check(records: &mut Records, record: u64, least: u64, bytes: &[u8]) -> Result<(), VerifyError> {
+    match version_of(record, bytes) {
+        Some(version) => {
+            records.found(record as usize, least, version).map_err(|wrong| VerifyError::wrong(record, wrong))
+        }
+        None => Err(VerifyError::wrong(record, "it has not the bytes of the version that it begins with")),
     }
 }
 
@@ -292,16 +271,22 @@ mod tests {
 
     #[test]
     fn what_is_older_newer_or_not_whole_is_seen() {
-        let mut bytes = [0; 24];
-        assert_eq!(check(3, &bytes, 0, 2).unwrap(), 0);
+        let (mut records, mut bytes) = (Records::in_order(5), [0; 24]);
+        assert_eq!([records.write(3), records.write(3)], [1, 2]);
+        check(&mut records, 3, 0, &bytes).unwrap();
         fill(3, 2, &mut bytes);
-        assert_eq!(check(3, &bytes, 2, 2).unwrap(), 2);
-        for (least, most) in [(3, 4), (0, 1)] {
-            assert!(check(3, &bytes, least, most).unwrap_err().to_string().contains("version 2"));
-        }
-        assert!(check(4, &bytes, 0, 2).is_err(), "another record's bytes");
+        check(&mut records, 3, 2, &bytes).unwrap();
+        fill(3, 1, &mut bytes);
+        let older = check(&mut records, 3, 0, &bytes).unwrap_err().to_string();
+        assert_eq!(
+            older, "record 3: it is in version 1, and can be in 2 to 2",
+            "a read before has seen a newer one"
+        );
+        fill(3, 3, &mut bytes);
+        assert!(check(&mut records, 3, 2, &bytes).unwrap_err().to_string().contains("version 3"));
+        assert!(check(&mut records, 4, 0, &bytes).is_err(), "another record's bytes");
         bytes[23] ^= 1;
-        assert!(check(3, &bytes, 0, 2).unwrap_err().to_string().contains("not the bytes"));
-        assert!(check(3, &[], 0, 2).is_err());
+        assert!(check(&mut records, 3, 0, &bytes).unwrap_err().to_string().contains("not the bytes"));
+        assert!(check(&mut records, 3, 0, &[]).is_err());
     }
 }

@@ -1,14 +1,14 @@
 //! YCSB's mixes on a store, many operations under way, each result checked.
 //!
-//! A value is a version and bytes that follow from key and version. Its writer knows each key's version, so a read is right if it
-//! brings, whole, a version that was current at some time while it was under way.
+//! Keys are [records](p4rack_history::Records) with one writer, so a read is right if it brings, whole, a version that was current at
+//! some time while it was under way.
 
 use super::log::{Counters, Found, LogStore, Replaced, StoreError};
 use crate::stats::histogram;
 use crate::store::client::{Contents, Teller};
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
-use p4rack_fabric::common::SplitMix;
+use p4rack_history::{Records, fill, version_of};
 use p4rack_hosts::cowbird::remote::Remote;
 use p4rack_netdev::clock;
 use p4rack_sim::{Random, Zipf};
@@ -55,8 +55,9 @@ struct Operation {
 pub(super) struct Client<'a> {
     store: &'a mut LogStore,
     remote: &'a mut dyn Remote,
-    /// Current version by key.
-    versions: Vec<u64>,
+    /// By key.
+    records: Records,
+    keys: u32,
     /// Operations under way, by token.
     under_way: Vec<Option<Operation>>,
     free: Vec<usize>,
@@ -83,7 +84,8 @@ impl<'a> Client<'a> {
         Client {
             store,
             remote,
-            versions: vec![0; keys as usize],
+            records: Records::alone(keys as usize),
+            keys,
             under_way: vec![None; depth],
             free: (0..depth).collect(),
             came: Vec::new(),
@@ -102,7 +104,7 @@ impl<'a> Client<'a> {
 
     /// Writes so far: each was a version.
     pub(super) fn versions(&self) -> u64 {
-        self.versions.iter().sum()
+        self.records.versions()
     }
 
     /// What the store has counted.
@@ -112,7 +114,7 @@ impl<'a> Client<'a> {
 
     /// Writes every key once, in any order.
     pub(super) fn load(&mut self, seed: u64) -> Result<(), StoreError> {
-        let mut keys: Vec<u64> = (0..self.versions.len() as u64).collect();
+        let mut keys: Vec<u64> = (0..self.keys.into()).collect();
         let mut random = Random::new(seed);
         for last in (1..keys.len()).rev() {
             keys.swap(last, (random.next() % (last as u64 + 1)) as usize);
@@ -125,7 +127,7 @@ impl<'a> Client<'a> {
 
     /// Runs a mix for a while.
     pub(super) fn run(&mut self, mix: Mix, span: Nanos, seed: u64) -> Result<Report, StoreError> {
-        let (mut random, zipf) = (Random::new(seed), Zipf::new(self.versions.len() as u32, ZIPF));
+        let (mut random, zipf) = (Random::new(seed), Zipf::new(self.keys, ZIPF));
         self.report = empty();
         let (start, before) = (clock::now(), clock::thread_cpu());
         let mut now = start;
@@ -137,7 +139,7 @@ impl<'a> Client<'a> {
                     break;
                 }
                 let key = u64::from(zipf.sample(&mut random));
-                let least = self.versions[key as usize];
+                let least = self.records.newest(key as usize);
                 let reads = random.chance(mix.reads());
                 let replaces = !reads && mix.reads_before_writing();
                 if reads || replaces {
@@ -162,11 +164,11 @@ impl<'a> Client<'a> {
     /// Reads every key. What does not have its last version is wrong, or lost if it took too long.
     pub(super) fn contents(&mut self) -> Result<Contents, StoreError> {
         (self.report, self.teller, self.found) = (empty(), None, 0);
-        for key in 0..self.versions.len() as u64 {
+        for key in 0..self.keys.into() {
             while self.free.is_empty() {
                 self.wait()?;
             }
-            let least = self.versions[key as usize];
+            let least = self.records.newest(key as usize);
             if let Some(token) = self.free.pop() {
                 self.begin(token, Operation { key, start: clock::now(), least, replaces: false })?;
             }
@@ -194,14 +196,14 @@ impl<'a> Client<'a> {
     /// A value came. Checks it, and writes its successor if the operation is to.
     fn finish(&mut self, token: usize, record: u64, version: Option<u64>) -> Result<(), StoreError> {
         let Some(operation) = self.under_way[token] else { return Err(StoreError::Unasked) };
-        let possible = operation.least..=self.versions[operation.key as usize];
-        let right = version.filter(|version| possible.contains(version));
+        let key = operation.key as usize;
+        let right = version.filter(|found| self.records.found(key, operation.least, *found).is_ok());
         if let Some(version) = right {
             self.report.values += 1;
             self.found += version;
         }
         if right.is_some() && operation.replaces {
-            let next = self.versions[operation.key as usize] + 1;
+            let next = self.records.newest(key) + 1;
             fill(operation.key, next, &mut self.value);
             let mut since = clock::now();
             loop {
@@ -212,7 +214,7 @@ impl<'a> Client<'a> {
                     Replaced::Busy => self.step(&mut since)?,
                 }
             }
-            self.versions[operation.key as usize] = next;
+            self.records.write(key);
             self.report.values += 1;
         }
         self.under_way[token] = None;
@@ -239,7 +241,7 @@ impl<'a> Client<'a> {
     }
 
     fn write(&mut self, key: u64) -> Result<(), StoreError> {
-        let next = self.versions[key as usize] + 1;
+        let next = self.records.newest(key as usize) + 1;
         let mut since = clock::now();
         loop {
             fill(key, next, &mut self.value);
@@ -248,7 +250,7 @@ impl<'a> Client<'a> {
             }
             self.step(&mut since)?;
         }
-        self.versions[key as usize] = next;
+        self.records.write(key as usize);
         self.report.values += 1;
         Ok(())
     }
@@ -304,23 +306,6 @@ fn empty() -> Report {
         cpu: Nanos(0),
         latencies: histogram(),
     }
-}
-
-/// A value: its version, and what follows from key and version.
-fn fill(key: u64, version: u64, into: &mut [u8]) {
-    let mut random = SplitMix(key << 32 ^ version);
-    for (nth, word) in into.chunks_exact_mut(8).enumerate() {
-        let content = if nth == 0 { version } else { random.next() };
-        word.copy_from_slice(&content.to_le_bytes());
-    }
-}
-
-/// The version of a value, if its bytes are those of key and version.
-fn version_of(key: u64, value: &[u8]) -> Option<u64> {
-    let version = u64::from_le_bytes(*value.first_chunk()?);
-    let mut random = SplitMix(key << 32 ^ version);
-    let right = value.chunks_exact(8).skip(1).all(|word| word == random.next().to_le_bytes());
-    right.then_some(version)
 }
 
 #[cfg(test)]
@@ -403,19 +388,6 @@ mod tests {
         for mix in [Mix::A, Mix::C, Mix::F] {
             let ended = loaded(Mood::Silent, |client| client.run(mix, Nanos::from_secs(600), 2).map(drop));
             assert!(matches!(ended, Err(StoreError::Silence)), "{mix:?}: {ended:?}");
-        }
-    }
-
-    #[test]
-    fn a_value_with_a_wrong_byte_has_no_version() {
-        let mut value = [0; 64];
-        fill(7, 3, &mut value);
-        assert_eq!(version_of(7, &value), Some(3));
-        assert_eq!(version_of(8, &value), None, "another key's");
-        for at in 0..64 {
-            let mut value = value;
-            value[at] ^= 1;
-            assert_ne!(version_of(7, &value), Some(3), "byte {at}");
         }
     }
 }

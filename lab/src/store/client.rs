@@ -8,6 +8,7 @@ use crate::stats::histogram;
 use crate::workload::Span;
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
+use p4rack_history::Records;
 use p4rack_sim::{Random, Zipf};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -177,7 +178,7 @@ pub fn run(store: &mut impl Store, config: &ClientConfig, span: Span) -> io::Res
         store,
         random: Random::new(config.seed),
         zipf: Zipf::new(config.records, ZIPF),
-        seen: vec![0; config.records as usize],
+        records: Records::shared(config.records as usize),
         confirmed: vec![0; config.records as usize],
         config,
         values: 0,
@@ -201,8 +202,8 @@ struct Client<'a, S> {
     config: &'a ClientConfig,
     random: Random,
     zipf: Zipf,
-    /// Newest version that this client saw, by key: no later answer may be older.
-    seen: Vec<u64>,
+    /// By key; other clients write too.
+    records: Records,
     /// Newest version that this client wrote, by key.
     confirmed: Vec<u64>,
     values: u64,
@@ -244,11 +245,12 @@ impl<S: Store> Client<'_, S> {
     /// Reads a record and checks it. Returns its version.
     fn get(&mut self, key: u32) -> Result<u64, Failure> {
         let slot = self.store.get(key, self.store.now_ns() + LOST_NS)?;
-        let seen = &mut self.seen[key as usize];
-        if slot.key != u64::from(key) || slot.version < *seen {
+        let record = key as usize;
+        if slot.key != u64::from(key)
+            || self.records.found(record, self.records.newest(record), slot.version).is_err()
+        {
             return Err(Failure::Wrong);
         }
-        *seen = slot.version;
         self.values += 1;
         Ok(slot.version)
     }
@@ -260,11 +262,10 @@ impl<S: Store> Client<'_, S> {
         loop {
             let expected = if mix.reads_before_writing() { self.get(key)? } else { ANY };
             if let Some(version) = self.store.put(key, expected, &value, until_ns)? {
-                let before = self.seen[key as usize];
-                (self.seen[key as usize], self.confirmed[key as usize]) = (version, version);
+                self.confirmed[key as usize] = version;
                 self.values += 1;
                 self.writes += 1;
-                return if version > before { Ok(()) } else { Err(Failure::Wrong) };
+                return self.records.wrote(key as usize, version).map_err(|_| Failure::Wrong);
             }
             if self.store.now_ns() >= until_ns {
                 return Err(Failure::Lost);

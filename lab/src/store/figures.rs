@@ -14,6 +14,7 @@ use crate::sys;
 use crate::text;
 use crate::workload::Span;
 use p4rack_codegen::rack::Store as StoreParameters;
+use p4rack_history::Effects;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -174,10 +175,11 @@ pub(super) fn together(
     let sum = |of: fn(&ClientReport) -> u64| reports.iter().map(of).sum::<u64>();
     // Each confirmed write is a version of its own. Of lost operations nobody knows whether they wrote.
     let readable = u64::from(store.records).saturating_sub(contents.lost + contents.wrong);
-    let (written, there) = (sum(|report| report.writes), contents.versions.saturating_sub(readable));
+    let writes = Effects { known: sum(|report| report.writes), unknown: whole.lost };
+    let there = contents.versions.saturating_sub(readable);
     let unreadable = contents.lost + contents.wrong > 0;
-    let overwritten = if unreadable { 0 } else { written.saturating_sub(there) };
-    let invented = there.saturating_sub(written + whole.lost);
+    let overwritten = if unreadable { 0 } else { writes.missing(there) };
+    let invented = writes.invented(there);
     StoreResult {
         ops_per_s: whole.ops_per_s,
         p50_us: whole.p50_us,

@@ -1,12 +1,12 @@
 //! What breaks down, and what switches have counted until then.
 
 use super::account::account;
-use super::client::objects;
+use super::client::{Object, objects};
 use super::faulty::Break;
-use super::history::{Act, Entry};
 use super::rack::RESTART_SESSIONS;
 use super::world::World;
 use crate::switch::Model;
+use p4rack_history::{Entry, Outcome, Word};
 use p4rack_wire::Nanos;
 
 impl World<'_> {
@@ -47,8 +47,8 @@ impl World<'_> {
             Err(problem) => self.outcome.problems.push(problem),
         }
         if !keeps {
-            let entry = Entry { asked: now_ns, answered: Some(now_ns), act: Act::Write(0) };
-            objects().for_each(|object| _ = self.history.add(nth, object, entry));
+            let entry = Entry { asked: now_ns, outcome: Outcome::Known(now_ns), act: Word::Write(0) };
+            objects().for_each(|address| _ = self.history.add(Object { node: nth, address }, entry));
         }
         self.count(if keeps { "memory_restarts" } else { "memories_emptied" }, 1);
     }

@@ -1,9 +1,9 @@
 //! What the clients ask for, and what they learn.
 
-use super::history::{Act, Entry, History};
 use super::rack::{BYTES, CHUNK_BYTES};
 use crate::random::Random;
 use p4rack_fabric::edm::host::compute::{Outcome, Request};
+use p4rack_history::{self as history, Effects, Entry, Word};
 use p4rack_wire::edm::{Opcode, Status, WORD_BYTES};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,23 @@ pub(super) const CHUNKS_AT: u64 = 1_024;
 const CHUNKS: u64 = 28;
 /// Chunks of an operation at most.
 pub(super) const CHUNKS_MAX: u64 = 4;
+
+/// A part of a memory node's memory that is read and written as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Object {
+    pub node: u16,
+    /// Where it begins.
+    pub address: u64,
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "node {}, {:#x}", self.node, self.address)
+    }
+}
+
+/// What was asked of all objects. The words of a chunk are the same, so one of them stands for all.
+pub(super) type History = history::History<Object, Word>;
 
 /// The object that contains this address: where it begins, and its bytes.
 pub(super) fn object(address: u64) -> (u64, u64) {
@@ -77,9 +94,8 @@ pub(super) struct Ends {
     /// Whose outcome nobody knows.
     pub unknown: u64,
     pub refused: u64,
-    /// Atomic operations that were answered, and those that may have been done.
-    pub modified: u64,
-    pub perhaps_modified: u64,
+    /// Atomic operations.
+    pub modified: Effects,
 }
 
 impl Client {
@@ -170,7 +186,7 @@ impl Client {
     ) -> Result<(), String> {
         let Some(asked) = self.open.remove(&token) else { return Err(format!("{token} ended twice")) };
         let Asked { node, address, at, request, why } = asked;
-        let answered = Entry { asked: at, answered: Some(now), act: Act::Read(0) };
+        let answered = |act| Entry { asked: at, outcome: history::Outcome::Known(now), act };
         match (&request, &outcome) {
             (Request::Write(bytes), Outcome::Sent) => {
                 ends.sent += 1;
@@ -186,17 +202,25 @@ impl Client {
                     if bytes.chunks(8).any(|one| word(one) != value) {
                         return Err(format!("node {node}, {object:#x}: parts of two writes in one chunk"));
                     }
-                    history.add(node, object, Entry { act: Act::Read(value), ..answered });
+                    history.add(Object { node, address: object }, answered(Word::Read(value)));
                 }
             }
             (Request::Modify(opcode, operands), Outcome::Answer(bytes)) => {
-                (ends.answered, ends.modified) = (ends.answered + 1, ends.modified + 1);
-                let act = Act::Modify(*opcode, *operands, Some(word(bytes)));
-                history.add(node, address, Entry { act, ..answered });
+                ends.answered += 1;
+                ends.modified.known += 1;
+                let act = Word::Modify(*opcode, *operands, Some(word(bytes)));
+                history.add(Object { node, address }, answered(act));
             }
             (_, Outcome::Null) => self.unknown(node, address, at, &request, history, ends),
             // All that clients ask for is permitted, but a node may have too much to answer.
-            (_, Outcome::Refused(Status::Busy)) => ends.refused += 1,
+            (_, Outcome::Refused(Status::Busy)) => {
+                ends.refused += 1;
+                if let Request::Modify(opcode, operands) = &request {
+                    let act = Word::Modify(*opcode, *operands, None);
+                    let refused = Entry { asked: at, outcome: history::Outcome::Refused, act };
+                    history.add(Object { node, address }, refused);
+                }
+            }
             _ => return Err(format!("{request:?} ended with {outcome:?}")),
         }
         match (outcome, why) {
@@ -230,9 +254,10 @@ impl Client {
     ) {
         ends.unknown += 1;
         if let Request::Modify(opcode, operands) = request {
-            ends.perhaps_modified += 1;
-            let act = Act::Modify(*opcode, *operands, None);
-            history.add(node, address, Entry { asked: at, answered: None, act });
+            ends.modified.unknown += 1;
+            let act = Word::Modify(*opcode, *operands, None);
+            let unknown = Entry { asked: at, outcome: history::Outcome::Unknown, act };
+            history.add(Object { node, address }, unknown);
         }
     }
 }

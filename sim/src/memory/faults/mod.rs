@@ -12,7 +12,6 @@ mod account;
 mod breaks;
 mod client;
 mod faulty;
-mod history;
 mod hostile;
 mod plant;
 mod probe;

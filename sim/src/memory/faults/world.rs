@@ -1,8 +1,7 @@
 //! A run: what happens, one event after the other.
 
-use super::client::{Client, Ends, Why, objects, word};
+use super::client::{Client, Ends, History, Object, Why, objects, word};
 use super::faulty::{Break, Fate, Faults};
-use super::history::{Act, Entry, History};
 use super::hostile::{HOSTILE, Hostile};
 use super::plant::{Effect, Plant, Planted};
 use super::rack::{BYTES, COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
@@ -12,6 +11,7 @@ use crate::message::{host_of, mac_of};
 use crate::random::Random;
 use crate::switch::{Model, P4};
 use p4rack_fabric::edm::host::{compute, memory};
+use p4rack_history::{Entry, Order, Outcome, Word};
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{MacAddr, Nanos};
@@ -227,24 +227,26 @@ impl<'a> World<'a> {
         }
         // What is there in the end.
         for nth in MEMORIES {
-            for object in objects().filter(|object| self.history.knows(nth, *object)).collect::<Vec<_>>() {
-                let found = word(&self.nodes[usize::from(nth)].memory.regions()[0].bytes[object as usize..]);
-                let entry = Entry { asked: now_ns + 1, answered: Some(now_ns + 2), act: Act::Read(found) };
-                self.history.add(nth, object, entry);
+            for address in objects() {
+                let object = Object { node: nth, address };
+                if self.history.knows(&object) {
+                    let memory = &self.nodes[usize::from(nth)].memory.regions()[0].bytes;
+                    let act = Word::Read(word(&memory[address as usize..]));
+                    let entry = Entry { asked: now_ns + 1, outcome: Outcome::Known(now_ns + 2), act };
+                    self.history.add(object, entry);
+                }
             }
         }
         for nth in MEMORIES {
             self.gone.add_memory(self.nodes[usize::from(nth)].memory.counters());
         }
-        let modified = self.gone.modifies;
-        let Ends { answered, sent, unknown, refused, modified: known, perhaps_modified } = self.ends;
-        if modified < known || modified > known + perhaps_modified {
-            let what = format!(
-                "{modified} atomic operations were done, {known} answered, {perhaps_modified} unknown"
-            );
+        let done = self.gone.modifies;
+        let Ends { answered, sent, unknown, refused, modified } = self.ends;
+        if modified.missing(done) + modified.invented(done) > 0 {
+            let what = format!("{done} atomic operations were done, of {modified:?}");
             self.outcome.problems.push(what);
         }
-        self.outcome.problems.extend(self.history.problems());
+        self.outcome.problems.extend(self.history.problems(&0, Order::Any));
         self.outcome.operations = answered + sent + unknown + refused;
         self.outcome.unknown = unknown;
         for (name, more) in [("answered", answered), ("writes_sent", sent), ("refused", refused)] {

@@ -3,9 +3,9 @@
 //! Writes have no answer. But what reaches a memory node that is there, in a session that both nodes are in, has to take effect by
 //! then, and not before it has left. And a node's writes of one place leave in the order in which they were asked for.
 
-use super::client::{object, word};
-use super::history::{Act, Entry, History};
+use super::client::{History, Object, object, word};
 use super::rack::RESTART_SESSIONS;
+use p4rack_history::{Entry, Outcome, Word};
 use p4rack_wire::edm::{Kind, Message};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,8 @@ impl Writes {
         history: &mut History,
     ) -> Result<(), String> {
         let Some((_, place, value)) = part(payload)? else { return Ok(()) };
-        let entry = history.add(to, place, Entry { asked: now, answered: None, act: Act::Write(value) });
+        let entry = Entry { asked: now, outcome: Outcome::Unknown, act: Word::Write(value) };
+        let entry = history.add(Object { node: to, address: place }, entry);
         if self.flights.insert((to, place, value), Flight { entry, restarts }).is_some() {
             return Err(format!("node {from} sends {value:#x} for {place:#x} of node {to} twice"));
         }
@@ -61,7 +62,7 @@ impl Writes {
         let Ok(Some((session, place, value))) = part(payload) else { return };
         let Some(flight) = self.flights.get(&(to, place, value)) else { return };
         if flight.restarts == restarts && session.wrapping_sub(first_session) < RESTART_SESSIONS {
-            history.done_by(to, place, flight.entry, now);
+            history.done_by(&Object { node: to, address: place }, flight.entry, now);
         }
     }
 }

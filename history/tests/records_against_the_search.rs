@@ -1,0 +1,138 @@
+//! Where versions say which write a read saw, an interval gives the search's answer.
+
+use p4rack_fabric::common::SplitMix;
+use p4rack_history::{Entry, Order, Outcome, Records, Word, linearizable};
+use p4rack_wire::edm::Opcode;
+
+/// Operations of a history, and the versions that its reads may claim to have found.
+const OPERATIONS: u64 = 7;
+const VERSIONS: u64 = 4;
+
+/// A record that a thread uses, and the same as a word with a clock.
+struct Both {
+    records: Records,
+    entries: Vec<Entry<Word>>,
+    clock: u64,
+    /// Reads under way: which entry, and what was the newest version.
+    reads: Vec<(usize, u64)>,
+}
+
+impl Both {
+    fn new(records: Records) -> Both {
+        Both { records, entries: Vec::new(), clock: 0, reads: Vec::new() }
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn add(&mut self, act: Word) -> usize {
+        let asked = self.tick();
+        self.entries.push(Entry { asked, outcome: Outcome::Unknown, act });
+        self.entries.len() - 1
+    }
+
+    fn end(&mut self, nth: usize) {
+        self.entries[nth].outcome = Outcome::Known(self.tick());
+    }
+
+    fn write(&mut self) -> usize {
+        let version = self.records.write(0);
+        self.add(Word::Write(version))
+    }
+
+    fn read(&mut self) {
+        let nth = self.add(Word::Read(0));
+        self.reads.push((nth, self.records.newest(0)));
+    }
+
+    /// Ends a read with a version. Returns whether the interval has it.
+    fn found(&mut self, which: usize, version: u64) -> bool {
+        let (nth, least) = self.reads.remove(which);
+        self.entries[nth].act = Word::Read(version);
+        self.end(nth);
+        self.records.found(0, least, version).is_ok()
+    }
+
+    fn explained(&self, order: Order) -> bool {
+        linearizable(&self.entries, &0, order).is_ok()
+    }
+}
+
+/// Both answers about many random histories have to be the same, and each has to occur.
+fn agree(mut history: impl FnMut(&mut SplitMix) -> (bool, bool, String)) {
+    let (mut random, mut right) = (SplitMix(1), 0);
+    const COUNT: u32 = 5_000;
+    for _ in 0..COUNT {
+        let (interval, search, entries) = history(&mut random);
+        assert_eq!(interval, search, "{entries}");
+        right += u32::from(search);
+    }
+    assert!((COUNT / 20..COUNT * 19 / 20).contains(&right), "{right} of {COUNT} have an order");
+}
+
+#[test]
+fn one_writer_whose_reads_overlap() {
+    agree(|random| {
+        let (mut both, mut right) = (Both::new(Records::alone(1)), true);
+        for _ in 0..OPERATIONS {
+            match random.next() % 3 {
+                0 => {
+                    let nth = both.write();
+                    both.end(nth);
+                }
+                1 => both.read(),
+                _ if !both.reads.is_empty() => {
+                    let which = random.next() as usize % both.reads.len();
+                    right &= both.found(which, random.next() % VERSIONS);
+                }
+                _ => {}
+            }
+        }
+        (right, both.explained(Order::Any), format!("{:?}", both.entries))
+    });
+}
+
+#[test]
+fn one_thread_whose_operations_keep_their_order() {
+    agree(|random| {
+        let (mut both, mut right, mut writes) = (Both::new(Records::in_order(1)), true, Vec::new());
+        for _ in 0..OPERATIONS {
+            match random.next() % 4 {
+                0 => writes.push(both.write()),
+                1 => both.read(),
+                2 if !writes.is_empty() => {
+                    let nth = writes.remove(0);
+                    both.end(nth);
+                }
+                3 if !both.reads.is_empty() => right &= both.found(0, random.next() % VERSIONS),
+                _ => {}
+            }
+        }
+        (right, both.explained(Order::Issued), format!("{:?}", both.entries))
+    });
+}
+
+/// Every write adds one to the version, and others have written as often as versions say, at any time.
+#[test]
+fn one_of_many_writers() {
+    let add = |found| Word::Modify(Opcode::FetchAdd, [1, 0], found);
+    agree(|random| {
+        let (mut both, mut right) = (Both::new(Records::shared(1)), true);
+        for _ in 0..OPERATIONS {
+            let version = both.records.newest(0) + random.next() % 3;
+            if random.next().is_multiple_of(2) {
+                right &= both.records.wrote(0, version).is_ok();
+                let nth = both.add(add(Some(version.wrapping_sub(1))));
+                both.end(nth);
+            } else {
+                both.read();
+                right &= both.found(0, version.saturating_sub(1));
+            }
+        }
+        let others = Entry { asked: 0, outcome: Outcome::Unknown, act: add(None) };
+        both.entries.extend(std::iter::repeat_n(others, both.records.newest(0) as usize));
+        (right, both.explained(Order::Any), format!("{:?}", both.entries))
+    });
+}
