@@ -1,4 +1,4 @@
-//! Parameters of an adapter and what two ends of a connection tell each other.
+//! Parameters of an adapter, and of a connection between two ends.
 
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::Path;
@@ -8,33 +8,33 @@ use std::fmt;
 /// Parameters of an adapter. All its queue pairs share them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes of a packet's payload at most. Both ends need the same.
+    /// Maximum payload bytes of a packet. Both ends need the same.
     pub mtu: Mtu,
-    /// Bytes of a message at most, sent, received, read or written.
+    /// Maximum bytes of a message sent, received, read or written.
     pub message_bytes_max: u32,
     /// Queue pairs.
     pub pairs_max: usize,
-    /// Requests of a queue pair that wait, are under way, or whose completion was not fetched.
+    /// Maximum requests of a queue pair that wait, are in flight, or whose completion was not fetched.
     pub requests_max: usize,
-    /// Requests of a queue pair under way: sent and not acknowledged.
+    /// Maximum requests of a queue pair in flight: sent and not acknowledged.
     pub in_flight_max: usize,
-    /// READs and atomic operations under way, as requester; as responder, results of atomic operations that are kept, in
-    /// case they are asked for again. Both ends need the same.
+    /// As requester, maximum READs and atomic operations in flight; as responder, results of atomic operations kept for
+    /// repeated requests. Both ends need the same.
     pub reads_max: usize,
     /// Packets ahead of the oldest that is not acknowledged. A READ counts as many packets as its answer has, but may
     /// exceed the window with these.
     pub window_packets: u32,
     /// Posted receives of a queue pair, including those whose completion was not fetched.
     pub receives_max: usize,
-    /// Without progress for this long, a requester starts again from the oldest packet that is not acknowledged.
+    /// Time without progress after which a requester restarts from the oldest unacknowledged packet.
     pub timeout: Nanos,
-    /// How often it does so without any progress before it gives up; NAKs for a gap count too.
+    /// Number of such restarts without progress before it gives up; NAKs for a gap count too.
     pub retries_max: u8,
-    /// How often it asks again without progress when the receiver is not ready; 7 and more: for ever.
+    /// Number of retries without progress when the receiver is not ready; 7 and more: unlimited.
     pub rnr_retries_max: u8,
-    /// Code of the wait that a receiver without buffers asks for; see [`rnr_wait_ns`](p4rack_wire::roce::rnr_wait_ns).
+    /// Code of the wait that a receiver without buffers requests; see [`rnr_wait_ns`](p4rack_wire::roce::rnr_wait_ns).
     pub rnr_timer: u8,
-    /// Whether the iCRC of what is sent is computed; otherwise it is 0.
+    /// Whether the iCRC of sent frames is computed; otherwise it is 0.
     pub icrc_sent: bool,
     /// Whether frames with a wrong iCRC are dropped. A P4 switch that rewrites packets can't compute it.
     pub icrc_verified: bool,
@@ -61,12 +61,12 @@ impl Default for Config {
     }
 }
 
-/// A parameter that makes no sense.
+/// An invalid parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadConfig {
     /// Name of the parameter.
     pub field: &'static str,
-    /// What it has to be.
+    /// Its valid values.
     pub expected: &'static str,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for BadConfig {
 impl std::error::Error for BadConfig {}
 
 impl Config {
-    /// Errors: a limit of zero, or so much under way that sequence numbers become ambiguous.
+    /// Errors: a limit of zero, or so many packets in flight that sequence numbers become ambiguous.
     pub fn check(&self) -> Result<(), BadConfig> {
         let bad = |field, expected| Err(BadConfig { field, expected });
         let limits = [

@@ -4,7 +4,7 @@ use p4rack_wire::roce::WORD_BYTES;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Where an access starts, and what it presents.
+/// Start and credentials of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Protection domain of the connection.
@@ -16,14 +16,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place `bytes` further on. Addresses go round, so a region's bounds refuse what is past the end.
+    /// The place `bytes` further on. Addresses wrap around, so a region's bounds refuse places past the end.
     #[inline]
     pub(super) fn behind(self, bytes: u32) -> Place {
         Place { address: self.address.wrapping_add(bytes.into()), ..self }
     }
 }
 
-/// What an access does.
+/// Kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Reads.
@@ -68,7 +68,7 @@ impl Modify {
     }
 }
 
-/// What responders read and write. Every access is checked, so a region may go at any time.
+/// Memory for responders. Every access is checked, so a region may be removed at any time.
 pub trait Memory {
     /// Whether `bytes` bytes from `place` on may be accessed.
     fn check(&self, place: Place, access: Access, bytes: u32) -> Result<(), Denied>;
@@ -81,7 +81,7 @@ pub trait Memory {
     fn modify(&mut self, place: Place, modify: Modify) -> Result<u64, Denied>;
 }
 
-/// What a region permits.
+/// Rights of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     /// READ.
@@ -105,12 +105,12 @@ impl Rights {
     }
 }
 
-/// Memory that is offered under a key.
+/// Memory offered under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Protection domain: connections of others don't see it.
     pub domain: u32,
-    /// Who presents it may do what `rights` say.
+    /// Key whose holder has `rights`.
     pub key: u32,
     /// Address of its first byte.
     pub start: u64,
@@ -135,7 +135,7 @@ pub enum RegionError {
     KeyTaken(u32),
     /// The region with this key has some of its addresses.
     Overlaps(u32),
-    /// There are as many regions as there may be.
+    /// The limit of regions is reached.
     Full,
 }
 
@@ -163,7 +163,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Regions at most.
+    /// Maximum number of regions.
     pub const REGIONS_MAX: usize = 4_096;
 
     /// Offers a region.

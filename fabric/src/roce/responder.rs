@@ -1,8 +1,8 @@
 //! The responding half of a queue pair: executes requests on memory in the order of their sequence numbers.
 //!
 //! ```text
-//!   expected   it is next:    executed, answered if it asks; READs and atomic operations always are
-//!   before it  a copy:        acknowledged again, a READ read again, an atomic operation answered from what was kept
+//!   expected   it is next:    executed, answered on request; READs and atomic operations always are
+//!   before it  a copy:        acknowledged again, a READ read again, an atomic operation answered from its kept result
 //!   after it   a gap:         NAK, one for each gap
 //! ```
 //!
@@ -77,11 +77,11 @@ counters! {
     }
 }
 
-/// A message that has begun and not ended.
+/// An incomplete message.
 #[derive(Clone, Copy, Debug)]
 enum Partial {
     Send,
-    /// Where the next byte goes, and how many are left.
+    /// Place of the next byte, and number of remaining bytes.
     Write(Place, u32),
 }
 
@@ -103,7 +103,7 @@ pub struct Responder {
     /// Messages completed, modulo 2^24.
     msn: u32,
     partial: Option<Partial>,
-    /// What a SEND has brought so far.
+    /// Bytes of a SEND so far.
     incoming: Vec<u8>,
     /// A NAK for the gap at `expected` was sent.
     gap_reported: bool,
@@ -120,8 +120,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Answers that wait at most, for each READ or atomic operation that a requester may have under way. A requester that
-    /// goes back asks for some twice, and acknowledgements stand between them.
+    /// Maximum waiting answers for each READ or atomic operation that a requester may have in flight. A requester that
+    /// goes back requests some twice, and acknowledgements are between them.
     const RESPONSES_PER_READ: usize = 4;
 
     /// A responder that has received nothing. `config` and `connection` have been checked.
@@ -177,7 +177,7 @@ impl Responder {
             return self.repeat(packet, memory);
         }
         if let Some(nak) = self.refused {
-            // The first NAK may be lost: who goes on asking gets it again.
+            // The first NAK may be lost: a requester that continues gets it again.
             self.counters.after_refusal += 1;
             return self.acknowledge(self.expected, Syndrome::Nak(nak));
         }
@@ -202,7 +202,7 @@ impl Responder {
             }
             Err(Stop::NotReady) => {
                 self.counters.not_ready += 1;
-                // What follows is sent again, too: it is no gap.
+                // The following packets are sent again, too: this is no gap.
                 self.gap_reported = true;
                 self.acknowledge(at, Syndrome::ReceiverNotReady(self.config.rnr_timer));
             }

@@ -120,7 +120,7 @@ impl Handle {
         pending
     }
 
-    /// Accepts several operations at once, each of which may be refused. The node does them at the same time.
+    /// Accepts several operations together, each of which may be refused. The node executes them concurrently.
     pub fn batch(&self, operations: impl IntoIterator<Item = Operation>) -> Vec<Result<Pending, Error>> {
         let mut jobs = lock(&self.0.0.jobs);
         let pending = operations.into_iter().map(|operation| self.push(&mut jobs, operation)).collect();

@@ -29,7 +29,7 @@ pub enum Error {
     /// The key does not permit it.
     #[error("the region's key does not permit it")]
     NotPermitted,
-    /// It asks for nothing, or for more than a message may have.
+    /// It is empty, or larger than a message may be.
     #[error("it asks for no bytes, or for more than a message may have")]
     BadLength,
     /// The node knows no such operation, or its word is not aligned.
@@ -69,7 +69,7 @@ pub fn result(outcome: Outcome) -> Result<Vec<u8>, Error> {
     Err(match outcome {
         Outcome::Answer(bytes) => return Ok(bytes),
         Outcome::Sent => return Ok(Vec::new()),
-        // No NULL response says that it was done. What is of no session ends as unknown, and writes are refused without one.
+        // No NULL response reports success. Requests of no session end as unknown, and writes are refused without one.
         Outcome::Null | Outcome::Refused(Status::Done | Status::NoSession | Status::Incomplete) => {
             Error::Unknown
         }
@@ -84,7 +84,7 @@ pub fn result(outcome: Outcome) -> Result<Vec<u8>, Error> {
 
 /// The word that an atomic operation answered.
 pub(super) fn word(bytes: &[u8]) -> Result<u64, Error> {
-    // The node has checked that the answer has the size asked for.
+    // The node has checked that the answer has the requested size.
     bytes.try_into().map(u64::from_be_bytes).map_err(|_| Error::Unknown)
 }
 
@@ -95,7 +95,7 @@ pub struct Operation {
     pub remote: Remote,
     /// Address of the first byte.
     pub address: u64,
-    /// What to do.
+    /// The operation.
     pub request: Request,
 }
 

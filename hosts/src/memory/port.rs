@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How far a late driver catches up with its link.
+/// Time by which a late driver may catch up with its link.
 const CATCH_UP: Nanos = Nanos::from_millis(1);
 
-/// Where a node is attached, and who else there is.
+/// A node's attachment, and the other nodes.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
     /// Interface to the rack. The host's agent may use it as well: only frames of `ether_type` come here.

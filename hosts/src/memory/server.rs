@@ -41,7 +41,7 @@ pub enum ServerError {
     /// Regions overlap, or extend beyond the last address.
     #[error("{0}")]
     Regions(String),
-    /// What it counts can't be told.
+    /// Its counters can't be written.
     #[error(transparent)]
     Outlet(#[from] OutletError),
 }
@@ -51,7 +51,7 @@ pub enum ServerError {
 pub struct ServerReport {
     /// Name of the host.
     pub host: String,
-    /// How long the node has been running.
+    /// Uptime of the node.
     pub running_ns: u64,
     /// Processor time of its thread.
     pub cpu_ns: u64,
@@ -66,7 +66,7 @@ pub struct ServerReport {
     pub port: PortStats,
 }
 
-/// A number that no session has of which a message is under way: time in milliseconds. A requester opens fewer sessions than one
+/// A number unlike those of all sessions with messages in flight: time in milliseconds. A requester opens fewer sessions than one
 /// per millisecond, and numbers come round again after 65 s.
 fn first_session() -> u16 {
     (clock::now().0 / 1_000_000) as u16

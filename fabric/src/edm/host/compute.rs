@@ -7,15 +7,15 @@
 //! ```
 //!
 //! At most X messages per kind and memory node are active; others wait in order. Each has a lane of its own, the low bits of its
-//! id, by which the switch keeps them apart. What is granted leaves when the grant says, in the order of these times. A read or atomic request without an answer ends
-//! with the NULL response when its timer expires; it is then unknown whether an atomic operation was done. A write without grants
-//! asks again for the rest, with a new id. A write waits for earlier ones of the same bytes, so these take effect in the order in
-//! which they were asked for (§3.1.1).
+//! id, which the switch uses to distinguish them. Granted data leaves at the grant's time, in the order of these times. A read or
+//! atomic request without an answer ends with the NULL response when its timer expires; it is then unknown whether an atomic
+//! operation was done. A write without grants asks again for the rest, with a new id. A write waits for earlier ones to the same
+//! bytes, so these take effect in the order of the calls (§3.1.1).
 //!
-//! Before all else the node opens a session with a memory node, by a request like others. If that node has started again, it
-//! knows no session: reads are asked again in a new one. What else was under way ends with the NULL response, and what was sent
-//! since the last answer may be lost ([`Counters::sessions_lost`]). Writes that were refused show in the next answer
-//! ([`Counters::writes_refused`]), which the node asks for itself if none comes ([`Config::confirm`]).
+//! The node first opens a session with a memory node, by an ordinary request. If the memory node has restarted, it
+//! knows no session: the node repeats reads in a new one. Everything else in flight ends with the NULL response, and data sent
+//! since the last answer may be lost ([`Counters::sessions_lost`]). The next answer reports refused writes
+//! ([`Counters::writes_refused`]); the node requests such an answer if none comes ([`Config::confirm`]).
 
 mod sessions;
 
@@ -47,10 +47,10 @@ pub struct Config {
     pub wait_unit: Nanos,
     /// Timeout, after which reads and atomic operations end and writes ask again. Longer than the switch remembers a demand.
     pub timeout: Nanos,
-    /// How often a write asks again before it fails.
+    /// Number of times that a write asks again before it fails.
     pub retries: u8,
-    /// How long after a write without any answer since the node asks whether its session is still there and all writes were
-    /// taken. `None`: never.
+    /// Time after a write without any later answer at which the node asks whether its session still exists and all writes were
+    /// accepted. `None`: never.
     pub confirm: Option<Nanos>,
     /// Whether writes of the same bytes wait for each other. Without it their chunks may mix.
     pub keep_order: bool,
@@ -155,9 +155,9 @@ impl Counters {
 /// An entry of the message state table.
 #[derive(Clone, Debug)]
 struct Active {
-    /// `None`: it opens a session, or asks for it again.
+    /// `None`: it opens a session, or repeats the opening.
     token: Option<u64>,
-    /// The session in which it was asked for.
+    /// The session of the request.
     session: u16,
     key: u32,
     address: u64,
@@ -188,7 +188,7 @@ struct Peer {
     /// Writes of the session that were refused, as its last answer said, and why the last one was.
     refused: u32,
     refused_why: Option<Status>,
-    /// When to ask whether the last writes were taken, and how often that was asked without an answer.
+    /// Time of the next question whether the last writes were accepted, and the number of unanswered ones.
     confirm: Option<Nanos>,
     confirms: u8,
     /// Writes, and requests with an answer, by id.
@@ -232,7 +232,7 @@ const WRITE: usize = 0;
 const ANSWERED: usize = 1;
 
 impl Node {
-    /// A node without requests or sessions. No other node that was in this place has the same `incarnation`.
+    /// A node without requests or sessions. `incarnation` must differ from those of all earlier nodes at this address.
     pub fn new(config: Config, incarnation: u64) -> Node {
         let active_per_pair = config.active_per_pair.clamp(1, ACTIVE_MAX);
         Node {
@@ -294,7 +294,7 @@ impl Node {
         let peer = self.peers.entry(to).or_default();
         let Some(session) = peer.session else {
             if peer.waiting.iter().any(|waiting| !waiting.is_empty()) {
-                // One that is under way is enough, and a lane that is taken comes back here.
+                // One opening in flight suffices, and a taken lane leads back here.
                 let _asked = self.open(to);
             }
             return;
@@ -338,7 +338,7 @@ impl Node {
                     && grant.offset == active.sent
                     && (1..=chunk_bytes.saturating_mul(self.config.window)).contains(&grant.bytes)
                     && grant.bytes <= size(&active.request) - active.sent
-                    // Chunks stay whole, whatever a grant of an earlier message with this id says.
+                    // Chunks stay whole, even if an earlier message with this id was granted something else.
                     && (grant.bytes.is_multiple_of(chunk_bytes)
                         || grant.bytes == size(&active.request) - active.sent) =>
             {
@@ -363,7 +363,7 @@ impl Node {
         let deadline = self.now.saturating_add(self.config.timeout);
         let incarnation = self.incarnation;
         let asked = self.peers.get_mut(&from).and_then(|peer| peer.active[ANSWERED].get_mut(&message.id));
-        // One that opens a session is for this node only if it says so.
+        // An answer that opens a session must be addressed to this start of the node.
         let is_own = |active: &&mut Active| {
             message.start == active.session
                 && (active.token.is_some()
@@ -407,7 +407,7 @@ impl Node {
                 self.session_lost(from, session);
                 self.ask_elsewhere(from, message.id);
             }
-            // The next one asks again.
+            // The next request asks again.
             Outcome::Refused(_) if is_opening => {}
             outcome => {
                 self.counters.answers += 1;
@@ -431,7 +431,7 @@ impl Node {
         self.fill(to, class);
     }
 
-    /// Ends what has waited too long.
+    /// Ends requests that have waited too long.
     pub fn handle_timeout(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         let mut late = Vec::new();
@@ -457,7 +457,7 @@ impl Node {
         self.confirm();
     }
 
-    /// Handles a write without grants: the rest becomes a new message. What was sent is not sent again.
+    /// Handles a write without grants: the rest becomes a new message, without the bytes already sent.
     fn ask_again(&mut self, to: u16, id: u16) {
         let (deadline, peer) =
             (self.now.saturating_add(self.config.timeout), self.peers.entry(to).or_default());
@@ -578,7 +578,7 @@ fn size(request: &Request) -> u32 {
     }
 }
 
-/// What announces a message: a notification, or the request itself.
+/// The announcement of a message: a notification, or the request itself.
 fn ask(active: &Active, id: u16, out: &mut Vec<u8>) {
     match &active.request {
         Request::Write(bytes) => {

@@ -4,11 +4,11 @@
 //!   RREQ, RMWREQ, WREQ, GRANT ── handle_message ─▶ Node ── poll_message ─▶ RRES
 //! ```
 //!
-//! A request is the grant for the first chunks of its answer, and says when they may leave, unless it says that all grants follow
-//! ([`GRANTED_LATER`]), and how many bytes these are: 0 stands for a window. The switch grants the others. An atomic operation is carried out when its request arrives, before the next
+//! A request is the grant for the first chunks of its answer. It gives their time and their bytes, where 0 stands for a window,
+//! unless it announces that all grants follow ([`GRANTED_LATER`]). The switch grants the others. An atomic operation is carried out when its request arrives, before the next
 //! message is handled, and never twice: duplicates of requests are dropped. Writes are applied chunk by chunk as they arrive;
 //! duplicates of chunks are dropped. Messages of other sessions than the requester's change nothing. Writes have no answer: each
-//! answer says how many of the session were refused until then, and why the last one was.
+//! answer has the session's number of refused writes so far, and the reason of the last one.
 
 use super::parts::{Parts, Taken};
 use super::release::Releases;
@@ -32,7 +32,7 @@ pub struct Rights {
     pub write: bool,
 }
 
-/// Memory that is accessible with a key. Its bytes may be a vector, or whatever else holds bytes of a fixed number.
+/// Memory that is accessible with a key. Its bytes may be a vector, or any other container of fixed size.
 #[derive(Clone, Debug)]
 pub struct Region<B = Vec<u8>> {
     /// Address of its first byte.
@@ -61,8 +61,8 @@ pub struct Config {
     pub answers_max: usize,
     /// Maximum bytes of all waiting answers. A request beyond them is refused.
     pub answer_bytes_max: usize,
-    /// Number of a requester's first session. A node that starts again in the same place needs one that is later, modulo 2^16,
-    /// than those of messages under way: it forgets its sessions, and must not offer them again.
+    /// Number of a requester's first session. A node that restarts at the same address needs a number that is later, modulo 2^16,
+    /// than those of messages in flight: it forgets its sessions, and must not offer them again.
     pub first_session: u16,
 }
 
@@ -132,7 +132,7 @@ impl Counters {
     }
 }
 
-/// What may leave.
+/// A message that may leave.
 #[derive(Clone, Copy, Debug)]
 struct Leaves {
     to: u16,
@@ -156,11 +156,11 @@ struct Answer {
     session: u16,
     bytes: Vec<u8>,
     granted: u32,
-    /// When the last granted chunk may leave: later ones don't pass it.
+    /// Time at which the last granted chunk may leave; later ones don't pass it.
     release: Nanos,
 }
 
-/// A write of which bytes are missing.
+/// An incomplete write.
 #[derive(Clone, Debug)]
 struct Partial {
     address: u64,
@@ -178,12 +178,12 @@ impl Partial {
 #[derive(Clone, Debug)]
 struct Requester {
     sessions: Sessions,
-    /// When its last message arrived, or the last grant of an answer to it.
+    /// Arrival of its last message, or of the last grant of an answer to it.
     heard: Nanos,
     state: State,
 }
 
-/// What is known of a session.
+/// State of a session.
 #[derive(Clone, Debug, Default)]
 struct State {
     requests: Window,
@@ -204,8 +204,8 @@ pub struct Node<B = Vec<u8>> {
     requesters: BTreeMap<u16, Requester>,
     /// The grant queue: chunks whose time has not come.
     granted: Releases<Leaves>,
-    /// Those that may leave. Requesters take turns, so that none has more of the link than others who want it, whatever it has
-    /// been granted.
+    /// Messages that may leave. Requesters take turns, so busy ones have equal shares of the link, independent of their
+    /// grants.
     due: Turns<(Nanos, Leaves)>,
     /// Bytes of all answers that wait.
     answer_bytes: usize,
@@ -216,7 +216,7 @@ pub struct Node<B = Vec<u8>> {
 const REQUESTERS_MAX: usize = 1_024;
 /// Maximum entries of the grant queue.
 const GRANTED_MAX: usize = 65_536;
-/// After so long without a message, a requester may have to give its place to another one.
+/// Quiet time after which a requester may lose its place to another one.
 const QUIET: Nanos = Nanos::from_secs(10);
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
@@ -297,7 +297,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Some(())
     }
 
-    /// Offers a session. What is known of the one before it stays until the new one begins.
+    /// Offers a session. The state of the previous one stays until the new one begins.
     fn handle_open(&mut self, from: u16, message: &Message, arrived: Nanos) -> Option<()> {
         if message.total != SESSION_BYTES {
             return None;
@@ -363,7 +363,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         let is_new = state.writes.see(message.id) == Seen::New;
         let known = state.partial.remove(&message.id);
         if is_new && known.is_some() {
-            // It was never completed, and its id has come round again.
+            // It was never completed, and its id has wrapped around.
             state.refuse_write(Status::Incomplete);
             self.counters.overflows += 1;
         }
@@ -442,7 +442,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         Some(())
     }
 
-    /// When what is granted with a wait may leave.
+    /// Time at which data granted with a wait may leave.
     fn release(&self, arrived: Nanos, units: u32) -> Nanos {
         arrived.saturating_add(Nanos(self.config.wait_unit.0.saturating_mul(units.into())))
     }
@@ -515,7 +515,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         true
     }
 
-    /// Removes what is known of a requester's session, and what waits for it.
+    /// Removes the state of a requester's session, and the messages that wait for it.
     fn end_session(&mut self, from: u16) {
         let Some(known) = self.requesters.get_mut(&from) else { return };
         let state = std::mem::take(&mut known.state);
@@ -585,7 +585,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.release_chunks(at, to, id, 0..granted);
     }
 
-    /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.
+    /// Time of the next message of [`poll_message`](Self::poll_message); it may be in the past.
     pub fn next_message(&self) -> Option<Nanos> {
         self.due.first().map(|(at, _)| *at).or_else(|| self.granted.next_at())
     }
@@ -649,7 +649,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
 }
 
 impl Requester {
-    /// Says how many writes of this session were refused, if it is the one under way.
+    /// Fills in the number of refused writes, if this is the current session.
     fn report(&self, session: u16, message: &mut Message) {
         if self.sessions.current() == Some(session) {
             (message.key, message.address) = (self.state.refused, self.state.refused_why);

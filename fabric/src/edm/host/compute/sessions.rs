@@ -21,12 +21,12 @@ impl Node {
         self.peers.get(&with)?.session
     }
 
-    /// Why this memory node refused the last write that it refused in the session; `None` if it refused none, as far as is known.
+    /// Reason of the last write that this memory node is known to have refused in the session; `None` if there is none.
     pub fn refused_why(&self, by: u16) -> Option<Status> {
         self.peers.get(&by)?.refused_why
     }
 
-    /// Asks for a session, or for the one there is. False if that is asked already, or if there is no lane for it.
+    /// Requests a session, or a confirmation of the existing one. False if a request is in flight, or no lane is free.
     pub(super) fn open(&mut self, to: u16) -> bool {
         let peer = self.peers.entry(to).or_default();
         let active = &peer.active[ANSWERED];
@@ -61,7 +61,7 @@ impl Node {
         self.fill(from, ANSWERED);
     }
 
-    /// Notes what an answer of this session says of its writes.
+    /// Notes an answer's count of refused writes.
     pub(super) fn learn(&mut self, from: u16, session: u16, answer: &Message) {
         let peer = self.peers.entry(from).or_default();
         if peer.session == Some(session) {
@@ -82,8 +82,8 @@ impl Node {
         }
     }
 
-    /// Handles a request that was refused for its session. A read is asked again in another one. A copy of an atomic operation may
-    /// have been done before the memory node started again.
+    /// Handles a request refused because of its session. A read is repeated in a new one. A copy of an atomic operation may
+    /// have been executed before the memory node restarted.
     pub(super) fn ask_elsewhere(&mut self, to: u16, id: u16) {
         let (retries, peer) = (self.config.retries, self.peers.entry(to).or_default());
         let active = peer.active[ANSWERED].get(&id);
@@ -102,7 +102,7 @@ impl Node {
         self.fill(to, ANSWERED);
     }
 
-    /// Handles an opening without an answer. Without a session, what has waited as long as it would have been asked for ends.
+    /// Handles an opening without an answer. Without a session, requests end once they have waited for the time of all retries.
     pub(super) fn not_opened(&mut self, to: u16, id: u16) {
         let (timeout, retries, now) = (self.config.timeout, self.config.retries, self.now);
         let confirm_at = self.confirm_at();
@@ -130,7 +130,7 @@ impl Node {
         self.fill(to, WRITE);
     }
 
-    /// Asks again for the sessions in which writes are not known to have been taken.
+    /// Requests confirmation of sessions with unconfirmed writes.
     pub(super) fn confirm(&mut self) {
         let unsure = self.peers.iter().filter(|(_, peer)| peer.confirm.is_some_and(|at| at <= self.now));
         for to in unsure.map(|(to, _)| *to).collect::<Vec<_>>() {
@@ -139,7 +139,7 @@ impl Node {
         }
     }
 
-    /// When to ask whether what is sent now was taken.
+    /// Time at which to ask whether a write sent now was accepted.
     pub(super) fn confirm_at(&self) -> Option<Nanos> {
         self.config.confirm.map(|after| self.now.saturating_add(after))
     }
