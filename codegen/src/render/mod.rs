@@ -3,6 +3,7 @@
 mod constants;
 mod entries;
 mod layers;
+mod layout;
 mod program;
 mod registers;
 pub mod sde;

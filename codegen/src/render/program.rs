@@ -5,9 +5,8 @@
 //! registers. Its templates see only its own context, so protocols need to agree
 //! on nothing but the names in the P4 text.
 
-use super::registers;
 use super::supply::supply;
-use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT};
+use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, layout, registers};
 use crate::arch::Arch;
 use crate::rack::{Rack, loops};
 use crate::scheme::parts::{index_constants, templates};
@@ -149,7 +148,7 @@ pub(super) fn render_rack(rack: &Rack) -> Result<String, GenerateError> {
     let mut context = context(rack);
     context["arch"] = json!(arch.name());
     context["slots"] = slots(rack, &templates, &context)?;
-    render(&templates, supply(arch).main, &context)
+    Ok(layout::indented(&render(&templates, supply(arch).main, &context)?))
 }
 
 /// The term that `arch` supplies for a concept.

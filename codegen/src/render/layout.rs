@@ -1,0 +1,59 @@
+//! Indentation of the P4 text: templates do not know how deep a slot stands.
+
+const SPACES: usize = 4;
+
+/// The text with each statement as deep as the braces around it. What goes on from the line before keeps its distance to it.
+pub(super) fn indented(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut braces, mut brackets, mut goes_on, mut moved) = (0usize, 0usize, false, 0isize);
+    for line in text.lines() {
+        let words = line.trim_start();
+        let stood = line.len() - words.len();
+        let code = code(words);
+        let stands = if words.is_empty() || words.starts_with('#') {
+            stood
+        } else if brackets > 0 || goes_on {
+            stood.saturating_add_signed(moved)
+        } else {
+            braces.saturating_sub(usize::from(code.starts_with('}'))) * SPACES
+        };
+        out.extend(std::iter::repeat_n(' ', stands));
+        out.push_str(words);
+        out.push('\n');
+        if code.is_empty() || words.starts_with('#') {
+            continue;
+        }
+        moved = stands as isize - stood as isize;
+        for byte in code.bytes() {
+            match byte {
+                b'{' => braces += 1,
+                b'}' => braces = braces.saturating_sub(1),
+                b'(' | b'[' => brackets += 1,
+                b')' | b']' => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
+        }
+        goes_on = !code.ends_with([';', '{', '}', ',']);
+    }
+    out
+}
+
+/// A line without its comment. No string of a program contains brackets or slashes.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default().trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indented;
+
+    #[test]
+    fn statements_stand_as_deep_as_their_braces() {
+        let text = "control c() {\n// why\naction a(bit<8> x,\n         bit<8> y) {\n        if (x == 1 ||\n            y == 2) {\n    \
+                    m = x // first\n        + y;\n}\n    }\n\n#define A {\n    table t { key = { m : exact; } }\n}\n";
+        let expected = "control c() {\n    // why\n    action a(bit<8> x,\n             bit<8> y) {\n        if (x == 1 ||\n            y == 2) {\n            \
+                        m = x // first\n                + y;\n        }\n    }\n\n#define A {\n    table t { key = { m : exact; } }\n}\n";
+        assert_eq!(indented(text), expected);
+        assert_eq!(indented(expected), expected);
+    }
+}
