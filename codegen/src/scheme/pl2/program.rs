@@ -120,12 +120,13 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
     let breakout = rack.breakout_links() > 0;
     // A compiler warns of constants without a use.
     let refused = index_constants("REFUSED", &REFUSED, rack.switch.arch);
-    let refused = refused.lines().filter(|line| !alu || !line.contains("REFUSED_CALENDAR"));
+    let calendar = clock && pl2.clocks == Clocks::Calendar;
+    let refused = refused.lines().filter(|line| calendar || !line.contains("REFUSED_CALENDAR"));
     let full_frame = pl2.frame_wire_bytes() - overhead::FCS - overhead::PREAMBLE_GAP;
     let mut context = json!({
         "counter": !clock,
         "clock": clock,
-        "calendar": clock && pl2.clocks == Clocks::Calendar,
+        "calendar": calendar,
         "chain": pl2.clocks == Clocks::Chain,
         "dst": pl2.clocks == Clocks::Dst,
         "notify": pl2.notify_receiver,
@@ -139,7 +140,7 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         "priority_scheduled": PRIORITY_SCHEDULED,
         "demoted_constants": index_constants("DEMOTED", &DEMOTED, rack.switch.arch),
         "refused_constants": refused.collect::<Vec<_>>().join("\n"),
-        "kind_constants": kind_constants(pl2.notify_receiver || !alu),
+        "kind_constants": kind_constants(pl2.notify_receiver),
         "target_in": Side::In as u8,
         "target_out": Side::Out as u8,
         "calendars": ["in", "out"],
