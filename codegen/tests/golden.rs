@@ -5,9 +5,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod kept;
+mod programs;
 
 use kept::Files;
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
+use p4rack_p4rt::p4::config::v1::P4Info;
+use p4rack_p4rt::text;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Where golden files are.
@@ -261,9 +265,55 @@ fn no_line_is_untidy() {
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");
             assert!(!is_p4 || line.chars().count() <= 130, "{}:{}: too long", path.display(), i + 1);
         }
+        let has_edm = path.to_string_lossy().starts_with("edm");
+        if path.extension().is_some_and(|ending| ending == "p4") && !has_edm {
+            assert_eq!(programs::faults(&contents), Vec::<String>::new(), "{}", path.display());
+        }
         assert!(contents.ends_with('\n') && !contents.ends_with("\n\n"), "{}", path.display());
         let is_python = path.extension().is_some_and(|ending| ending == "py");
         assert!(is_python || !contents.contains("\n\n\n"), "{}: two empty lines", path.display());
+    }
+}
+
+#[test]
+fn what_a_reader_would_remark_on_is_found() {
+    let program = "const bit<8> SPARE = 1;\nstruct metadata_t {\n    bit<8> kept; // why\n    bit<8> written;\n}\n\
+        // What it holds.\nRegister<bit<8>, bit<8>>(4) told;\n\nRegister<bit<8>, bit<8>>(4) silent;\n\
+        action keep_3() {\n    meta.kept = meta.kept + 1;\n    meta.written[3:0] = told.read(0) + silent.read(0);\n}\n\
+        @hidden table third {\n    const entries = {\n        (0, 2 &&& 2) : keep_3();\n    }\n}\ncontrol c() { apply { third.apply(); } }\n";
+    let expected = [
+        "constant SPARE is not used",
+        "action keep_3 is named by a place, not by what it decides",
+        "table third is named by a place, not by what it decides",
+        "struct metadata_t is not used",
+        "field written is not read",
+        "table third has the number 2 in a key: give it a name",
+        "no sentence says what `Register<bit<8>, bit<8>>(4) silent;` holds",
+    ];
+    let faults = programs::faults(program);
+    assert!(
+        faults.iter().all(|fault| expected.contains(&fault.as_str())) && faults.len() == expected.len(),
+        "{faults:#?}"
+    );
+}
+
+/// Controllers see what they may touch: no table of constant entries, and no action of such tables alone.
+#[test]
+fn the_p4info_has_what_controllers_may_touch() {
+    for (path, text) in
+        generated().iter().filter(|(path, _)| path.to_string_lossy().ends_with(".p4info.txtpb"))
+    {
+        if path.to_string_lossy().starts_with("edm") {
+            continue;
+        }
+        let info: P4Info = text::parse(text).unwrap();
+        let constant = info.tables.iter().filter(|table| table.is_const_table);
+        assert_eq!(constant.count(), 0, "{}", path.display());
+        let chosen: BTreeSet<u32> =
+            info.tables.iter().flat_map(|table| table.action_refs.iter().map(|action| action.id)).collect();
+        for action in info.actions.iter().filter_map(|action| action.preamble.as_ref()) {
+            assert!(chosen.contains(&action.id), "{}: no table has {}", path.display(), action.name);
+        }
     }
 }
 

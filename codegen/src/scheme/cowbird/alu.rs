@@ -43,7 +43,27 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
     let instance = format!("meta.cowbird_instance[{}:0]", instance_bits - 1);
     let number = |name: &str| format!("{name}[{}:{NUMBER_LOW}]", NUMBER_LOW + slot_bits - 1);
     let side = |name: &str| format!("{instance} ++ meta.cowbird_{name}[0:0]");
+    let high = |name: &str, doc: &str, answer: &str, looked: bool, side: &str| {
+        json!({
+            "name": name,
+            "doc": doc,
+            "answer": answer,
+            "looked": looked,
+            "side": side,
+            "register": format!("cowbird_{name}_high"),
+            "follow": format!("cowbird_follow_{name}"),
+            "put": format!("cowbird_put_{name}"),
+        })
+    };
+    let (of_reads, of_writes) = ("0 &&& 1", "1 &&& 1");
     let own = json!({
+        "highs": [
+            high("head", "the head", "head_high", true, "_"),
+            high("reads", "reads that are done", "done_high", true, of_reads),
+            high("writes", "writes that are done", "done_high", true, of_writes),
+            high("response", "the end of their responses", "end_high", false, of_reads),
+            high("request", "the end of their requests' data", "end_high", false, of_writes),
+        ],
         "instance_index": instance,
         "side_index": side("kind"),
         "acks_index": side("acks"),

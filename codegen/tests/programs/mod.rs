@@ -1,0 +1,142 @@
+//! What a reader of a generated program would remark on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Constant tables whose keys count or are sets of bits.
+const NUMBERS: [&str; 9] = [
+    "cowbird_measure",
+    "edm_begun",
+    "edm_destination_ends",
+    "edm_first",
+    "edm_others",
+    "edm_places",
+    "edm_rings",
+    "edm_runs",
+    "edm_source_ends",
+];
+
+/// Declarations without a use, fields that nothing reads, numbers without a name in keys, names that are places in a row, and
+/// registers without a sentence.
+pub fn faults(p4: &str) -> Vec<String> {
+    let lines: Vec<&str> = p4.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let code = lines.join("\n");
+    let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+    words(&code).for_each(|word| *uses.entry(word).or_default() += 1);
+    let mut faults = Vec::new();
+    for (kind, name) in lines.iter().filter_map(|line| declared(line)) {
+        if uses[name] < 2 && !["start", "main"].contains(&name) {
+            faults.push(format!("{kind} {name} is not used"));
+        }
+        if ["action", "table"].contains(&kind) && is_place(name) {
+            faults.push(format!("{kind} {name} is named by a place, not by what it decides"));
+        }
+    }
+    let unread = fields(&lines).into_iter().filter(|field| !is_read(&code, field));
+    faults.extend(unread.map(|field| format!("field {field} is not read")));
+    faults.extend(bare_numbers(&lines));
+    faults.extend(undescribed(p4));
+    faults
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+}
+
+/// What a line declares: its kind and name.
+fn declared(line: &str) -> Option<(&'static str, &str)> {
+    let line = line.trim_start().trim_start_matches("@hidden ");
+    let last = |text: &'_ str| words(text).last().map(str::len);
+    let tail = |text: &'_ str| last(text).map(|length| text.trim_end().len() - length);
+    for kind in ["action", "table", "state", "struct", "header"] {
+        if let Some(rest) = line.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' ')) {
+            return words(rest).next().map(|name| (kind, name));
+        }
+    }
+    let constant = line.strip_prefix("const ").and_then(|rest| rest.split_once('=')).map(|(name, _)| name);
+    if let Some(before) = constant.filter(|before| before.contains(' ') && !before.contains("entries")) {
+        let before = before.trim_end();
+        return tail(before).map(|at| ("constant", &before[at..]));
+    }
+    let instance = line.trim_end().trim_end_matches(" = {").trim_end_matches(';');
+    let (made, name) = instance.rsplit_once(") ")?;
+    let is_made = made.contains('(') && line.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    (is_made && is_name && !line.starts_with("return") && !line.starts_with("if "))
+        .then_some(("object", name))
+}
+
+/// Whether the last word of a name is an ordinal or a number. EDM's rings have numbers.
+fn is_place(name: &str) -> bool {
+    let is_ring = name.starts_with("edm_enter_") || name.starts_with("edm_leave_");
+    const ORDINALS: [&str; 9] =
+        ["third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"];
+    let last = name.rsplit('_').next().unwrap_or_default();
+    !is_ring && (ORDINALS.contains(&last) || (last != name && last.bytes().all(|byte| byte.is_ascii_digit())))
+}
+
+/// The fields of structs of metadata.
+fn fields<'a>(lines: &[&'a str]) -> BTreeSet<&'a str> {
+    let mut fields = BTreeSet::new();
+    let mut inside = false;
+    for line in lines {
+        match line.strip_prefix("struct ") {
+            Some(name) => inside = name.contains("metadata"),
+            None if line.starts_with('}') => inside = false,
+            None if inside => {
+                fields.extend(line.trim_end().strip_suffix(';').and_then(|field| words(field).last()));
+            }
+            None => {}
+        }
+    }
+    fields
+}
+
+/// Whether a program does more with a field than to assign it.
+fn is_read(code: &str, field: &str) -> bool {
+    let name = format!("meta.{field}");
+    code.match_indices(&name).any(|(at, _)| {
+        let after = &code[at + name.len()..];
+        let is_longer = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let after =
+            after.strip_prefix('[').and_then(|slice| slice.split_once(']')).map_or(after, |(_, after)| after);
+        let after = after.trim_start();
+        !is_longer && !(after.starts_with('=') && !after.starts_with("=="))
+    })
+}
+
+/// Masks and hexadecimal numbers in the keys of constant entries.
+fn bare_numbers(lines: &[&str]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (mut table, mut inside) = ("", false);
+    for line in lines {
+        if let Some(("table", name)) = declared(line) {
+            table = name;
+        }
+        inside = line.trim_end().ends_with("const entries = {") || inside && line.trim() != "}";
+        let Some((key, _)) = line.rsplit_once(" : ").filter(|_| inside && !NUMBERS.contains(&table)) else {
+            continue;
+        };
+        let is_bare =
+            |word: &str| word.starts_with(|c: char| c.is_ascii_digit()) && !["0", "1"].contains(&word);
+        if let Some(number) = words(key).find(|word| is_bare(word)) {
+            faults.push(format!("table {table} has the number {number} in a key: give it a name"));
+        }
+    }
+    faults
+}
+
+/// Registers with neither a comment before them nor one behind.
+fn undescribed(p4: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut described = false;
+    for line in p4.lines() {
+        let line = line.trim_start();
+        let is_register = line.starts_with("Register<") || line.starts_with("register<");
+        if is_register && !described && !line.contains("//") {
+            faults.push(format!("no sentence says what `{line}` holds"));
+        }
+        // A sentence may be about several registers.
+        described = line.starts_with("//") || described && is_register;
+    }
+    faults
+}
