@@ -91,10 +91,14 @@ fn fields<'a>(lines: &[&'a str]) -> BTreeSet<&'a str> {
     fields
 }
 
-/// Whether a program does more with a field than to assign it.
+/// Whether a program does more with a field than to assign it. A protocol may have its fields in a struct of its own.
 fn is_read(code: &str, field: &str) -> bool {
-    let name = format!("meta.{field}");
+    let name = format!(".{field}");
     code.match_indices(&name).any(|(at, _)| {
+        let path = code[..at].rsplit(|c: char| !(c.is_alphanumeric() || "_.".contains(c))).next();
+        if !path.is_some_and(|path| path == "meta" || path.starts_with("meta.")) {
+            return false;
+        }
         let after = &code[at + name.len()..];
         let is_longer = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         let after =

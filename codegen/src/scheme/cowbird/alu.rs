@@ -40,9 +40,9 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
     let (read, red) = (HEADERS + Reth::BYTES, HEADERS + Reth::BYTES + Red::BYTES);
     let carried = Ethernet::BYTES + CARRIED_BYTES;
     let red_carried = carried + TOLD_BYTES - Red::BYTES;
-    let instance = format!("meta.cowbird_instance[{}:0]", instance_bits - 1);
+    let instance = format!("meta.cowbird.instance[{}:0]", instance_bits - 1);
     let number = |name: &str| format!("{name}[{}:{NUMBER_LOW}]", NUMBER_LOW + slot_bits - 1);
-    let side = |name: &str| format!("{instance} ++ meta.cowbird_{name}[0:0]");
+    let side = |name: &str| format!("{instance} ++ meta.cowbird.{name}[0:0]");
     let high = |name: &str, doc: &str, answer: &str, looked: bool, side: &str| {
         json!({
             "name": name,
@@ -68,7 +68,7 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
         "side_index": side("kind"),
         "acks_index": side("acks"),
         // Too long for a line with its purpose.
-        "slot_index": format!("\n            {} ++ {}", side("kind"), number("meta.cowbird_id")),
+        "slot_index": format!("\n            {} ++ {}", side("kind"), number("meta.cowbird.id")),
         "response_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.reads")),
         "request_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.writes")),
         "sent_index": format!("hdr.sent.instance[{}:0]", instance_bits - 1),
