@@ -46,6 +46,10 @@ const COMMON: &[&str] = &[
     "value",
     "egress_port",
     "ingress_port",
+    // Fields that protocols have.
+    "base",
+    "packets",
+    "set",
     // Counters and registers. How another architecture changes a register is more than another word: see ARCHITECTURE.
     "count",
     "read",

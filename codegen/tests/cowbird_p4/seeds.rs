@@ -142,37 +142,37 @@ fn all_architectures_send_the_same_frames() {
 const MISTAKES: [(&str, &str, &str); 9] = [
     (
         "an entry does not wait for those of the other kind",
-        "kind == meta.cowbird_kind || meta.cowbird_position == meta.cowbird_ready",
+        "kind == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready",
         "kind != COWBIRD_NO_KIND",
     ),
     (
         "packets pass in any order",
-        "meta.cowbird_outcome = passed == meta.cowbird_count && passed != asked ?",
-        "meta.cowbird_outcome = passed != 0xABCDEF ?",
+        "meta.cowbird.outcome = passed == meta.cowbird.count && passed != asked ?",
+        "meta.cowbird.outcome = passed != 0xABCDEF ?",
     ),
-    ("a read is told done before it is", "= meta.cowbird_reads;\n", "= meta.cowbird_reads + 1;\n"),
+    ("a read is told done before it is", "= meta.cowbird.reads;\n", "= meta.cowbird.reads + 1;\n"),
     (
         "writes are counted when their data is there",
-        "meta.cowbird_phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0",
-        "meta.cowbird_phase == COWBIRD_PAYLOAD ? 24w1 : 0",
+        "meta.cowbird.phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0",
+        "meta.cowbird.phase == COWBIRD_PAYLOAD ? 24w1 : 0",
     ),
     (
         "entries are taken in any order",
-        "meta.cowbird_position[23:0] == meta.cowbird_count &&",
-        "meta.cowbird_position[23:0] <= meta.cowbird_count &&",
+        "meta.cowbird.position[23:0] == meta.cowbird.count &&",
+        "meta.cowbird.position[23:0] <= meta.cowbird.count &&",
     ),
     (
         "nothing starts again",
-        "meta.cowbird_late = {{now}} - stamp > COWBIRD_TIMEOUT",
-        "meta.cowbird_late = false",
+        "meta.cowbird.late = {{now}} - stamp > COWBIRD_TIMEOUT",
+        "meta.cowbird.late = false",
     ),
     (
         "an entry is taken whatever its number",
-        "hdr.cowbird_entry.requestId[23:0] == meta.cowbird_number;",
+        "hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;",
         "hdr.cowbird_entry.requestId[23:0] != 0xABCDEF;",
     ),
     ("an entry that is not there ends the set", "if (guessed && !named) {", "if (guessed && false) {"),
-    ("data goes eight bytes too far", "= meta.cowbird_address;", "= meta.cowbird_address + 8;"),
+    ("data goes eight bytes too far", "= meta.cowbird.address;", "= meta.cowbird.address + 8;"),
 ];
 
 #[test]
