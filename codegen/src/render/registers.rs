@@ -149,3 +149,38 @@ fn table_values(register: &Register, table: &Accesses) -> Result<Value, String> 
         "size": table.size,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::declared;
+
+    const COUNT: &str = "[[register]]\nname = \"c_done\"\nholds = \"What is done.\"\nwriter = \"answers\"\nwraps = \"never wraps\"\n\
+        cell = \"bit<32>\"\ncells = { size = \"4\", index = \"bit<2>\", at = \"meta.host\" }\n\
+        [[register.access]]\nname = \"look_at_done\"\ninto = \"meta.done\"\n\
+        [[register.access]]\nname = \"put_done\"\nsets = \"meta.count\"\n\
+        [register.accesses]\nkey = [\"meta.op\", \"late: meta.wait[31:31]\"]\nsize = 2\nentries = \"\"\"\n(OP_PUT, _) : put_done\n_ : NoAction\n\"\"\"\n";
+
+    #[test]
+    fn a_declaration_says_what_is_done_with_a_cell_and_by_which_frames() {
+        let registers = declared("c", COUNT).unwrap_or_else(|error| panic!("{error}"));
+        let [(name, values)] = registers.as_slice() else { panic!("{registers:?}") };
+        assert_eq!(name, "c_done");
+        assert_eq!(values["access"][0]["body"][0], "result = value;");
+        assert_eq!(values["access"][1]["body"][0], "value  = meta.count;");
+        assert_eq!(values["accesses"]["key"][1]["name"], "late");
+        assert_eq!(values["accesses"]["entries"][0]["access"], "put_done");
+    }
+
+    #[test]
+    fn what_a_declaration_lacks_is_named() {
+        for (right, wrong, expected) in [
+            ("wraps = \"never wraps\"\n", "", "missing field `wraps`"),
+            ("sets =", "set =", "unknown field `set`"),
+            (": put_done", ": puts_done", "register c_done: entry `(OP_PUT, _) : puts_done` names no access"),
+            (" : NoAction", "", "register c_done: no access in entry `_`"),
+        ] {
+            let error = declared("c", &COUNT.replace(right, wrong)).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
