@@ -183,6 +183,15 @@ const bit<32> COWBIRD_ONE  = 0x100;
 const bit<32> COWBIRD_MOST = 16 << 8;
 const bit<32> COWBIRD_FAR  = 0x40000000; // entries that wait are so far ahead
 
+// The highest two bits of the low part of a number.
+const bit<32> COWBIRD_TOPS = 0xC0;
+
+// Bytes that go with a frame until egress completes it; the device also counts the FCS.
+const bit<16> CARRIED              = 24;
+const bit<16> CARRIED_WITH_FCS     = 28;
+const bit<16> RED_CARRIED          = 1;
+const bit<16> RED_CARRIED_WITH_FCS = 5;
+
 // Signs of differences, and lengths beyond all.
 const bit<24> BEHIND  = 0x800000;
 const bit<32> HUGE    = 0x80000000;
@@ -211,6 +220,84 @@ struct cowbird_packets_t {
 struct cowbird_high_t {
     bit<32> top;  // the highest two bits of the low part, when it was last seen
     bit<32> high;
+}
+
+// What the engine finds out about a frame.
+struct cowbird_metadata_t {
+    bit<8>  frame;    // what it is by itself
+    bit<8>  phase;    // what its queue pair is for
+    bit<8>  does;     // what the engine does with it
+    bit<8>  next;     // what it becomes; 0: nothing
+    bit<8>  instance;
+    bit<8>  served;
+    bit<16> last;     // the first instance that has no turns
+    bit<16> bytes;    // of payload, with padding
+    bit<16> framing;  // of IPv4
+    bit<16> carried;  // of payload, without padding
+    bit<8>  kind;     // 0: read, 1: write
+    bit<8>  odd;
+    bit<8>  form;     // which headers data has
+    bit<8>  acks;     // side of an acknowledgement, in the lowest bit
+    bit<8>  flags;
+    bit<32> busy;
+    bit<8>  more;
+    bit<16> misnamed;
+    bit<32> base;     // sequence number of the queue pair's first packet
+    bit<32> msn;
+    bit<32> news;     // requests that an acknowledgement reports; of who sets an instance: its head
+    bit<32> told;     // the head that a red block tells, beyond what is done; then how far entries are taken beyond that
+    bit<8>  tells;
+    bit<32> mine;     // the entry as the next one, of its kind; then the entry that is fetched again
+    bit<32> id;       // number of the request
+    bit<32> tail;
+    bit<32> unseen;   // entries up to the tail
+    bit<32> entries;
+    bit<32> behind;
+    bit<32> whose;    // the instance, beside that
+    bit<64> remote;
+    bit<64> local;
+    bit<32> pool_key;
+    bit<64> pool;
+    bit<64> pool_bytes; // then those behind where the data begins
+    bit<32> rest;       // and behind its end
+    bit<8>  known;    // its region is
+    bit<32> ring;
+    bit<32> ring_at;
+    bit<32> half;
+    bit<32> mask;
+    bit<32> offset;   // in its ring
+    bit<32> end;
+    bit<32> left;
+    bit<32> fits;
+    bit<32> lap;
+    bit<8>  outcome;
+    bit<8>  passed;
+    bit<8>  right;
+    bit<8>  bad;
+    bit<8>  seen;
+    bit<8>  late;
+    bit<8>  again;
+    bit<16> quiet;
+    bit<8>  is_last;
+    bit<8>  is_first;
+    bit<8>  fills;
+}
+
+// And in egress.
+struct cowbird_egress_metadata_t {
+    bit<32> psn;
+    bit<64> set;
+    bit<64> ring;
+    bit<32> key;
+    bit<32> place;
+    bit<32> mask;
+    bit<16> room;
+    // The highest bits of the low parts of what is told.
+    bit<8>  head;
+    bit<8>  reads;
+    bit<8>  writes;
+    bit<8>  response;
+    bit<8>  request;
 }
 
 // Precedes frames from the switch to the controller.
@@ -433,63 +520,7 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8>  cowbird_frame;    // what it is by itself
-    bit<8>  cowbird_phase;    // what its queue pair is for
-    bit<8>  cowbird_does;     // what the engine does with it
-    bit<8>  cowbird_next;     // what it becomes; 0: nothing
-    bit<8>  cowbird_instance;
-    bit<8>  cowbird_served;
-    bit<16> cowbird_last;     // the first instance that has no turns
-    bit<16> cowbird_bytes;    // of payload, with padding
-    bit<16> cowbird_framing;  // of IPv4
-    bit<16> cowbird_carried;  // of payload, without padding
-    bit<8>  cowbird_kind;     // 0: read, 1: write
-    bit<8>  cowbird_odd;
-    bit<8>  cowbird_form;     // which headers data has
-    bit<8>  cowbird_acks;     // side of an acknowledgement, in the lowest bit
-    bit<8>  cowbird_flags;
-    bit<32> cowbird_busy;
-    bit<8>  cowbird_more;
-    bit<16> cowbird_misnamed;
-    bit<32> cowbird_base;     // sequence number of the queue pair's first packet
-    bit<32> cowbird_msn;
-    bit<32> cowbird_news;     // requests that an acknowledgement reports; of who sets an instance: its head
-    bit<32> cowbird_told;     // the head that a red block tells, beyond what is done; then how far entries are taken beyond that
-    bit<8>  cowbird_tells;
-    bit<32> cowbird_mine;     // the entry as the next one, of its kind; then the entry that is fetched again
-    bit<32> cowbird_id;       // number of the request
-    bit<32> cowbird_tail;
-    bit<32> cowbird_unseen;   // entries up to the tail
-    bit<32> cowbird_entries;
-    bit<32> cowbird_behind;
-    bit<32> cowbird_whose;    // the instance, beside that
-    bit<64> cowbird_remote;
-    bit<64> cowbird_local;
-    bit<32> cowbird_pool_key;
-    bit<64> cowbird_pool;
-    bit<64> cowbird_pool_bytes; // then those behind where the data begins
-    bit<32> cowbird_rest;       // and behind its end
-    bit<8>  cowbird_known;    // its region is
-    bit<32> cowbird_ring;
-    bit<32> cowbird_ring_at;
-    bit<32> cowbird_half;
-    bit<32> cowbird_mask;
-    bit<32> cowbird_offset;   // in its ring
-    bit<32> cowbird_end;
-    bit<32> cowbird_left;
-    bit<32> cowbird_fits;
-    bit<32> cowbird_lap;
-    bit<8>  cowbird_outcome;
-    bit<8>  cowbird_passed;
-    bit<8>  cowbird_right;
-    bit<8>  cowbird_bad;
-    bit<8>  cowbird_seen;
-    bit<8>  cowbird_late;
-    bit<8>  cowbird_again;
-    bit<16> cowbird_quiet;
-    bit<8>  cowbird_is_last;
-    bit<8>  cowbird_is_first;
-    bit<8>  cowbird_fills;
+    cowbird_metadata_t cowbird;
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
     bit<8> known;   // whether its destination is known; a byte, so that it may change beside the next one
@@ -527,19 +558,7 @@ struct egress_headers_t {
 }
 
 struct egress_metadata_t {
-    bit<32> cowbird_psn;
-    bit<64> cowbird_set;
-    bit<64> cowbird_ring;
-    bit<32> cowbird_key;
-    bit<32> cowbird_place;
-    bit<32> cowbird_mask;
-    bit<16> cowbird_room;
-    // The highest bits of the low parts of what is told.
-    bit<8>  cowbird_head;
-    bit<8>  cowbird_reads;
-    bit<8>  cowbird_writes;
-    bit<8>  cowbird_response;
-    bit<8>  cowbird_request;
+    cowbird_egress_metadata_t cowbird;
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
@@ -553,63 +572,63 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.accepted = 0;
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = 0;
-        meta.cowbird_frame      = 0;
-        meta.cowbird_phase      = 0;
-        meta.cowbird_does       = 0;
-        meta.cowbird_next       = 0;
-        meta.cowbird_instance   = 0;
-        meta.cowbird_served     = 0;
-        meta.cowbird_last       = 0;
-        meta.cowbird_bytes      = 0;
-        meta.cowbird_framing    = 0;
-        meta.cowbird_carried    = 0;
-        meta.cowbird_kind       = 0;
-        meta.cowbird_odd        = 0;
-        meta.cowbird_form       = 0;
-        meta.cowbird_acks       = 0;
-        meta.cowbird_flags      = 0;
-        meta.cowbird_busy       = 0;
-        meta.cowbird_more       = 0;
-        meta.cowbird_misnamed   = 0;
-        meta.cowbird_base       = 0;
-        meta.cowbird_msn        = 0;
-        meta.cowbird_news       = 0;
-        meta.cowbird_told       = 0;
-        meta.cowbird_tells      = 0;
-        meta.cowbird_mine       = 0;
-        meta.cowbird_id         = 0;
-        meta.cowbird_tail       = 0;
-        meta.cowbird_unseen     = 0;
-        meta.cowbird_entries    = 0;
-        meta.cowbird_behind     = 0;
-        meta.cowbird_whose      = 0;
-        meta.cowbird_remote     = 0;
-        meta.cowbird_local      = 0;
-        meta.cowbird_pool_key   = 0;
-        meta.cowbird_pool       = 0;
-        meta.cowbird_pool_bytes = 0;
-        meta.cowbird_rest       = 0;
-        meta.cowbird_known      = 0;
-        meta.cowbird_ring       = 0;
-        meta.cowbird_ring_at    = 0;
-        meta.cowbird_half       = 0;
-        meta.cowbird_mask       = 0;
-        meta.cowbird_offset     = 0;
-        meta.cowbird_end        = 0;
-        meta.cowbird_left       = 0;
-        meta.cowbird_fits       = 0;
-        meta.cowbird_lap        = 0;
-        meta.cowbird_outcome    = 0;
-        meta.cowbird_passed     = 0;
-        meta.cowbird_right      = 0;
-        meta.cowbird_bad        = 0;
-        meta.cowbird_seen       = 0;
-        meta.cowbird_late       = 0;
-        meta.cowbird_again      = 0;
-        meta.cowbird_quiet      = 0;
-        meta.cowbird_is_last    = 0;
-        meta.cowbird_is_first   = 0;
-        meta.cowbird_fills      = 0;
+        meta.cowbird.frame      = 0;
+        meta.cowbird.phase      = 0;
+        meta.cowbird.does       = 0;
+        meta.cowbird.next       = 0;
+        meta.cowbird.instance   = 0;
+        meta.cowbird.served     = 0;
+        meta.cowbird.last       = 0;
+        meta.cowbird.bytes      = 0;
+        meta.cowbird.framing    = 0;
+        meta.cowbird.carried    = 0;
+        meta.cowbird.kind       = 0;
+        meta.cowbird.odd        = 0;
+        meta.cowbird.form       = 0;
+        meta.cowbird.acks       = 0;
+        meta.cowbird.flags      = 0;
+        meta.cowbird.busy       = 0;
+        meta.cowbird.more       = 0;
+        meta.cowbird.misnamed   = 0;
+        meta.cowbird.base       = 0;
+        meta.cowbird.msn        = 0;
+        meta.cowbird.news       = 0;
+        meta.cowbird.told       = 0;
+        meta.cowbird.tells      = 0;
+        meta.cowbird.mine       = 0;
+        meta.cowbird.id         = 0;
+        meta.cowbird.tail       = 0;
+        meta.cowbird.unseen     = 0;
+        meta.cowbird.entries    = 0;
+        meta.cowbird.behind     = 0;
+        meta.cowbird.whose      = 0;
+        meta.cowbird.remote     = 0;
+        meta.cowbird.local      = 0;
+        meta.cowbird.pool_key   = 0;
+        meta.cowbird.pool       = 0;
+        meta.cowbird.pool_bytes = 0;
+        meta.cowbird.rest       = 0;
+        meta.cowbird.known      = 0;
+        meta.cowbird.ring       = 0;
+        meta.cowbird.ring_at    = 0;
+        meta.cowbird.half       = 0;
+        meta.cowbird.mask       = 0;
+        meta.cowbird.offset     = 0;
+        meta.cowbird.end        = 0;
+        meta.cowbird.left       = 0;
+        meta.cowbird.fits       = 0;
+        meta.cowbird.lap        = 0;
+        meta.cowbird.outcome    = 0;
+        meta.cowbird.passed     = 0;
+        meta.cowbird.right      = 0;
+        meta.cowbird.bad        = 0;
+        meta.cowbird.seen       = 0;
+        meta.cowbird.late       = 0;
+        meta.cowbird.again      = 0;
+        meta.cowbird.quiet      = 0;
+        meta.cowbird.is_last    = 0;
+        meta.cowbird.is_first   = 0;
+        meta.cowbird.fills      = 0;
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -626,9 +645,9 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         next_pass_t next_pass;
         packet.extract(next_pass);
         meta.pass = next_pass.cowbird_behind[7:0];
-        meta.cowbird_behind = next_pass.cowbird_behind;
-        meta.cowbird_lap    = next_pass.cowbird_end;
-        meta.cowbird_flags  = next_pass.cowbird_end[7:0];
+        meta.cowbird.behind = next_pass.cowbird_behind;
+        meta.cowbird.lap    = next_pass.cowbird_end;
+        meta.cowbird.flags  = next_pass.cowbird_end[7:0];
         transition parse_port;
     }
 
@@ -752,36 +771,36 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_first {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
-        meta.cowbird_frame = FRAME_FIRST;
+        meta.cowbird.frame = FRAME_FIRST;
         transition accept;
     }
 
     state parse_cowbird_middle {
-        meta.cowbird_frame = FRAME_MIDDLE;
+        meta.cowbird.frame = FRAME_MIDDLE;
         transition accept;
     }
 
     state parse_cowbird_last {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
-        meta.cowbird_frame = FRAME_LAST;
+        meta.cowbird.frame = FRAME_LAST;
         transition accept;
     }
 
     state parse_cowbird_only {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
-        meta.cowbird_frame = FRAME_ONLY;
+        meta.cowbird.frame = FRAME_ONLY;
         transition accept;
     }
 
     state parse_cowbird_probed {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         packet.extract(hdr.cowbird_tail);
-        meta.cowbird_tail = hdr.cowbird_tail.requestTail[31:0];
+        meta.cowbird.tail = hdr.cowbird_tail.requestTail[31:0];
         transition select(hdr.cowbird_bth.pad) {
             0       : parse_cowbird_tail;
             default : parse_cowbird_padded;
@@ -789,13 +808,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_tail {
-        meta.cowbird_frame = FRAME_TAIL;
+        meta.cowbird.frame = FRAME_TAIL;
         transition accept;
     }
 
     // An entry, and behind one that may not be there a word that says only that.
     state parse_cowbird_fetched {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         transition select(packet.lookahead<bit<80>>()[15:0]) {
             COWBIRD_TYPE_READ  : parse_cowbird_read_entry;
@@ -806,15 +825,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_read_entry {
         packet.extract(hdr.cowbird_entry);
-        meta.cowbird_id     = hdr.cowbird_entry.requestId[31:0];
-        meta.cowbird_kind   = 0;
-        meta.cowbird_odd    = 0;
-        meta.cowbird_remote = hdr.cowbird_entry.reqAddr;
-        meta.cowbird_local  = hdr.cowbird_entry.respAddr;
-        meta.cowbird_offset = hdr.cowbird_entry.respAddr[31:0];
-        meta.cowbird_carried = hdr.cowbird_entry.length[15:0];
+        meta.cowbird.id     = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird.kind   = 0;
+        meta.cowbird.odd    = 0;
+        meta.cowbird.remote = hdr.cowbird_entry.reqAddr;
+        meta.cowbird.local  = hdr.cowbird_entry.respAddr;
+        meta.cowbird.offset = hdr.cowbird_entry.respAddr[31:0];
+        meta.cowbird.carried = hdr.cowbird_entry.length[15:0];
         hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
-        meta.cowbird_rest    = hdr.cowbird_entry.length;
+        meta.cowbird.rest    = hdr.cowbird_entry.length;
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_entry_tail;
             default : parse_cowbird_entry;
@@ -823,15 +842,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_write_entry {
         packet.extract(hdr.cowbird_entry);
-        meta.cowbird_id     = hdr.cowbird_entry.requestId[31:0];
-        meta.cowbird_kind   = 1;
-        meta.cowbird_odd    = 0;
-        meta.cowbird_remote = hdr.cowbird_entry.respAddr;
-        meta.cowbird_local  = hdr.cowbird_entry.reqAddr;
-        meta.cowbird_offset = hdr.cowbird_entry.reqAddr[31:0];
-        meta.cowbird_carried = hdr.cowbird_entry.length[15:0];
+        meta.cowbird.id     = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird.kind   = 1;
+        meta.cowbird.odd    = 0;
+        meta.cowbird.remote = hdr.cowbird_entry.respAddr;
+        meta.cowbird.local  = hdr.cowbird_entry.reqAddr;
+        meta.cowbird.offset = hdr.cowbird_entry.reqAddr[31:0];
+        meta.cowbird.carried = hdr.cowbird_entry.length[15:0];
         hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
-        meta.cowbird_rest    = hdr.cowbird_entry.length;
+        meta.cowbird.rest    = hdr.cowbird_entry.length;
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_entry_tail;
             default : parse_cowbird_entry;
@@ -840,15 +859,15 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_cowbird_odd_entry {
         packet.extract(hdr.cowbird_entry);
-        meta.cowbird_id     = hdr.cowbird_entry.requestId[31:0];
-        meta.cowbird_kind   = 1;
-        meta.cowbird_odd    = 1;
-        meta.cowbird_remote = hdr.cowbird_entry.respAddr;
-        meta.cowbird_local  = hdr.cowbird_entry.reqAddr;
-        meta.cowbird_offset = hdr.cowbird_entry.reqAddr[31:0];
-        meta.cowbird_carried = hdr.cowbird_entry.length[15:0];
+        meta.cowbird.id     = hdr.cowbird_entry.requestId[31:0];
+        meta.cowbird.kind   = 1;
+        meta.cowbird.odd    = 1;
+        meta.cowbird.remote = hdr.cowbird_entry.respAddr;
+        meta.cowbird.local  = hdr.cowbird_entry.reqAddr;
+        meta.cowbird.offset = hdr.cowbird_entry.reqAddr[31:0];
+        meta.cowbird.carried = hdr.cowbird_entry.length[15:0];
         hdr.cowbird_packets.word     = hdr.cowbird_entry.length;
-        meta.cowbird_rest    = hdr.cowbird_entry.length;
+        meta.cowbird.rest    = hdr.cowbird_entry.length;
         transition select(hdr.cowbird_udp.length) {
             68      : parse_cowbird_entry_tail;
             default : parse_cowbird_entry;
@@ -875,23 +894,23 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_entry {
-        meta.cowbird_frame = FRAME_ENTRY;
+        meta.cowbird.frame = FRAME_ENTRY;
         transition accept;
     }
 
     state parse_cowbird_padded {
-        meta.cowbird_frame = FRAME_ONLY;
+        meta.cowbird.frame = FRAME_ONLY;
         transition accept;
     }
 
     state parse_cowbird_long {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         transition accept;
     }
 
     state parse_cowbird_acknowledgement {
-        meta.cowbird_msn = packet.lookahead<bit<32>>();
+        meta.cowbird.msn = packet.lookahead<bit<32>>();
         packet.extract(hdr.cowbird_aeth);
         transition select(hdr.cowbird_bth.pad, hdr.cowbird_aeth.syndrome) {
             (0, 0x00 &&& 0x60) : parse_cowbird_ack;
@@ -903,17 +922,17 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_ack {
-        meta.cowbird_frame = FRAME_ACK;
+        meta.cowbird.frame = FRAME_ACK;
         transition accept;
     }
 
     state parse_cowbird_gap {
-        meta.cowbird_frame = FRAME_GAP;
+        meta.cowbird.frame = FRAME_GAP;
         transition accept;
     }
 
     state parse_cowbird_refusal {
-        meta.cowbird_frame = FRAME_REFUSAL;
+        meta.cowbird.frame = FRAME_REFUSAL;
         transition accept;
     }
 
@@ -925,19 +944,19 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_turn {
-        meta.cowbird_frame = FRAME_TICK;
+        meta.cowbird.frame = FRAME_TICK;
         transition accept;
     }
 
     state parse_cowbird_other {
-        meta.cowbird_frame = FRAME_OTHER;
+        meta.cowbird.frame = FRAME_OTHER;
         transition accept;
     }
 
     state parse_cowbird_look {
         packet.extract(hdr.cowbird_management);
-        meta.cowbird_instance = hdr.cowbird_management.instance[7:0];
-        meta.cowbird_acks     = hdr.cowbird_management.side;
+        meta.cowbird.instance = hdr.cowbird_management.instance[7:0];
+        meta.cowbird.acks     = hdr.cowbird_management.side;
         transition select(hdr.cowbird_management.instance) {
             0 .. 63 : parse_cowbird_looks;
             default          : parse_cowbird_beyond;
@@ -945,24 +964,24 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_beyond {
-        meta.cowbird_frame = FRAME_BEYOND;
+        meta.cowbird.frame = FRAME_BEYOND;
         transition accept;
     }
 
     state parse_cowbird_looks {
-        meta.cowbird_frame = FRAME_LOOK;
+        meta.cowbird.frame = FRAME_LOOK;
         transition accept;
     }
 
     state parse_cowbird_set {
         packet.extract(hdr.cowbird_management);
-        meta.cowbird_id   = hdr.cowbird_management.done[31:0];
-        meta.cowbird_end  = hdr.cowbird_management.end[31:0];
+        meta.cowbird.id   = hdr.cowbird_management.done[31:0];
+        meta.cowbird.end  = hdr.cowbird_management.end[31:0];
         // Where others find news: one register takes two values of the frame, not three.
-        meta.cowbird_mine = hdr.cowbird_management.head[31:0];
-        meta.cowbird_news = hdr.cowbird_management.head[31:0];
-        meta.cowbird_instance = hdr.cowbird_management.instance[7:0];
-        meta.cowbird_acks     = hdr.cowbird_management.side;
+        meta.cowbird.mine = hdr.cowbird_management.head[31:0];
+        meta.cowbird.news = hdr.cowbird_management.head[31:0];
+        meta.cowbird.instance = hdr.cowbird_management.instance[7:0];
+        meta.cowbird.acks     = hdr.cowbird_management.side;
         transition select(hdr.cowbird_management.instance) {
             0 .. 63 : parse_cowbird_sets;
             default          : parse_cowbird_beyond;
@@ -970,7 +989,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
     }
 
     state parse_cowbird_sets {
-        meta.cowbird_frame = FRAME_SET;
+        meta.cowbird.frame = FRAME_SET;
         transition accept;
     }
 }
@@ -981,7 +1000,7 @@ control RackDeparser(packet_out packet, inout headers_t hdr, in metadata_t meta,
 
     apply {
         if (ig_dprsr_md.resubmit_type == RESUBMIT) {
-            resubmit.emit<next_pass_t>({ meta.cowbird_behind, meta.cowbird_end });
+            resubmit.emit<next_pass_t>({ meta.cowbird.behind, meta.cowbird.end });
         }
         packet.emit(hdr.sent);
         packet.emit(hdr.cowbird_count);
@@ -1025,7 +1044,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
@@ -1063,15 +1082,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
     action cowbird_pair(bit<8> instance, bit<8> phase, bit<24> first) {
-        meta.cowbird_instance = instance;
-        meta.cowbird_phase    = phase;
-        meta.cowbird_base     = first ++ 8w0;
-        meta.cowbird_acks     = phase;
+        meta.cowbird.instance = instance;
+        meta.cowbird.phase    = phase;
+        meta.cowbird.base     = first ++ 8w0;
+        meta.cowbird.acks     = phase;
     }
 
     action cowbird_tick(bit<16> instances) {
-        meta.cowbird_phase = COWBIRD_TICK;
-        meta.cowbird_last  = instances;
+        meta.cowbird.phase = COWBIRD_TICK;
+        meta.cowbird.last  = instances;
     }
 
     table cowbird_pairs {
@@ -1090,24 +1109,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 512;
     }
 
-    action cowbird_do(bit<8> what) {
-        meta.cowbird_does = what;
+    @hidden action cowbird_do(bit<8> what) {
+        meta.cowbird.does = what;
     }
 
-    action cowbird_refuse(bit<8> reason) {
-        meta.cowbird_does = DOES_BAD;
+    @hidden action cowbird_refuse(bit<8> reason) {
+        meta.cowbird.does = DOES_BAD;
         meta.drop = reason;
     }
 
-    table cowbird_dispatch {
+    @hidden table cowbird_dispatch {
         key = {
             hdr.packet_out.isValid() : ternary;
             hdr.vlan.isValid()   : ternary;
             meta.pass            : ternary;
-            meta.cowbird_phase   : ternary;
-            meta.cowbird_frame   : ternary;
-            meta.cowbird_framing : ternary;
-            meta.cowbird_bytes   : ternary;
+            meta.cowbird.phase   : ternary;
+            meta.cowbird.frame   : ternary;
+            meta.cowbird.framing : ternary;
+            meta.cowbird.bytes   : ternary;
         }
         actions = {
             cowbird_do;
@@ -1150,35 +1169,35 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
-    action cowbird_manage() {
-        meta.cowbird_kind     = hdr.cowbird_management.side & 1;
+    @hidden action cowbird_manage() {
+        meta.cowbird.kind     = hdr.cowbird_management.side & 1;
         hdr.cowbird_packets.word  = 0;
     }
 
-    action cowbird_go_on() {
-        meta.cowbird_kind    = meta.cowbird_flags & 1;
-        meta.cowbird_flags   = meta.cowbird_flags & 2;
-        hdr.cowbird_packets.word = meta.cowbird_behind & 0xFFFFFF00;
-        meta.cowbird_end = meta.cowbird_lap;
+    @hidden action cowbird_go_on() {
+        meta.cowbird.kind    = meta.cowbird.flags & 1;
+        meta.cowbird.flags   = meta.cowbird.flags & 2;
+        hdr.cowbird_packets.word = meta.cowbird.behind & 0xFFFFFF00;
+        meta.cowbird.end = meta.cowbird.lap;
     }
 
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) cowbird_region_named;
 
-    action cowbird_name() {
-        meta.cowbird_misnamed = cowbird_region_named.get(hdr.cowbird_entry.requestId[62:47]);
+    @hidden action cowbird_name() {
+        meta.cowbird.misnamed = cowbird_region_named.get(hdr.cowbird_entry.requestId[62:47]);
     }
 
     // Numbers go to the upper bits of their words.
-    action cowbird_lift() {
+    @hidden action cowbird_lift() {
         hdr.cowbird_count.word = hdr.cowbird_count.word << 8;
-        meta.cowbird_msn       = meta.cowbird_msn << 8;
-        meta.cowbird_tail      = meta.cowbird_tail << 8;
-        meta.cowbird_id        = meta.cowbird_id << 8;
-        meta.cowbird_mine      = meta.cowbird_mine << 8;
-        meta.cowbird_news      = meta.cowbird_news << 8;
+        meta.cowbird.msn       = meta.cowbird.msn << 8;
+        meta.cowbird.tail      = meta.cowbird.tail << 8;
+        meta.cowbird.id        = meta.cowbird.id << 8;
+        meta.cowbird.mine      = meta.cowbird.mine << 8;
+        meta.cowbird.news      = meta.cowbird.news << 8;
     }
 
-    table cowbird_prepare {
+    @hidden table cowbird_prepare {
         key = {
             hdr.cowbird_management.isValid() : ternary;
             meta.pass                        : ternary;
@@ -1200,21 +1219,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    action cowbird_measure_entry() {
-        meta.cowbird_misnamed = meta.cowbird_misnamed ^ hdr.cowbird_entry.regionId;
-        meta.cowbird_end     = hdr.cowbird_entry.length + 7;
+    @hidden action cowbird_measure_entry() {
+        meta.cowbird.misnamed = meta.cowbird.misnamed ^ hdr.cowbird_entry.regionId;
+        meta.cowbird.end     = hdr.cowbird_entry.length + 7;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word + (ROCE_MTU_BYTES - 1);
-        meta.cowbird_carried = meta.cowbird_carried - 1;
+        meta.cowbird.carried = meta.cowbird.carried - 1;
     }
 
-    action cowbird_measure_data(bit<8> kind, bit<16> pad) {
-        meta.cowbird_carried = meta.cowbird_bytes + pad;
-        meta.cowbird_kind    = kind;
+    @hidden action cowbird_measure_data(bit<8> kind, bit<16> pad) {
+        meta.cowbird.carried = meta.cowbird.bytes + pad;
+        meta.cowbird.kind    = kind;
     }
 
-    table cowbird_measure {
+    @hidden table cowbird_measure {
         key = {
-            meta.cowbird_phase  : ternary;
+            meta.cowbird.phase  : ternary;
             hdr.cowbird_bth.pad : ternary;
         }
         actions = {
@@ -1244,7 +1263,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<16>, bit<1>, bit<8>>(cowbird_turn) cowbird_take_turn = {
         void apply(inout bit<16> value, out bit<8> result) {
             result = (bit<8>) value;
-            if (value + 1 >= meta.cowbird_last) {
+            if (value + 1 >= meta.cowbird.last) {
                 value = 0;
             } else {
                 value = value + 1;
@@ -1252,17 +1271,17 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_take_turn() {
-        meta.cowbird_instance = cowbird_take_turn.execute(0);
+    @hidden action cowbird_do_take_turn() {
+        meta.cowbird.instance = cowbird_take_turn.execute(0);
     }
 
-    action cowbird_do_keep_turn() {
-        meta.cowbird_instance = meta.pass & 0x3F;
+    @hidden action cowbird_do_keep_turn() {
+        meta.cowbird.instance = meta.pass & 0x3F;
     }
 
-    table cowbird_turn_accesses {
+    @hidden table cowbird_turn_accesses {
         key = {
-            meta.cowbird_phase : ternary;
+            meta.cowbird.phase : ternary;
             meta.pass : ternary;
         }
         actions = {
@@ -1284,9 +1303,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_acknowledged) cowbird_acknowledge = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (meta.cowbird_msn - value <= COWBIRD_MOST) {
-                result = meta.cowbird_msn - value;
-                value  = meta.cowbird_msn;
+            if (meta.cowbird.msn - value <= COWBIRD_MOST) {
+                result = meta.cowbird.msn - value;
+                value  = meta.cowbird.msn;
             } else {
                 result = 0;
             }
@@ -1300,20 +1319,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_acknowledge() {
-        meta.cowbird_news = cowbird_acknowledge.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
+    @hidden action cowbird_do_acknowledge() {
+        meta.cowbird.news = cowbird_acknowledge.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.acks[0:0]);
     }
 
-    action cowbird_do_forget_acknowledged() {
-        cowbird_forget_acknowledged.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_acks[0:0]);
+    @hidden action cowbird_do_forget_acknowledged() {
+        cowbird_forget_acknowledged.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.acks[0:0]);
     }
 
-    table cowbird_acknowledged_accesses {
+    @hidden table cowbird_acknowledged_accesses {
         key = {
-            meta.cowbird_frame : ternary;
-            meta.cowbird_phase : ternary;
+            meta.cowbird.frame : ternary;
+            meta.cowbird.phase : ternary;
             meta.pass : ternary;
-            meta.cowbird_framing : ternary;
+            meta.cowbird.framing : ternary;
             hdr.packet_out.isValid() : ternary;
         }
         actions = {
@@ -1331,15 +1350,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action cowbird_region(bit<32> key, bit<64> address, bit<64> length) {
-        meta.cowbird_pool_key   = key;
-        meta.cowbird_pool       = address;
-        meta.cowbird_pool_bytes = length;
-        meta.cowbird_known      = 1;
+        meta.cowbird.pool_key   = key;
+        meta.cowbird.pool       = address;
+        meta.cowbird.pool_bytes = length;
+        meta.cowbird.known      = 1;
     }
 
     table cowbird_regions {
         key = {
-            meta.cowbird_instance      : exact @name("instance");
+            meta.cowbird.instance      : exact @name("instance");
             hdr.cowbird_entry.regionId : exact @name("region");
         }
         actions = {
@@ -1352,21 +1371,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Where a thread's rings are.
     action cowbird_serve(bit<24> entries) {
-        meta.cowbird_entries        = entries ++ 8w0;
-        meta.cowbird_served         = 1;
+        meta.cowbird.entries        = entries ++ 8w0;
+        meta.cowbird.served         = 1;
     }
 
     action cowbird_ring(bit<32> at, bit<32> bytes, bit<32> half, bit<32> mask) {
-        meta.cowbird_ring_at = at;
-        meta.cowbird_ring    = bytes;
-        meta.cowbird_half    = half;
-        meta.cowbird_mask    = mask;
+        meta.cowbird.ring_at = at;
+        meta.cowbird.ring    = bytes;
+        meta.cowbird.half    = half;
+        meta.cowbird.mask    = mask;
     }
 
     table cowbird_rings {
         key = {
-            meta.cowbird_instance : exact @name("instance");
-            meta.cowbird_kind     : exact @name("kind");
+            meta.cowbird.instance : exact @name("instance");
+            meta.cowbird.kind     : exact @name("kind");
         }
         actions = {
             cowbird_ring;
@@ -1378,7 +1397,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     table cowbird_instances {
         key = {
-            meta.cowbird_instance : exact @name("instance");
+            meta.cowbird.instance : exact @name("instance");
         }
         actions = {
             cowbird_serve;
@@ -1394,7 +1413,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_count_reads = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird_news;
+            value  = value + meta.cowbird.news;
             result = value;
         }
     };
@@ -1407,28 +1426,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_reads) cowbird_put_reads = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_id;
+            value  = meta.cowbird.id;
             result = value;
         }
     };
 
-    action cowbird_do_count_reads() {
-        hdr.cowbird_telling.reads = cowbird_count_reads.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_count_reads() {
+        hdr.cowbird_telling.reads = cowbird_count_reads.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_reads() {
-        hdr.cowbird_telling.reads = cowbird_look_at_reads.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_reads() {
+        hdr.cowbird_telling.reads = cowbird_look_at_reads.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_reads() {
-        cowbird_put_reads.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_reads() {
+        cowbird_put_reads.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_reads_accesses {
+    @hidden table cowbird_reads_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_phase : ternary;
-            meta.cowbird_kind : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.kind : ternary;
         }
         actions = {
             cowbird_do_count_reads;
@@ -1453,7 +1472,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_count_writes = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird_news;
+            value  = value + meta.cowbird.news;
             result = value;
         }
     };
@@ -1466,28 +1485,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_writes) cowbird_put_writes = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_id;
+            value  = meta.cowbird.id;
             result = value;
         }
     };
 
-    action cowbird_do_count_writes() {
-        hdr.cowbird_telling.writes = cowbird_count_writes.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_count_writes() {
+        hdr.cowbird_telling.writes = cowbird_count_writes.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_writes() {
-        hdr.cowbird_telling.writes = cowbird_look_at_writes.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_writes() {
+        hdr.cowbird_telling.writes = cowbird_look_at_writes.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_writes() {
-        cowbird_put_writes.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_writes() {
+        cowbird_put_writes.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_writes_accesses {
+    @hidden table cowbird_writes_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_phase : ternary;
-            meta.cowbird_kind : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.kind : ternary;
         }
         actions = {
             cowbird_do_count_writes;
@@ -1512,7 +1531,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_count_entries = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird_news;
+            value  = value + meta.cowbird.news;
             result = value;
         }
     };
@@ -1530,26 +1549,26 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_head) cowbird_put_head = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_news;
+            value  = meta.cowbird.news;
             result = value;
         }
     };
 
-    action cowbird_do_count_entries() {
-        hdr.cowbird_telling.head = cowbird_count_entries.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_count_entries() {
+        hdr.cowbird_telling.head = cowbird_count_entries.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_is_head() {
-        hdr.cowbird_telling.head = cowbird_is_head.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_is_head() {
+        hdr.cowbird_telling.head = cowbird_is_head.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_head() {
-        hdr.cowbird_telling.head = cowbird_put_head.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_head() {
+        hdr.cowbird_telling.head = cowbird_put_head.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_head_accesses {
+    @hidden table cowbird_head_accesses {
         key = {
-            meta.cowbird_does : ternary;
+            meta.cowbird.does : ternary;
         }
         actions = {
             cowbird_do_count_entries;
@@ -1596,21 +1615,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_count_reds() {
-        hdr.cowbird_reds.word = cowbird_count_reds.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_count_reds() {
+        hdr.cowbird_reds.word = cowbird_count_reds.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_reds() {
-        hdr.cowbird_reds.word = cowbird_look_at_reds.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_reds() {
+        hdr.cowbird_reds.word = cowbird_look_at_reds.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_forget_reds() {
-        cowbird_forget_reds.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_forget_reds() {
+        cowbird_forget_reds.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_reds_accesses {
+    @hidden table cowbird_reds_accesses {
         key = {
-            meta.cowbird_does : ternary;
+            meta.cowbird.does : ternary;
         }
         actions = {
             cowbird_do_count_reds;
@@ -1665,32 +1684,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<cowbird_told_t, cowbird_instance_t, bit<32>>(cowbird_told) cowbird_put_told = {
         void apply(inout cowbird_told_t value, out bit<32> result) {
-            value.told = meta.cowbird_news;
+            value.told = meta.cowbird.news;
             value.busy = 0;
             result = value.told;
         }
     };
 
-    action cowbird_do_tell() {
-        meta.cowbird_tells = cowbird_tell.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_tell() {
+        meta.cowbird.tells = cowbird_tell.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_tell_next() {
-        meta.cowbird_told = cowbird_tell_next.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_tell_next() {
+        meta.cowbird.told = cowbird_tell_next.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_told() {
-        meta.cowbird_busy = cowbird_look_at_told.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_told() {
+        meta.cowbird.busy = cowbird_look_at_told.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_told() {
-        meta.cowbird_told = cowbird_put_told.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_told() {
+        meta.cowbird.told = cowbird_put_told.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_told_accesses {
+    @hidden table cowbird_told_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_news[15:8] : ternary @name("news");
+            meta.cowbird.does : ternary;
+            meta.cowbird.news[15:8] : ternary @name("news");
             hdr.cowbird_reds.word : ternary;
         }
         actions = {
@@ -1739,21 +1758,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_answer() {
-        hdr.cowbird_probes.word = cowbird_answer.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_answer() {
+        hdr.cowbird_probes.word = cowbird_answer.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_answered() {
-        hdr.cowbird_probes.word = cowbird_look_at_answered.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_answered() {
+        hdr.cowbird_probes.word = cowbird_look_at_answered.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_forget_answered() {
-        cowbird_forget_answered.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_forget_answered() {
+        cowbird_forget_answered.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_answered_accesses {
+    @hidden table cowbird_answered_accesses {
         key = {
-            meta.cowbird_does : ternary;
+            meta.cowbird.does : ternary;
         }
         actions = {
             cowbird_do_answer;
@@ -1777,7 +1796,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_acked) cowbird_put_acked = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_told;
+            value  = meta.cowbird.told;
             result = value;
         }
     };
@@ -1798,21 +1817,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_acked() {
-        hdr.cowbird_telling.acked = cowbird_put_acked.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_acked() {
+        hdr.cowbird_telling.acked = cowbird_put_acked.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_acked() {
-        hdr.cowbird_telling.acked = cowbird_look_at_acked.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_acked() {
+        hdr.cowbird_telling.acked = cowbird_look_at_acked.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_is_acked() {
-        hdr.cowbird_telling.acked = cowbird_is_acked.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_is_acked() {
+        hdr.cowbird_telling.acked = cowbird_is_acked.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_acked_accesses {
+    @hidden table cowbird_acked_accesses {
         key = {
-            meta.cowbird_does : ternary;
+            meta.cowbird.does : ternary;
             hdr.cowbird_reds.word : ternary;
         }
         actions = {
@@ -1838,10 +1857,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, cowbird_instance_t, bit<8>>(cowbird_tail) cowbird_see_tail = {
         void apply(inout int<32> value, out bit<8> result) {
-            if (value - (int<32>) meta.cowbird_tail > 0) {
+            if (value - (int<32>) meta.cowbird.tail > 0) {
                 result = TAIL_WRONG;
-            } else if (value != (int<32>) meta.cowbird_tail) {
-                value  = (int<32>) meta.cowbird_tail;
+            } else if (value != (int<32>) meta.cowbird.tail) {
+                value  = (int<32>) meta.cowbird.tail;
                 result = TAIL_MOVED;
             } else {
                 result = 0;
@@ -1858,28 +1877,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The last entry may be done before the tail says that it is there.
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_tail) cowbird_put_tail = {
         void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird_news - (int<32>) COWBIRD_ONE;
+            value  = (int<32>) meta.cowbird.news - (int<32>) COWBIRD_ONE;
             result = 0;
         }
     };
 
-    action cowbird_do_see_tail() {
-        meta.cowbird_seen = cowbird_see_tail.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_see_tail() {
+        meta.cowbird.seen = cowbird_see_tail.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_tail() {
-        meta.cowbird_tail = cowbird_look_at_tail.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_tail() {
+        meta.cowbird.tail = cowbird_look_at_tail.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_tail() {
-        cowbird_put_tail.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_tail() {
+        cowbird_put_tail.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_tail_accesses {
+    @hidden table cowbird_tail_accesses {
         key = {
-            meta.cowbird_does : ternary;
+            meta.cowbird.does : ternary;
             hdr.cowbird_probes.word : ternary;
-            meta.cowbird_unseen[31:31] : ternary @name("unseen");
+            meta.cowbird.unseen[31:31] : ternary @name("unseen");
         }
         actions = {
             cowbird_do_see_tail;
@@ -1900,22 +1919,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What is wrong with an entry; where its data is, is seen later.
-    action cowbird_accuse(bit<8> reason) {
-        meta.cowbird_bad = reason;
+    @hidden action cowbird_accuse(bit<8> reason) {
+        meta.cowbird.bad = reason;
     }
 
-    table cowbird_entry_faults {
+    @hidden table cowbird_entry_faults {
         key = {
-            meta.cowbird_odd               : ternary;
-            meta.cowbird_known             : ternary;
+            meta.cowbird.odd               : ternary;
+            meta.cowbird.known             : ternary;
             hdr.cowbird_entry.length       : ternary;
-            meta.cowbird_half[31:31]       : ternary @name("half");
-            meta.cowbird_remote[63:63]     : ternary @name("remote");
-            meta.cowbird_pool_bytes[63:31] : ternary @name("room");
-            meta.cowbird_rest[31:31]       : ternary @name("rest");
-            meta.cowbird_misnamed          : ternary;
+            meta.cowbird.half[31:31]       : ternary @name("half");
+            meta.cowbird.remote[63:63]     : ternary @name("remote");
+            meta.cowbird.pool_bytes[63:31] : ternary @name("room");
+            meta.cowbird.rest[31:31]       : ternary @name("rest");
+            meta.cowbird.misnamed          : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
-            meta.cowbird_kind              : ternary;
+            meta.cowbird.kind              : ternary;
             hdr.cowbird_number.word        : ternary;
         }
         actions = {
@@ -1945,7 +1964,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_first = {
         void apply(inout bit<32> value, out bit<8> result) {
             if (value - hdr.cowbird_count.word < 2) {
-                value  = meta.cowbird_mine + COWBIRD_ONE;
+                value  = meta.cowbird.mine + COWBIRD_ONE;
                 result = COWBIRD_TAKEN;
             } else {
                 result = COWBIRD_STALE;
@@ -1955,7 +1974,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<8>>(cowbird_taken) cowbird_take_next = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird_mine) {
+            if (value == meta.cowbird.mine) {
                 value  = value + COWBIRD_ONE;
                 result = COWBIRD_TAKEN;
             } else if (value - hdr.cowbird_count.word < 2) {
@@ -1974,36 +1993,36 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_instance_t, bit<32>>(cowbird_taken) cowbird_put_taken = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_mine;
+            value  = meta.cowbird.mine;
             result = value;
         }
     };
 
-    action cowbird_do_take_first() {
-        meta.cowbird_outcome = cowbird_take_first.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_take_first() {
+        meta.cowbird.outcome = cowbird_take_first.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_take_next() {
-        meta.cowbird_outcome = cowbird_take_next.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_take_next() {
+        meta.cowbird.outcome = cowbird_take_next.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_taken() {
-        hdr.cowbird_taken.word = cowbird_look_at_taken.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_taken() {
+        hdr.cowbird_taken.word = cowbird_look_at_taken.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_taken() {
-        cowbird_put_taken.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_taken() {
+        cowbird_put_taken.execute(meta.cowbird.instance[5:0]);
     }
 
     // Nobody knew of an entry that was guessed: without the next one's id it is none yet.
-    table cowbird_taken_accesses {
+    @hidden table cowbird_taken_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_kind : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.kind : ternary;
             hdr.cowbird_telling.head : ternary;
             hdr.cowbird_telling.acked : ternary;
             hdr.cowbird_tail.isValid() : ternary;
-            meta.cowbird_misnamed : ternary;
+            meta.cowbird.misnamed : ternary;
             hdr.cowbird_number.word : ternary;
             hdr.cowbird_entry.requestId[63:63] : ternary @name("asks");
         }
@@ -2063,22 +2082,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_ask() {
-        meta.cowbird_behind = cowbird_ask.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_ask() {
+        meta.cowbird.behind = cowbird_ask.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_pass() {
-        meta.cowbird_passed = cowbird_pass.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_pass() {
+        meta.cowbird.passed = cowbird_pass.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_put_packets() {
-        cowbird_put_packets.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_put_packets() {
+        cowbird_put_packets.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    table cowbird_packets_accesses {
+    @hidden table cowbird_packets_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
         }
         actions = {
             cowbird_do_ask;
@@ -2102,8 +2121,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_behind = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value == meta.cowbird_left) {
-                value  = meta.cowbird_end;
+            if (value == meta.cowbird.left) {
+                value  = meta.cowbird.end;
                 result = 1;
             } else {
                 result = 0;
@@ -2113,8 +2132,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_place_first = {
         void apply(inout bit<32> value, out bit<8> result) {
-            if (value > meta.cowbird_left) {
-                value  = meta.cowbird_end;
+            if (value > meta.cowbird.left) {
+                value  = meta.cowbird.end;
                 result = 1;
             } else {
                 result = 0;
@@ -2124,30 +2143,30 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<8>>(cowbird_placed) cowbird_put_placed = {
         void apply(inout bit<32> value, out bit<8> result) {
-            value  = meta.cowbird_end;
+            value  = meta.cowbird.end;
             result = 1;
         }
     };
 
-    action cowbird_do_place_behind() {
-        meta.cowbird_right = cowbird_place_behind.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_place_behind() {
+        meta.cowbird.right = cowbird_place_behind.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_place_first() {
-        meta.cowbird_right = cowbird_place_first.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_place_first() {
+        meta.cowbird.right = cowbird_place_first.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_put_placed() {
-        cowbird_put_placed.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_put_placed() {
+        cowbird_put_placed.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    table cowbird_placed_accesses {
+    @hidden table cowbird_placed_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
-            meta.cowbird_local[63:32] : ternary @name("far");
-            meta.cowbird_offset : ternary;
-            meta.cowbird_fits[31:31] : ternary @name("fits");
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.local[63:32] : ternary @name("far");
+            meta.cowbird.offset : ternary;
+            meta.cowbird.fits[31:31] : ternary @name("fits");
         }
         actions = {
             cowbird_do_place_behind;
@@ -2171,7 +2190,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_begin_lap = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = value + meta.cowbird_ring;
+            value  = value + meta.cowbird.ring;
             result = value;
         }
     };
@@ -2184,28 +2203,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_lap) cowbird_put_lap = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_lap;
+            value  = meta.cowbird.lap;
             result = value;
         }
     };
 
-    action cowbird_do_begin_lap() {
-        meta.cowbird_lap = cowbird_begin_lap.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_begin_lap() {
+        meta.cowbird.lap = cowbird_begin_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_look_at_lap() {
-        meta.cowbird_lap = cowbird_look_at_lap.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_look_at_lap() {
+        meta.cowbird.lap = cowbird_look_at_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_put_lap() {
-        meta.cowbird_lap = cowbird_put_lap.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_put_lap() {
+        meta.cowbird.lap = cowbird_put_lap.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    table cowbird_lap_accesses {
+    @hidden table cowbird_lap_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_right : ternary;
-            meta.cowbird_offset : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.right : ternary;
+            meta.cowbird.offset : ternary;
         }
         actions = {
             cowbird_do_begin_lap;
@@ -2242,28 +2261,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_side_t, bit<32>>(cowbird_messages) cowbird_put_messages = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_id + COWBIRD_ONE;
+            value  = meta.cowbird.id + COWBIRD_ONE;
             result = value;
         }
     };
 
-    action cowbird_do_end_message() {
-        meta.cowbird_id = cowbird_end_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_end_message() {
+        meta.cowbird.id = cowbird_end_message.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_look_at_message() {
-        meta.cowbird_id = cowbird_look_at_message.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_look_at_message() {
+        meta.cowbird.id = cowbird_look_at_message.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    action cowbird_do_put_messages() {
-        cowbird_put_messages.execute(meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0]);
+    @hidden action cowbird_do_put_messages() {
+        cowbird_put_messages.execute(meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0]);
     }
 
-    table cowbird_messages_accesses {
+    @hidden table cowbird_messages_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_passed : ternary;
-            meta.cowbird_frame : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.passed : ternary;
+            meta.cowbird.frame : ternary;
         }
         actions = {
             cowbird_do_end_message;
@@ -2289,7 +2308,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     RegisterAction<bit<8>, cowbird_instance_t, bit<8>>(cowbird_refusal) cowbird_judge = {
         void apply(inout bit<8> value, out bit<8> result) {
             if (value == 0) {
-                value = meta.cowbird_bad;
+                value = meta.cowbird.bad;
             }
             result = value;
         }
@@ -2320,29 +2339,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_judge() {
-        hdr.cowbird_telling.refusal = cowbird_judge.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_judge() {
+        hdr.cowbird_telling.refusal = cowbird_judge.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_judge_place() {
-        hdr.cowbird_telling.refusal = cowbird_judge_place.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_judge_place() {
+        hdr.cowbird_telling.refusal = cowbird_judge_place.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_judge_tail() {
-        hdr.cowbird_telling.refusal = cowbird_judge_tail.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_judge_tail() {
+        hdr.cowbird_telling.refusal = cowbird_judge_tail.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_forget_refusal() {
-        cowbird_forget_refusal.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_forget_refusal() {
+        cowbird_forget_refusal.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_refusal_accesses {
+    @hidden table cowbird_refusal_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
-            meta.cowbird_bad : ternary;
-            meta.cowbird_right : ternary;
-            meta.cowbird_seen : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.bad : ternary;
+            meta.cowbird.right : ternary;
+            meta.cowbird.seen : ternary;
         }
         actions = {
             cowbird_do_judge;
@@ -2395,24 +2414,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_stamp() {
-        cowbird_put_stamp.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_stamp() {
+        cowbird_put_stamp.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_late() {
-        cowbird_put_late.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_late() {
+        cowbird_put_late.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_look_at_time() {
-        meta.cowbird_late = cowbird_look_at_time.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_look_at_time() {
+        meta.cowbird.late = cowbird_look_at_time.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_stamp_accesses {
+    @hidden table cowbird_stamp_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
-            meta.cowbird_passed : ternary;
-            meta.cowbird_news[15:8] : ternary @name("news");
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.passed : ternary;
+            meta.cowbird.news[15:8] : ternary @name("news");
             hdr.cowbird_reds.word : ternary;
         }
         actions = {
@@ -2444,7 +2463,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (value - (int<32>) hdr.cowbird_count.word < 0) {
                 value  = value + (int<32>) COWBIRD_ONE;
                 result = (bit<32>) value;
-            } else if (value == (int<32>) meta.cowbird_mine) {
+            } else if (value == (int<32>) meta.cowbird.mine) {
                 value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
                 result = (bit<32>) value;
             } else {
@@ -2459,7 +2478,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if (value - (int<32>) hdr.cowbird_count.word < 0) {
                 value  = value + (int<32>) COWBIRD_ONE;
                 result = (bit<32>) value;
-            } else if ((bit<32>) value - meta.cowbird_mine < 2) {
+            } else if ((bit<32>) value - meta.cowbird.mine < 2) {
                 value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
                 result = (bit<32>) value;
             } else {
@@ -2470,7 +2489,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<int<32>, cowbird_instance_t, bit<32>>(cowbird_fetched) cowbird_put_fetched = {
         void apply(inout int<32> value, out bit<32> result) {
-            value  = (int<32>) meta.cowbird_mine;
+            value  = (int<32>) meta.cowbird.mine;
             result = (bit<32>) value;
         }
     };
@@ -2481,7 +2500,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             if ((bit<32>) value - hdr.cowbird_count.word < 2) {
                 value  = value + (int<32>) COWBIRD_ONE;
                 result = (bit<32>) value;
-            } else if (value == (int<32>) meta.cowbird_mine) {
+            } else if (value == (int<32>) meta.cowbird.mine) {
                 value  = value - (int<32>) (COWBIRD_FAR - COWBIRD_ONE);
                 result = (bit<32>) value;
             } else {
@@ -2490,30 +2509,30 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_fetch() {
-        hdr.cowbird_fetched.word = cowbird_fetch.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_fetch() {
+        hdr.cowbird_fetched.word = cowbird_fetch.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_fetch_told() {
-        hdr.cowbird_fetched.word = cowbird_fetch_told.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_fetch_told() {
+        hdr.cowbird_fetched.word = cowbird_fetch_told.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_put_fetched() {
-        hdr.cowbird_fetched.word = cowbird_put_fetched.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_put_fetched() {
+        hdr.cowbird_fetched.word = cowbird_put_fetched.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_pass_by() {
-        cowbird_pass_by.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_pass_by() {
+        cowbird_pass_by.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_fetched_accesses {
+    @hidden table cowbird_fetched_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_tells : ternary;
-            meta.cowbird_late : ternary;
-            meta.cowbird_told[31:31] : ternary @name("ahead");
+            meta.cowbird.tells : ternary;
+            meta.cowbird.late : ternary;
+            meta.cowbird.told[31:31] : ternary @name("ahead");
             hdr.cowbird_probes.word : ternary;
             hdr.cowbird_telling.acked : ternary;
         }
@@ -2564,23 +2583,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_count_turns() {
-        meta.cowbird_quiet = cowbird_count_turns.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_count_turns() {
+        meta.cowbird.quiet = cowbird_count_turns.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_wake() {
-        cowbird_wake.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_wake() {
+        cowbird_wake.execute(meta.cowbird.instance[5:0]);
     }
 
-    table cowbird_quiet_accesses {
+    @hidden table cowbird_quiet_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_phase : ternary;
-            meta.cowbird_seen : ternary;
-            meta.cowbird_tells : ternary;
-            meta.cowbird_again : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.seen : ternary;
+            meta.cowbird.tells : ternary;
+            meta.cowbird.again : ternary;
             hdr.cowbird_fetched.word : ternary;
-            meta.cowbird_more : ternary;
+            meta.cowbird.more : ternary;
         }
         actions = {
             cowbird_do_count_turns;
@@ -2639,39 +2658,39 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_probe() {
-        meta.cowbird_next = cowbird_probe.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_probe() {
+        meta.cowbird.next = cowbird_probe.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_probe_or_guess() {
-        meta.cowbird_next = cowbird_probe_or_guess.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_probe_or_guess() {
+        meta.cowbird.next = cowbird_probe_or_guess.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_guess() {
-        meta.cowbird_next = COWBIRD_ENTRY;
+    @hidden action cowbird_do_guess() {
+        meta.cowbird.next = COWBIRD_ENTRY;
     }
 
-    action cowbird_do_probe_again() {
-        meta.cowbird_next = cowbird_probe_again.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_probe_again() {
+        meta.cowbird.next = cowbird_probe_again.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_forget_asked() {
-        cowbird_forget_asked.execute(meta.cowbird_instance[5:0]);
+    @hidden action cowbird_do_forget_asked() {
+        cowbird_forget_asked.execute(meta.cowbird.instance[5:0]);
     }
 
-    action cowbird_do_tell_refusal() {
-        meta.cowbird_next = COWBIRD_RED;
+    @hidden action cowbird_do_tell_refusal() {
+        meta.cowbird.next = COWBIRD_RED;
     }
 
-    table cowbird_asked_accesses {
+    @hidden table cowbird_asked_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_phase : ternary;
-            meta.cowbird_again : ternary;
-            meta.cowbird_next : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.phase : ternary;
+            meta.cowbird.again : ternary;
+            meta.cowbird.next : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_quiet : ternary;
-            meta.cowbird_told[12:12] : ternary @name("full");
+            meta.cowbird.quiet : ternary;
+            meta.cowbird.told[12:12] : ternary @name("full");
         }
         actions = {
             cowbird_do_probe;
@@ -2704,7 +2723,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_behind) cowbird_put_behind = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_behind;
+            value  = meta.cowbird.behind;
             result = value;
         }
     };
@@ -2725,25 +2744,25 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_behind() {
+    @hidden action cowbird_do_put_behind() {
         cowbird_put_behind.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_look_at_behind() {
-        meta.cowbird_behind = cowbird_look_at_behind.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+    @hidden action cowbird_do_look_at_behind() {
+        meta.cowbird.behind = cowbird_look_at_behind.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_see_last() {
-        meta.cowbird_is_last = cowbird_see_last.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+    @hidden action cowbird_do_see_last() {
+        meta.cowbird.is_last = cowbird_see_last.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_behind_accesses {
+    @hidden table cowbird_slot_behind_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2784,20 +2803,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_first() {
+    @hidden action cowbird_do_put_first() {
         cowbird_put_first.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_see_first() {
-        meta.cowbird_is_first = cowbird_see_first.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+    @hidden action cowbird_do_see_first() {
+        meta.cowbird.is_first = cowbird_see_first.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_first_accesses {
+    @hidden table cowbird_slot_first_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2819,14 +2838,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_put_rest = {
         void apply(inout bit<16> value, out bit<8> result) {
-            value  = meta.cowbird_carried;
+            value  = meta.cowbird.carried;
             result = 0;
         }
     };
 
     RegisterAction<bit<16>, cowbird_slot_t, bit<8>>(cowbird_slot_rest) cowbird_see_rest = {
         void apply(inout bit<16> value, out bit<8> result) {
-            if (value == meta.cowbird_carried) {
+            if (value == meta.cowbird.carried) {
                 result = 1;
             } else {
                 result = 0;
@@ -2834,20 +2853,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_rest() {
+    @hidden action cowbird_do_put_rest() {
         cowbird_put_rest.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_see_rest() {
-        meta.cowbird_fills = cowbird_see_rest.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+    @hidden action cowbird_do_see_rest() {
+        meta.cowbird.fills = cowbird_see_rest.execute(
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_rest_accesses {
+    @hidden table cowbird_slot_rest_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2880,20 +2899,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_length() {
+    @hidden action cowbird_do_put_length() {
         hdr.cowbird_reth.dmaLength = cowbird_put_length.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_look_at_length() {
+    @hidden action cowbird_do_look_at_length() {
         hdr.cowbird_reth.dmaLength = cowbird_look_at_length.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_length_accesses {
+    @hidden table cowbird_slot_length_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2915,7 +2934,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_key) cowbird_put_key = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_pool_key;
+            value  = meta.cowbird.pool_key;
             result = value;
         }
     };
@@ -2926,20 +2945,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_key() {
+    @hidden action cowbird_do_put_key() {
         hdr.cowbird_reth.rKey = cowbird_put_key.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_look_at_key() {
+    @hidden action cowbird_do_look_at_key() {
         hdr.cowbird_reth.rKey = cowbird_look_at_key.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_key_accesses {
+    @hidden table cowbird_slot_key_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
         }
         actions = {
@@ -2961,14 +2980,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_high = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_pool[63:32];
+            value  = meta.cowbird.pool[63:32];
             result = value;
         }
     };
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_high) cowbird_put_local_high = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_local[63:32];
+            value  = meta.cowbird.local[63:32];
             result = value;
         }
     };
@@ -2979,27 +2998,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_high() {
+    @hidden action cowbird_do_put_high() {
         cowbird_put_high.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_put_local_high() {
+    @hidden action cowbird_do_put_local_high() {
         cowbird_put_local_high.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_look_at_high() {
+    @hidden action cowbird_do_look_at_high() {
         hdr.cowbird_reth.virtualAddress[63:32] = cowbird_look_at_high.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_high_accesses {
+    @hidden table cowbird_slot_high_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_kind : ternary;
+            meta.cowbird.kind : ternary;
         }
         actions = {
             cowbird_do_put_high;
@@ -3022,14 +3041,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_low = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_pool[31:0];
+            value  = meta.cowbird.pool[31:0];
             result = value;
         }
     };
 
     RegisterAction<bit<32>, cowbird_slot_t, bit<32>>(cowbird_slot_low) cowbird_put_local_low = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_local[31:0];
+            value  = meta.cowbird.local[31:0];
             result = value;
         }
     };
@@ -3040,27 +3059,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_low() {
+    @hidden action cowbird_do_put_low() {
         cowbird_put_low.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_put_local_low() {
+    @hidden action cowbird_do_put_local_low() {
         cowbird_put_local_low.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    action cowbird_do_look_at_low() {
+    @hidden action cowbird_do_look_at_low() {
         hdr.cowbird_reth.virtualAddress[31:0] = cowbird_look_at_low.execute(
-            meta.cowbird_instance[5:0] ++ meta.cowbird_kind[0:0] ++ meta.cowbird_id[12:8]);
+            meta.cowbird.instance[5:0] ++ meta.cowbird.kind[0:0] ++ meta.cowbird.id[12:8]);
     }
 
-    table cowbird_slot_low_accesses {
+    @hidden table cowbird_slot_low_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_kind : ternary;
+            meta.cowbird.kind : ternary;
         }
         actions = {
             cowbird_do_put_low;
@@ -3083,7 +3102,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_response_ends) cowbird_put_response_end = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_lap;
+            value  = meta.cowbird.lap;
             result = value;
         }
     };
@@ -3094,28 +3113,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_response_end() {
+    @hidden action cowbird_do_put_response_end() {
         cowbird_put_response_end.execute(
-            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
-    action cowbird_do_look_at_response_end() {
+    @hidden action cowbird_do_look_at_response_end() {
         hdr.cowbird_telling.response_end = cowbird_look_at_response_end.execute(
-            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
-    action cowbird_do_take_response_end() {
-        meta.cowbird_end = cowbird_look_at_response_end.execute(
-            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
+    @hidden action cowbird_do_take_response_end() {
+        meta.cowbird.end = cowbird_look_at_response_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.reads[12:8]);
     }
 
-    table cowbird_response_ends_accesses {
+    @hidden table cowbird_response_ends_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_kind : ternary;
-            meta.cowbird_again : ternary;
+            meta.cowbird.kind : ternary;
+            meta.cowbird.again : ternary;
         }
         actions = {
             cowbird_do_put_response_end;
@@ -3143,7 +3162,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     RegisterAction<bit<32>, cowbird_end_t, bit<32>>(cowbird_request_ends) cowbird_put_request_end = {
         void apply(inout bit<32> value, out bit<32> result) {
-            value  = meta.cowbird_lap;
+            value  = meta.cowbird.lap;
             result = value;
         }
     };
@@ -3154,28 +3173,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    action cowbird_do_put_request_end() {
+    @hidden action cowbird_do_put_request_end() {
         cowbird_put_request_end.execute(
-            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
-    action cowbird_do_look_at_request_end() {
+    @hidden action cowbird_do_look_at_request_end() {
         hdr.cowbird_telling.request_end = cowbird_look_at_request_end.execute(
-            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
-    action cowbird_do_take_request_end() {
-        meta.cowbird_lap = cowbird_look_at_request_end.execute(
-            meta.cowbird_instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
+    @hidden action cowbird_do_take_request_end() {
+        meta.cowbird.lap = cowbird_look_at_request_end.execute(
+            meta.cowbird.instance[5:0] ++ hdr.cowbird_telling.writes[12:8]);
     }
 
-    table cowbird_request_ends_accesses {
+    @hidden table cowbird_request_ends_accesses {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_outcome : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.outcome : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_kind : ternary;
-            meta.cowbird_again : ternary;
+            meta.cowbird.kind : ternary;
+            meta.cowbird.again : ternary;
         }
         actions = {
             cowbird_do_put_request_end;
@@ -3197,36 +3216,36 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    action cowbird_size_read() {
-        meta.cowbird_end     = meta.cowbird_end & 0xFFFFFFF8;
+    @hidden action cowbird_size_read() {
+        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
-        meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
-        meta.cowbird_pool_bytes = meta.cowbird_pool_bytes - meta.cowbird_remote;
-        meta.cowbird_pool    = meta.cowbird_pool + meta.cowbird_remote;
+        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
+        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
+        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
         hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-        meta.cowbird_mine    = hdr.cowbird_count.word;
+        meta.cowbird.mine    = hdr.cowbird_count.word;
     }
 
-    action cowbird_size_write() {
-        meta.cowbird_end     = meta.cowbird_end & 0xFFFFFFF8;
+    @hidden action cowbird_size_write() {
+        meta.cowbird.end     = meta.cowbird.end & 0xFFFFFFF8;
         hdr.cowbird_packets.word = hdr.cowbird_packets.word >> 2;
-        meta.cowbird_carried = meta.cowbird_carried & (ROCE_MTU - 1);
-        meta.cowbird_pool_bytes = meta.cowbird_pool_bytes - meta.cowbird_remote;
-        meta.cowbird_pool    = meta.cowbird_pool + meta.cowbird_remote;
+        meta.cowbird.carried = meta.cowbird.carried & (ROCE_MTU - 1);
+        meta.cowbird.pool_bytes = meta.cowbird.pool_bytes - meta.cowbird.remote;
+        meta.cowbird.pool    = meta.cowbird.pool + meta.cowbird.remote;
         hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
-        meta.cowbird_mine    = hdr.cowbird_count.word | 1;
+        meta.cowbird.mine    = hdr.cowbird_count.word | 1;
     }
 
-    action cowbird_split_end() {
-        meta.cowbird_lap     = meta.cowbird_end & 0xFFFFFFF8;
-        meta.cowbird_end     = meta.cowbird_end - 8;
+    @hidden action cowbird_split_end() {
+        meta.cowbird.lap     = meta.cowbird.end & 0xFFFFFFF8;
+        meta.cowbird.end     = meta.cowbird.end - 8;
         hdr.cowbird_number.word  = hdr.cowbird_count.word + COWBIRD_ONE;
     }
 
-    table cowbird_entry_size {
+    @hidden table cowbird_entry_size {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_kind : ternary;
+            meta.cowbird.does : ternary;
+            meta.cowbird.kind : ternary;
         }
         actions = {
             cowbird_size_read;
@@ -3241,50 +3260,50 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 4;
     }
 
-    action cowbird_expect_read() {
+    @hidden action cowbird_expect_read() {
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
-        meta.cowbird_carried = meta.cowbird_carried + 1;
+        meta.cowbird.carried = meta.cowbird.carried + 1;
         hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.writes;
         hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress = meta.cowbird_pool;
-        meta.cowbird_rest    = meta.cowbird_pool_bytes[31:0] - meta.cowbird_rest;
+        hdr.cowbird_reth.virtualAddress = meta.cowbird.pool;
+        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
     }
 
-    action cowbird_expect_write() {
+    @hidden action cowbird_expect_write() {
         hdr.cowbird_packets.word = hdr.cowbird_packets.word & 0xFFFFFF00;
-        meta.cowbird_carried = meta.cowbird_carried + 1;
+        meta.cowbird.carried = meta.cowbird.carried + 1;
         hdr.cowbird_number.word  = hdr.cowbird_number.word - hdr.cowbird_telling.reads;
         hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress = meta.cowbird_local;
-        meta.cowbird_rest    = meta.cowbird_pool_bytes[31:0] - meta.cowbird_rest;
+        hdr.cowbird_reth.virtualAddress = meta.cowbird.local;
+        meta.cowbird.rest    = meta.cowbird.pool_bytes[31:0] - meta.cowbird.rest;
     }
 
-    action cowbird_restart_reads() {
-        meta.cowbird_mine   = hdr.cowbird_telling.head;
-        meta.cowbird_id     = hdr.cowbird_telling.reads;
+    @hidden action cowbird_restart_reads() {
+        meta.cowbird.mine   = hdr.cowbird_telling.head;
+        meta.cowbird.id     = hdr.cowbird_telling.reads;
         hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_restart_writes() {
-        meta.cowbird_mine   = hdr.cowbird_telling.head | 1;
-        meta.cowbird_id     = hdr.cowbird_telling.writes;
+    @hidden action cowbird_restart_writes() {
+        meta.cowbird.mine   = hdr.cowbird_telling.head | 1;
+        meta.cowbird.id     = hdr.cowbird_telling.writes;
         hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_limit_entries() {
+    @hidden action cowbird_limit_entries() {
         hdr.cowbird_count.word = hdr.cowbird_telling.head + COWBIRD_MOST;
     }
 
-    action cowbird_look_behind_head() {
-        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_telling.head;
+    @hidden action cowbird_look_behind_head() {
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
         hdr.cowbird_count.word  = hdr.cowbird_telling.head + COWBIRD_MOST;
-        meta.cowbird_mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
+        meta.cowbird.mine   = hdr.cowbird_telling.head + (COWBIRD_FAR + 2);
     }
 
-    table cowbird_expected {
+    @hidden table cowbird_expected {
         key = {
-            meta.cowbird_does : exact;
-            meta.cowbird_kind : exact;
+            meta.cowbird.does : exact;
+            meta.cowbird.kind : exact;
         }
         actions = {
             cowbird_expect_read;
@@ -3311,21 +3330,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    action cowbird_distances_in_ring() {
-        meta.cowbird_half   = meta.cowbird_half - hdr.cowbird_entry.length;
-        meta.cowbird_offset = meta.cowbird_offset - meta.cowbird_ring_at;
-        meta.cowbird_left   = meta.cowbird_ring - meta.cowbird_end;
-        hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird_id;
+    @hidden action cowbird_distances_in_ring() {
+        meta.cowbird.half   = meta.cowbird.half - hdr.cowbird_entry.length;
+        meta.cowbird.offset = meta.cowbird.offset - meta.cowbird.ring_at;
+        meta.cowbird.left   = meta.cowbird.ring - meta.cowbird.end;
+        hdr.cowbird_number.word = hdr.cowbird_number.word - meta.cowbird.id;
     }
 
-    action cowbird_distances_from_head() {
-        meta.cowbird_unseen  = meta.cowbird_entries - meta.cowbird_unseen;
-        meta.cowbird_end     = meta.cowbird_end & meta.cowbird_mask;
-        meta.cowbird_told    = meta.cowbird_told - hdr.cowbird_telling.head;
+    @hidden action cowbird_distances_from_head() {
+        meta.cowbird.unseen  = meta.cowbird.entries - meta.cowbird.unseen;
+        meta.cowbird.end     = meta.cowbird.end & meta.cowbird.mask;
+        meta.cowbird.told    = meta.cowbird.told - hdr.cowbird_telling.head;
     }
 
-    table cowbird_distances {
-        key = { meta.cowbird_does : exact; }
+    @hidden table cowbird_distances {
+        key = { meta.cowbird.does : exact; }
         actions = { cowbird_distances_in_ring; cowbird_distances_from_head; }
         const default_action = cowbird_distances_from_head();
         const entries = { DOES_ENTRY : cowbird_distances_in_ring(); }
@@ -3333,43 +3352,43 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Of data at the ring's beginning, what is left behind it is compared with where the last one ends.
-    action cowbird_fit_at_start() {
-        meta.cowbird_fits = meta.cowbird_left;
+    @hidden action cowbird_fit_at_start() {
+        meta.cowbird.fits = meta.cowbird.left;
     }
 
     // Of other data, where it begins.
-    action cowbird_fit_behind_last() {
-        meta.cowbird_end  = meta.cowbird_end + meta.cowbird_offset;
-        meta.cowbird_fits = meta.cowbird_left - meta.cowbird_offset;
-        meta.cowbird_left = meta.cowbird_offset;
+    @hidden action cowbird_fit_behind_last() {
+        meta.cowbird.end  = meta.cowbird.end + meta.cowbird.offset;
+        meta.cowbird.fits = meta.cowbird.left - meta.cowbird.offset;
+        meta.cowbird.left = meta.cowbird.offset;
     }
 
-    action cowbird_compare_acked() {
-        meta.cowbird_end      = meta.cowbird_end + 8;
+    @hidden action cowbird_compare_acked() {
+        meta.cowbird.end      = meta.cowbird.end + 8;
         hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
-    action cowbird_tell_red() {
+    @hidden action cowbird_tell_red() {
         hdr.cowbird_telling.acked    = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
-        meta.cowbird_tells    = 1;
+        meta.cowbird.tells    = 1;
     }
 
-    action cowbird_tell_red_of_pass() {
-        meta.cowbird_end      = meta.cowbird_end + 8;
-        meta.cowbird_tells    = meta.cowbird_flags >> 1;
+    @hidden action cowbird_tell_red_of_pass() {
+        meta.cowbird.end      = meta.cowbird.end + 8;
+        meta.cowbird.tells    = meta.cowbird.flags >> 1;
     }
 
-    action cowbird_refuse_tail() {
-        meta.cowbird_bad = COWBIRD_CORRUPT_TAIL;
+    @hidden action cowbird_refuse_tail() {
+        meta.cowbird.bad = COWBIRD_CORRUPT_TAIL;
         hdr.cowbird_telling.acked = hdr.cowbird_telling.acked - hdr.cowbird_telling.head;
     }
 
-    table cowbird_red_due {
+    @hidden table cowbird_red_due {
         key = {
-            meta.cowbird_does   : ternary;
+            meta.cowbird.does   : ternary;
             hdr.cowbird_reds.word : ternary;
-            meta.cowbird_told : ternary;
-            meta.cowbird_unseen[31:31] : ternary @name("unseen");
+            meta.cowbird.told : ternary;
+            meta.cowbird.unseen[31:31] : ternary @name("unseen");
         }
         actions = { NoAction; cowbird_compare_acked; cowbird_tell_red; cowbird_tell_red_of_pass; cowbird_refuse_tail; }
         const default_action = cowbird_compare_acked();
@@ -3383,34 +3402,34 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    action cowbird_look_for_guessed() {
-        meta.cowbird_mine   = meta.cowbird_mine + (COWBIRD_FAR + 2);
+    @hidden action cowbird_look_for_guessed() {
+        meta.cowbird.mine   = meta.cowbird.mine + (COWBIRD_FAR + 2);
         hdr.cowbird_count.word  = hdr.cowbird_count.word + 2;
     }
 
-    action cowbird_begin_at_head() {
-        meta.cowbird_lap    = meta.cowbird_lap - meta.cowbird_end;
-        meta.cowbird_mine   = hdr.cowbird_telling.head + 2;
-        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_telling.head;
+    @hidden action cowbird_begin_at_head() {
+        meta.cowbird.lap    = meta.cowbird.lap - meta.cowbird.end;
+        meta.cowbird.mine   = hdr.cowbird_telling.head + 2;
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_telling.head;
     }
 
-    action cowbird_reads_under_way() {
-        meta.cowbird_told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
-        meta.cowbird_kind   = 0;
-        meta.cowbird_id     = hdr.cowbird_telling.reads;
-        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_count.word;
+    @hidden action cowbird_reads_under_way() {
+        meta.cowbird.told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
+        meta.cowbird.kind   = 0;
+        meta.cowbird.id     = hdr.cowbird_telling.reads;
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_count.word;
     }
 
-    action cowbird_writes_under_way() {
-        meta.cowbird_told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
-        meta.cowbird_kind   = 1;
-        meta.cowbird_id     = hdr.cowbird_telling.writes;
-        meta.cowbird_unseen = meta.cowbird_tail - hdr.cowbird_count.word;
+    @hidden action cowbird_writes_under_way() {
+        meta.cowbird.told   = hdr.cowbird_taken.word - hdr.cowbird_telling.head;
+        meta.cowbird.kind   = 1;
+        meta.cowbird.id     = hdr.cowbird_telling.writes;
+        meta.cowbird.unseen = meta.cowbird.tail - hdr.cowbird_count.word;
     }
 
-    table cowbird_under_way {
+    @hidden table cowbird_under_way {
         key = {
-            meta.cowbird_does     : ternary;
+            meta.cowbird.does     : ternary;
             hdr.cowbird_taken.word[0:0] : ternary @name("taken");
         }
         actions = {
@@ -3434,23 +3453,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    action cowbird_find_first_packet() {
-        hdr.cowbird_packets.word = meta.cowbird_behind - hdr.cowbird_packets.word;
+    @hidden action cowbird_find_first_packet() {
+        hdr.cowbird_packets.word = meta.cowbird.behind - hdr.cowbird_packets.word;
     }
 
-    action cowbird_more_entries() {
-        meta.cowbird_mine = meta.cowbird_mine + COWBIRD_ONE;
-        meta.cowbird_more   = 1;
+    @hidden action cowbird_more_entries() {
+        meta.cowbird.mine = meta.cowbird.mine + COWBIRD_ONE;
+        meta.cowbird.more   = 1;
     }
 
-    action cowbird_limit_by_tail() {
-        hdr.cowbird_count.word = meta.cowbird_tail;
+    @hidden action cowbird_limit_by_tail() {
+        hdr.cowbird_count.word = meta.cowbird.tail;
     }
 
-    table cowbird_fetch_limit {
+    @hidden table cowbird_fetch_limit {
         key = {
-            meta.cowbird_does          : ternary;
-            meta.cowbird_unseen[31:8]  : ternary @name("unseen");
+            meta.cowbird.does          : ternary;
+            meta.cowbird.unseen[31:8]  : ternary @name("unseen");
         }
         actions = { cowbird_find_first_packet; cowbird_more_entries; cowbird_limit_by_tail; NoAction; }
         const default_action = NoAction();
@@ -3466,27 +3485,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    action cowbird_keep_end() {
-        meta.cowbird_lap    = meta.cowbird_lap + meta.cowbird_end;
-        hdr.cowbird_telling.reads  = meta.cowbird_id;
-        hdr.cowbird_telling.writes = meta.cowbird_id;
+    @hidden action cowbird_keep_end() {
+        meta.cowbird.lap    = meta.cowbird.lap + meta.cowbird.end;
+        hdr.cowbird_telling.reads  = meta.cowbird.id;
+        hdr.cowbird_telling.writes = meta.cowbird.id;
     }
 
-    action cowbird_tell_again() {
-        meta.cowbird_tells = 1;
+    @hidden action cowbird_tell_again() {
+        meta.cowbird.tells = 1;
     }
 
-    action cowbird_start_again() {
-        meta.cowbird_again = 1;
+    @hidden action cowbird_start_again() {
+        meta.cowbird.again = 1;
     }
 
-    table cowbird_restart {
+    @hidden table cowbird_restart {
         key = {
-            meta.cowbird_does : ternary;
-            meta.cowbird_late : ternary;
-            meta.cowbird_busy : ternary;
-            meta.cowbird_news[15:8]   : ternary @name("news");
-            meta.cowbird_told[31:31] : ternary @name("ahead");
+            meta.cowbird.does : ternary;
+            meta.cowbird.late : ternary;
+            meta.cowbird.busy : ternary;
+            meta.cowbird.news[15:8]   : ternary @name("news");
+            meta.cowbird.told[31:31] : ternary @name("ahead");
         }
         actions = { cowbird_keep_end; cowbird_tell_again; cowbird_start_again; NoAction; }
         const default_action = NoAction();
@@ -3501,32 +3520,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    action cowbird_become(bit<8> next) {
-        meta.cowbird_next = next;
+    @hidden action cowbird_become(bit<8> next) {
+        meta.cowbird.next = next;
     }
 
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) cowbird_own_number;
 
-    action cowbird_come_again() {
-        meta.cowbird_behind = meta.cowbird_behind | 0x80;
-        meta.cowbird_whose  = cowbird_own_number.get(meta.cowbird_instance);
+    @hidden action cowbird_come_again() {
+        meta.cowbird.behind = meta.cowbird.behind | 0x80;
+        meta.cowbird.whose  = cowbird_own_number.get(meta.cowbird.instance);
         ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
-    action cowbird_refuse_now(bit<8> reason) {
+    @hidden action cowbird_refuse_now(bit<8> reason) {
         meta.drop = reason;
     }
 
-    table cowbird_next_frame {
+    @hidden table cowbird_next_frame {
         key = {
-            meta.cowbird_does    : ternary;
-            meta.cowbird_outcome : ternary;
-            meta.cowbird_kind    : ternary;
+            meta.cowbird.does    : ternary;
+            meta.cowbird.outcome : ternary;
+            meta.cowbird.kind    : ternary;
             hdr.cowbird_telling.refusal : ternary;
-            meta.cowbird_again   : ternary;
-            meta.cowbird_tells   : ternary;
+            meta.cowbird.again   : ternary;
+            meta.cowbird.tells   : ternary;
             hdr.cowbird_probes.word  : ternary;
-            meta.cowbird_more    : ternary;
+            meta.cowbird.more    : ternary;
             hdr.cowbird_fetched.word : ternary;
             hdr.cowbird_tail.isValid() : ternary;
         }
@@ -3560,30 +3579,30 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What a frame that comes again takes along: where data ends, the side, and whether a red block has to be sent.
-    action cowbird_pass_reads() {
-        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
+    @hidden action cowbird_pass_reads() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
     }
 
-    action cowbird_pass_reads_and_red() {
-        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
-        meta.cowbird_end    = meta.cowbird_end | 2;
+    @hidden action cowbird_pass_reads_and_red() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.end    = meta.cowbird.end | 2;
     }
 
-    action cowbird_pass_writes() {
-        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
-        meta.cowbird_end    = meta.cowbird_lap + 1;
+    @hidden action cowbird_pass_writes() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.end    = meta.cowbird.lap + 1;
     }
 
-    action cowbird_pass_writes_and_red() {
-        meta.cowbird_behind = meta.cowbird_behind | meta.cowbird_whose;
-        meta.cowbird_end    = meta.cowbird_lap + 3;
+    @hidden action cowbird_pass_writes_and_red() {
+        meta.cowbird.behind = meta.cowbird.behind | meta.cowbird.whose;
+        meta.cowbird.end    = meta.cowbird.lap + 3;
     }
 
-    table cowbird_pass_along {
+    @hidden table cowbird_pass_along {
         key = {
-            meta.cowbird_again : exact;
-            meta.cowbird_kind  : exact;
-            meta.cowbird_tells : exact;
+            meta.cowbird.again : exact;
+            meta.cowbird.kind  : exact;
+            meta.cowbird.tells : exact;
         }
         actions = { cowbird_pass_reads; cowbird_pass_reads_and_red; cowbird_pass_writes; cowbird_pass_writes_and_red; NoAction; }
         const default_action = NoAction();
@@ -3597,36 +3616,36 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What was read goes on as a WRITE, packet by packet, if it is as long as what was asked for.
-    action cowbird_write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
-        meta.cowbird_next = next;
+    @hidden action cowbird_write(bit<8> next, bit<8> opcode, bit<1> ack, bit<16> longer) {
+        meta.cowbird.next = next;
         hdr.cowbird_bth.opcode = opcode;
         hdr.cowbird_bth.ackReq = ack;
         hdr.cowbird_udp.length = hdr.cowbird_udp.length + longer;
-        meta.cowbird_form = FORM_DATA;
+        meta.cowbird.form = FORM_DATA;
     }
 
-    action cowbird_write_first(bit<8> next, bit<8> opcode, bit<1> ack) {
-        meta.cowbird_next = next;
+    @hidden action cowbird_write_first(bit<8> next, bit<8> opcode, bit<1> ack) {
+        meta.cowbird.next = next;
         hdr.cowbird_bth.opcode = opcode;
         hdr.cowbird_bth.ackReq = ack;
         hdr.cowbird_udp.length = hdr.cowbird_udp.length + 12;
-        meta.cowbird_form = FORM_READ;
+        meta.cowbird.form = FORM_READ;
         hdr.cowbird_reth.setValid();
     }
 
-    action cowbird_refuse_data(bit<8> reason) {
+    @hidden action cowbird_refuse_data(bit<8> reason) {
         meta.drop = reason;
     }
 
-    table cowbird_data_write {
+    @hidden table cowbird_data_write {
         key = {
-            meta.cowbird_passed   : ternary;
-            meta.cowbird_kind     : ternary;
-            meta.cowbird_frame    : ternary;
-            meta.cowbird_is_first : ternary;
-            meta.cowbird_is_last  : ternary;
-            meta.cowbird_fills    : ternary;
-            meta.cowbird_carried  : ternary;
+            meta.cowbird.passed   : ternary;
+            meta.cowbird.kind     : ternary;
+            meta.cowbird.frame    : ternary;
+            meta.cowbird.is_first : ternary;
+            meta.cowbird.is_last  : ternary;
+            meta.cowbird.fills    : ternary;
+            meta.cowbird.carried  : ternary;
         }
         actions = {
             cowbird_write;
@@ -3658,8 +3677,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     table cowbird_ports {
         key = {
-            meta.cowbird_instance : exact @name("instance");
-            meta.cowbird_next     : exact @name("phase");
+            meta.cowbird.instance : exact @name("instance");
+            meta.cowbird.next     : exact @name("phase");
         }
         actions = {
             cowbird_port;
@@ -3669,7 +3688,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 512;
     }
 
-    action cowbird_send_red() {
+    @hidden action cowbird_send_red() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_RED;
         hdr.cowbird_count.setInvalid();
@@ -3682,7 +3701,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_reth.setValid();
     }
 
-    action cowbird_send_next_red() {
+    @hidden action cowbird_send_next_red() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_RED;
         hdr.cowbird_count.setInvalid();
@@ -3695,7 +3714,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_reth.setValid();
     }
 
-    action cowbird_send_probe() {
+    @hidden action cowbird_send_probe() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_READ;
         hdr.cowbird_count.setInvalid();
@@ -3710,7 +3729,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.qid = COWBIRD_CLASS_PROBE;
     }
 
-    action cowbird_send_entry() {
+    @hidden action cowbird_send_entry() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_READ;
         hdr.cowbird_count.setInvalid();
@@ -3725,7 +3744,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_reth.setValid();
     }
 
-    action cowbird_send_guess() {
+    @hidden action cowbird_send_guess() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_GUESS;
         hdr.cowbird_count.setInvalid();
@@ -3739,7 +3758,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.qid = COWBIRD_CLASS_PROBE;
     }
 
-    action cowbird_send_read() {
+    @hidden action cowbird_send_read() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_READ;
         hdr.cowbird_count.setInvalid();
@@ -3754,9 +3773,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_tail.setInvalid();
     }
 
-    action cowbird_send_data() {
+    @hidden action cowbird_send_data() {
         hdr.sent.setValid();
-        hdr.sent.form = meta.cowbird_form;
+        hdr.sent.form = meta.cowbird.form;
         hdr.cowbird_fetched.setInvalid();
         hdr.cowbird_taken.setInvalid();
         hdr.cowbird_probes.setInvalid();
@@ -3767,7 +3786,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_aeth.setInvalid();
     }
 
-    action cowbird_reply() {
+    @hidden action cowbird_reply() {
         hdr.sent.setValid();
         hdr.sent.form = FORM_MANAGEMENT;
         hdr.cowbird_fetched.setInvalid();
@@ -3779,7 +3798,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_bth.opcode = COWBIRD_OP_REPLY;
     }
 
-    action cowbird_send_nothing() {
+    @hidden action cowbird_send_nothing() {
         hdr.cowbird_count.setInvalid();
         hdr.cowbird_fetched.setInvalid();
         hdr.cowbird_taken.setInvalid();
@@ -3790,10 +3809,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_telling.setInvalid();
     }
 
-    table cowbird_sent_form {
+    @hidden table cowbird_sent_form {
         key = {
-            meta.cowbird_next    : ternary;
-            meta.cowbird_does    : ternary;
+            meta.cowbird.next    : ternary;
+            meta.cowbird.does    : ternary;
             hdr.cowbird_fetched.word : ternary;
         }
         actions = {
@@ -3818,12 +3837,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : exact;
             best_effort_color : exact;
@@ -3863,14 +3882,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         ig_tm_md.qid = PRIORITY_BEST_EFFORT;
         if (hdr.cowbird_bth.isValid()) {
-            meta.cowbird_framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
+            meta.cowbird.framing = hdr.cowbird_ipv4.totalLen - hdr.cowbird_udp.length;
 
             // Stage 1. What it is for, and its lengths and numbers.
             cowbird_lift();
             if (hdr.cowbird_aeth.isValid()) {
-                meta.cowbird_bytes = hdr.cowbird_udp.length - 28;
+                meta.cowbird.bytes = hdr.cowbird_udp.length - 28;
             } else {
-                meta.cowbird_bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
+                meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
             }
             if (!hdr.cowbird_management.isValid()) {
                 cowbird_pairs.apply();
@@ -3878,14 +3897,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_prepare.apply();
 
             // Stage 2. What the engine does with it.
-            hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird_base;
+            hdr.cowbird_count.word = hdr.cowbird_count.word - meta.cowbird.base;
             cowbird_dispatch.apply();
             cowbird_measure.apply();
-            if (meta.cowbird_phase == COWBIRD_TICK) {
+            if (meta.cowbird.phase == COWBIRD_TICK) {
                 cowbird_turn_accesses.apply();
             } else {
                 cowbird_acknowledged_accesses.apply();
-                if (meta.cowbird_frame == FRAME_ENTRY) {
+                if (meta.cowbird.frame == FRAME_ENTRY) {
                     cowbird_regions.apply();
                 }
             }
@@ -3903,8 +3922,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_told_accesses.apply();
             cowbird_answered_accesses.apply();
             cowbird_expected.apply();
-            if (meta.cowbird_does == DOES_TICK && meta.cowbird_served == 0) {
-                meta.cowbird_does = DOES_BAD;
+            if (meta.cowbird.does == DOES_TICK && meta.cowbird.served == 0) {
+                meta.cowbird.does = DOES_BAD;
                 meta.drop = DROP_COWBIRD_NO_INSTANCE;
             }
 
@@ -3915,8 +3934,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // Stage 6. Whether the entry is begun, and whether it makes sense.
             cowbird_taken_accesses.apply();
             cowbird_tail_accesses.apply();
-            if (meta.cowbird_does == DOES_ENTRY) {
-                if (meta.cowbird_offset == 0) {
+            if (meta.cowbird.does == DOES_ENTRY) {
+                if (meta.cowbird.offset == 0) {
                     cowbird_fit_at_start();
                 } else {
                     cowbird_fit_behind_last();
@@ -3946,7 +3965,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_restart.apply();
 
             // Stage 10. What the frame becomes.
-            if (meta.cowbird_does == DOES_DATA) {
+            if (meta.cowbird.does == DOES_DATA) {
                 cowbird_data_write.apply();
             } else {
                 cowbird_next_frame.apply();
@@ -3966,63 +3985,63 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // Stage 12. Which headers it leaves with, and where.
             cowbird_sent_form.apply();
             hdr.sent.mark     = SENT;
-            hdr.sent.instance = meta.cowbird_instance;
-            hdr.sent.phase    = meta.cowbird_next;
-            if (meta.cowbird_next != 0 || meta.cowbird_again == 1) {
-                cowbird_sent.count(meta.cowbird_instance[5:0] ++ meta.cowbird_next[2:0]);
+            hdr.sent.instance = meta.cowbird.instance;
+            hdr.sent.phase    = meta.cowbird.next;
+            if (meta.cowbird.next != 0 || meta.cowbird.again == 1) {
+                cowbird_sent.count(meta.cowbird.instance[5:0] ++ meta.cowbird.next[2:0]);
             }
-            if (meta.cowbird_does == DOES_LOOK || meta.cowbird_does == DOES_SET || meta.cowbird_does == DOES_REFUSAL) {
+            if (meta.cowbird.does == DOES_LOOK || meta.cowbird.does == DOES_SET || meta.cowbird.does == DOES_REFUSAL) {
                 ig_tm_md.ucast_egress_port = CPU_PORT;
             } else {
                 cowbird_ports.apply();
             }
         } else {
 
-        if (hdr.ethernet.dstAddr[40:40] == 0) {
-            l2_forward.apply();
-        }
-        // The controller's frames without a port go where a host's would.
-        if (!hdr.packet_out.isValid()) {
-            source_guard.apply();
-        } else {
-            if (hdr.packet_out.egress_port == 0) {
-                meta.accepted = 1;
+            if (hdr.ethernet.dstAddr[40:40] == 0) {
+                l2_forward.apply();
             }
-        }
+            // The controller's frames without a port go where a host's would.
+            if (!hdr.packet_out.isValid()) {
+                source_guard.apply();
+            } else {
+                if (hdr.packet_out.egress_port == 0) {
+                    meta.accepted = 1;
+                }
+            }
 
-        if (ig_prsr_md.parser_err != 0) {
-            meta.drop = DROP_MALFORMED;
-        } else if (meta.accepted == 0) {
-            if (hdr.packet_out.isValid()) {
-                meta.steered = 1;
-                if (hdr.packet_out.egress_port[15:9] != 0) {
+            if (ig_prsr_md.parser_err != 0) {
+                meta.drop = DROP_MALFORMED;
+            } else if (meta.accepted == 0) {
+                if (hdr.packet_out.isValid()) {
+                    meta.steered = 1;
+                    if (hdr.packet_out.egress_port[15:9] != 0) {
+                        meta.drop = DROP_UNKNOWN_DESTINATION;
+                    }
+                    ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
+                } else {
+                    meta.drop = DROP_SPOOFED;
+                }
+            } else {
+                if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
+                    meta.drop = DROP_SAME_PORT;
+                } else if (hdr.ethernet.dstAddr[40:40] == 1) {
+                    ig_tm_md.mcast_grp_a = RACK_GROUP;
+                } else if (meta.known == 0 && meta.steered == 0) {
                     meta.drop = DROP_UNKNOWN_DESTINATION;
                 }
-                ig_tm_md.ucast_egress_port = (port_t) hdr.packet_out.egress_port;
-            } else {
-                meta.drop = DROP_SPOOFED;
             }
-        } else {
-            if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
-                meta.drop = DROP_SAME_PORT;
-            } else if (hdr.ethernet.dstAddr[40:40] == 1) {
-                ig_tm_md.mcast_grp_a = RACK_GROUP;
-            } else if (meta.known == 0 && meta.steered == 0) {
-                meta.drop = DROP_UNKNOWN_DESTINATION;
-            }
-        }
 
-        // A frame for one host of which egress asks nothing passes egress by.
-        if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
-            meta.known_port != CPU_PORT) {
-            hdr.packet_in.setInvalid();
-            ig_tm_md.bypass_egress = 1;
+            // A frame for one host of which egress asks nothing passes egress by.
+            if (hdr.ethernet.dstAddr[40:40] == 0 && !hdr.packet_out.isValid() &&
+                meta.known_port != CPU_PORT) {
+                hdr.packet_in.setInvalid();
+                ig_tm_md.bypass_egress = 1;
+            }
+            if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
+                send_best_effort();
+            }
         }
-        if (meta.drop == DROP_NONE && meta.steered == 0 && ig_tm_md.qid == PRIORITY_BEST_EFFORT) {
-            send_best_effort();
-        }
-        }
-        if (meta.cowbird_next == 0 && (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED)) {
+        if (meta.cowbird.next == 0 && (meta.drop != DROP_NONE || best_effort_color == MeterColor_t.RED)) {
             refusals.apply();
         }
     }
@@ -4032,18 +4051,18 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
                         out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         packet.extract(eg_intr_md);
-        meta.cowbird_psn      = 0;
-        meta.cowbird_set      = 0;
-        meta.cowbird_ring     = 0;
-        meta.cowbird_key      = 0;
-        meta.cowbird_place    = 0;
-        meta.cowbird_mask     = 0;
-        meta.cowbird_room     = 0;
-        meta.cowbird_head     = 0;
-        meta.cowbird_reads    = 0;
-        meta.cowbird_writes   = 0;
-        meta.cowbird_response = 0;
-        meta.cowbird_request  = 0;
+        meta.cowbird.psn      = 0;
+        meta.cowbird.set      = 0;
+        meta.cowbird.ring     = 0;
+        meta.cowbird.key      = 0;
+        meta.cowbird.place    = 0;
+        meta.cowbird.mask     = 0;
+        meta.cowbird.room     = 0;
+        meta.cowbird.head     = 0;
+        meta.cowbird.reads    = 0;
+        meta.cowbird.writes   = 0;
+        meta.cowbird.response = 0;
+        meta.cowbird.request  = 0;
         transition select(packet.lookahead<bit<8>>()) {
             SENT    : parse_sent;
             default : parse_carried;
@@ -4097,11 +4116,11 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         hdr.cowbird_block.reads    = hdr.cowbird_telling.reads;
         hdr.cowbird_block.refusal_0 = 0;
         hdr.cowbird_block.refusal  = hdr.cowbird_telling.refusal;
-        meta.cowbird_head     = hdr.cowbird_telling.head[23:16];
-        meta.cowbird_reads    = hdr.cowbird_telling.reads[23:16];
-        meta.cowbird_writes   = hdr.cowbird_telling.writes[23:16];
-        meta.cowbird_response = hdr.cowbird_telling.response_end[31:24];
-        meta.cowbird_request  = hdr.cowbird_telling.request_end[31:24];
+        meta.cowbird.head     = hdr.cowbird_telling.head[23:16];
+        meta.cowbird.reads    = hdr.cowbird_telling.reads[23:16];
+        meta.cowbird.writes   = hdr.cowbird_telling.writes[23:16];
+        meta.cowbird.response = hdr.cowbird_telling.response_end[31:24];
+        meta.cowbird.request  = hdr.cowbird_telling.request_end[31:24];
         packet.extract(hdr.packet_in);
         packet.extract(hdr.ethernet);
         packet.extract(hdr.cowbird_ipv4);
@@ -4113,9 +4132,9 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
 
     state parse_cowbird_looked {
         packet.extract(hdr.cowbird_telling);
-        meta.cowbird_head     = hdr.cowbird_telling.acked[23:16];
-        meta.cowbird_reads    = hdr.cowbird_telling.reads[23:16];
-        meta.cowbird_writes   = hdr.cowbird_telling.writes[23:16];
+        meta.cowbird.head     = hdr.cowbird_telling.acked[23:16];
+        meta.cowbird.reads    = hdr.cowbird_telling.reads[23:16];
+        meta.cowbird.writes   = hdr.cowbird_telling.writes[23:16];
         packet.extract(hdr.packet_in);
         packet.extract(hdr.ethernet);
         packet.extract(hdr.cowbird_ipv4);
@@ -4133,11 +4152,11 @@ parser RackEgressParser(packet_in packet, out egress_headers_t hdr, out egress_m
         packet.extract(hdr.cowbird_udp);
         packet.extract(hdr.cowbird_bth);
         packet.extract(hdr.cowbird_answer);
-        meta.cowbird_head     = hdr.cowbird_answer.head[23:16];
-        meta.cowbird_reads    = hdr.cowbird_answer.done[23:16];
-        meta.cowbird_writes   = hdr.cowbird_answer.done[23:16];
-        meta.cowbird_response = hdr.cowbird_answer.end[31:24];
-        meta.cowbird_request  = hdr.cowbird_answer.end[31:24];
+        meta.cowbird.head     = hdr.cowbird_answer.head[23:16];
+        meta.cowbird.reads    = hdr.cowbird_answer.done[23:16];
+        meta.cowbird.writes   = hdr.cowbird_answer.done[23:16];
+        meta.cowbird.response = hdr.cowbird_answer.end[31:24];
+        meta.cowbird.request  = hdr.cowbird_answer.end[31:24];
         transition accept;
     }
 }
@@ -4184,7 +4203,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_ipv4.dstAddr = ip;
         hdr.cowbird_udp.srcPort  = udp_port;
         hdr.cowbird_bth.destQp   = qpn;
-        meta.cowbird_psn         = first ++ 8w0;
+        meta.cowbird.psn         = first ++ 8w0;
     }
 
     table cowbird_peers {
@@ -4201,10 +4220,10 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     action cowbird_set(bit<32> key, bit<64> address, bit<64> ring, bit<32> mask) {
-        meta.cowbird_ring = ring;
-        meta.cowbird_key  = key;
-        meta.cowbird_set  = address;
-        meta.cowbird_mask = mask;
+        meta.cowbird.ring = ring;
+        meta.cowbird.key  = key;
+        meta.cowbird.set  = address;
+        meta.cowbird.mask = mask;
     }
 
     table cowbird_sets {
@@ -4220,7 +4239,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     // What a packet of each phase is.
-    action cowbird_form_read(bit<32> bytes, bit<32> back) {
+    @hidden action cowbird_form_read(bit<32> bytes, bit<32> back) {
         hdr.cowbird_count.word             = hdr.cowbird_count.word + back;
         hdr.cowbird_udp.length     = 40;
         hdr.cowbird_ipv4.totalLen  = 60;
@@ -4230,14 +4249,14 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_reth.virtualAddress = 0;
     }
 
-    action cowbird_form_pool_read() {
+    @hidden action cowbird_form_pool_read() {
         hdr.cowbird_udp.length     = 40;
         hdr.cowbird_ipv4.totalLen  = 60;
         hdr.cowbird_bth.opcode     = ROCE_READ;
         hdr.cowbird_bth.pad        = 0;
     }
 
-    action cowbird_form_red() {
+    @hidden action cowbird_form_red() {
         hdr.cowbird_udp.length     = 88;
         hdr.cowbird_ipv4.totalLen  = 108;
         hdr.cowbird_bth.opcode     = ROCE_WRITE_ONLY;
@@ -4247,11 +4266,11 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_reth.virtualAddress = COWBIRD_RED_AT;
     }
 
-    action cowbird_form_data() {
+    @hidden action cowbird_form_data() {
         hdr.cowbird_ipv4.totalLen  = hdr.cowbird_udp.length + 20;
     }
 
-    table cowbird_packet_form {
+    @hidden table cowbird_packet_form {
         key = {
             hdr.sent.phase : ternary;
             hdr.sent.form  : ternary;
@@ -4270,8 +4289,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     }
 
     // What all packets have that the engine sends.
-    action cowbird_address() {
-        meta.cowbird_place               = hdr.cowbird_count.word >> 3;
+    @hidden action cowbird_address() {
+        meta.cowbird.place               = hdr.cowbird_count.word >> 3;
         hdr.ethernet.srcAddr             = COWBIRD_MAC;
         hdr.cowbird_ipv4.dscp            = 0;
         hdr.cowbird_ipv4.ecn             = 0;
@@ -4291,22 +4310,22 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_bth.reservedLow      = 0;
     }
 
-    action cowbird_find_entry() {
-        hdr.cowbird_reth.virtualAddress = (bit<64>) (meta.cowbird_place & meta.cowbird_mask);
+    @hidden action cowbird_find_entry() {
+        hdr.cowbird_reth.virtualAddress = (bit<64>) (meta.cowbird.place & meta.cowbird.mask);
     }
 
-    action cowbird_in_ring() {
-        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird_ring;
-        hdr.cowbird_reth.rKey = meta.cowbird_key;
+    @hidden action cowbird_in_ring() {
+        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.ring;
+        hdr.cowbird_reth.rKey = meta.cowbird.key;
     }
 
-    action cowbird_in_set() {
-        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird_set;
-        hdr.cowbird_reth.rKey = meta.cowbird_key;
+    @hidden action cowbird_in_set() {
+        hdr.cowbird_reth.virtualAddress = hdr.cowbird_reth.virtualAddress + meta.cowbird.set;
+        hdr.cowbird_reth.rKey = meta.cowbird.key;
     }
 
     // What a reply tells of a side.
-    action cowbird_look_reads() {
+    @hidden action cowbird_look_reads() {
         hdr.cowbird_answer.done_top = 0;
         hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;
         hdr.cowbird_answer.end_high = 0;
@@ -4315,7 +4334,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
     }
 
-    action cowbird_look_writes() {
+    @hidden action cowbird_look_writes() {
         hdr.cowbird_answer.done_top = 0;
         hdr.cowbird_answer.done     = hdr.cowbird_telling.writes;
         hdr.cowbird_answer.end_high = 0;
@@ -4324,243 +4343,302 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_answer.head     = hdr.cowbird_telling.acked;
     }
 
-    action cowbird_tops() {
-        meta.cowbird_head     = meta.cowbird_head & 0xC0;
-        meta.cowbird_reads    = meta.cowbird_reads & 0xC0;
-        meta.cowbird_writes   = meta.cowbird_writes & 0xC0;
-        meta.cowbird_response = meta.cowbird_response & 0xC0;
-        meta.cowbird_request  = meta.cowbird_request & 0xC0;
+    @hidden action cowbird_tops() {
+        meta.cowbird.head     = meta.cowbird.head & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.reads    = meta.cowbird.reads & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.writes   = meta.cowbird.writes & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.response = meta.cowbird.response & (bit<8>) COWBIRD_TOPS;
+        meta.cowbird.request  = meta.cowbird.request & (bit<8>) COWBIRD_TOPS;
     }
 
-    // What is beyond the lowest 24 bits of numbers, and the lowest 32 of positions.
+    // Numbers have 24 bits here, positions 32. What is beyond that follows from where they were last seen: whether their highest two
+    // bits went from 3 to 0, or back.
+    // By instance: what is beyond the low bits of the head, and the highest two of those when they were last seen.
+    // Written by red blocks and replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head_high;
+
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_follow_head = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird_head == 0xC0) {
+            if (value.top - (bit<32>) meta.cowbird.head == COWBIRD_TOPS) {
                 value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird_head - value.top == 0xC0) {
+            } else if ((bit<32>) meta.cowbird.head - value.top == COWBIRD_TOPS) {
                 value.high = value.high - 1;
             }
-            value.top = (bit<32>) meta.cowbird_head;
+            value.top = (bit<32>) meta.cowbird.head;
             result = value.high;
         }
     };
+
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_put_head = {
         void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird_head;
+            value.top  = (bit<32>) meta.cowbird.head;
             value.high = hdr.cowbird_answer.head_high;
             result = 0;
         }
     };
 
-    // The same of reads
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird_reads == 0xC0) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird_reads - value.top == 0xC0) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird_reads;
-            result = value.high;
-        }
-    };
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird_reads;
-            value.high = hdr.cowbird_answer.done_high;
-            result = 0;
-        }
-    };
-
-    // writes
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird_writes == 0xC0) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird_writes - value.top == 0xC0) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird_writes;
-            result = value.high;
-        }
-    };
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird_writes;
-            value.high = hdr.cowbird_answer.done_high;
-            result = 0;
-        }
-    };
-
-    // response
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird_response == 0xC0) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird_response - value.top == 0xC0) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird_response;
-            result = value.high;
-        }
-    };
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird_response;
-            value.high = hdr.cowbird_answer.end_high;
-            result = 0;
-        }
-    };
-
-    // request
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird_request == 0xC0) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird_request - value.top == 0xC0) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird_request;
-            result = value.high;
-        }
-    };
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird_request;
-            value.high = hdr.cowbird_answer.end_high;
-            result = 0;
-        }
-    };
-
-    action cowbird_head_told() {
+    @hidden action cowbird_head_told() {
         hdr.cowbird_block.head_high = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_head_looked() {
+    @hidden action cowbird_head_looked() {
         hdr.cowbird_answer.head_high = cowbird_follow_head.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_head_put() {
+    @hidden action cowbird_head_put() {
         cowbird_put_head.execute(hdr.sent.instance[5:0]);
     }
 
-    table cowbird_head_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
-        actions = { cowbird_head_told; cowbird_head_looked; cowbird_head_put; @defaultonly NoAction; }
+    @hidden table cowbird_head_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            cowbird_head_told;
+            cowbird_head_looked;
+            cowbird_head_put;
+            @defaultonly NoAction;
+        }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED,  _) : cowbird_head_told();
+            (COWBIRD_RED, _) : cowbird_head_told();
             (COWBIRD_LOOK, _) : cowbird_head_looked();
-            (COWBIRD_SET,  _) : cowbird_head_put();
+            (COWBIRD_SET, _) : cowbird_head_put();
         }
         size = 8;
     }
-    action cowbird_reads_told() {
+
+    // By instance: what is beyond the low bits of reads that are done, and the highest two of those when they were last seen.
+    // Written by red blocks and replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.reads == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.reads - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.reads;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.reads;
+            value.high = hdr.cowbird_answer.done_high;
+            result = 0;
+        }
+    };
+
+    @hidden action cowbird_reads_told() {
         hdr.cowbird_block.reads_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_reads_looked() {
+    @hidden action cowbird_reads_looked() {
         hdr.cowbird_answer.done_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_reads_put() {
+    @hidden action cowbird_reads_put() {
         cowbird_put_reads.execute(hdr.sent.instance[5:0]);
     }
 
-    table cowbird_reads_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
-        actions = { cowbird_reads_told; cowbird_reads_looked; cowbird_reads_put; @defaultonly NoAction; }
+    @hidden table cowbird_reads_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            cowbird_reads_told;
+            cowbird_reads_looked;
+            cowbird_reads_put;
+            @defaultonly NoAction;
+        }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED,  _)       : cowbird_reads_told();
+            (COWBIRD_RED, _) : cowbird_reads_told();
             (COWBIRD_LOOK, 0 &&& 1) : cowbird_reads_looked();
-            (COWBIRD_SET,  0 &&& 1) : cowbird_reads_put();
+            (COWBIRD_SET, 0 &&& 1) : cowbird_reads_put();
         }
         size = 8;
     }
-    action cowbird_writes_told() {
+
+    // By instance: what is beyond the low bits of writes that are done, and the highest two of those when they were last seen.
+    // Written by red blocks and replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.writes == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.writes - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.writes;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.writes;
+            value.high = hdr.cowbird_answer.done_high;
+            result = 0;
+        }
+    };
+
+    @hidden action cowbird_writes_told() {
         hdr.cowbird_block.writes_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_writes_looked() {
+    @hidden action cowbird_writes_looked() {
         hdr.cowbird_answer.done_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_writes_put() {
+    @hidden action cowbird_writes_put() {
         cowbird_put_writes.execute(hdr.sent.instance[5:0]);
     }
 
-    table cowbird_writes_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
-        actions = { cowbird_writes_told; cowbird_writes_looked; cowbird_writes_put; @defaultonly NoAction; }
+    @hidden table cowbird_writes_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            cowbird_writes_told;
+            cowbird_writes_looked;
+            cowbird_writes_put;
+            @defaultonly NoAction;
+        }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED,  _)       : cowbird_writes_told();
+            (COWBIRD_RED, _) : cowbird_writes_told();
             (COWBIRD_LOOK, 1 &&& 1) : cowbird_writes_looked();
-            (COWBIRD_SET,  1 &&& 1) : cowbird_writes_put();
+            (COWBIRD_SET, 1 &&& 1) : cowbird_writes_put();
         }
         size = 8;
     }
-    action cowbird_response_told() {
+
+    // By instance: what is beyond the low bits of the end of their responses, and the highest two of those when they were last seen.
+    // Written by red blocks and replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.response == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.response - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.response;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.response;
+            value.high = hdr.cowbird_answer.end_high;
+            result = 0;
+        }
+    };
+
+    @hidden action cowbird_response_told() {
         hdr.cowbird_block.response_high = cowbird_follow_response.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_response_put() {
+    @hidden action cowbird_response_put() {
         cowbird_put_response.execute(hdr.sent.instance[5:0]);
     }
 
-    table cowbird_response_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
-        actions = { cowbird_response_told; cowbird_response_put; @defaultonly NoAction; }
+    @hidden table cowbird_response_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            cowbird_response_told;
+            cowbird_response_put;
+            @defaultonly NoAction;
+        }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _)       : cowbird_response_told();
+            (COWBIRD_RED, _) : cowbird_response_told();
             (COWBIRD_SET, 0 &&& 1) : cowbird_response_put();
         }
         size = 8;
     }
-    action cowbird_request_told() {
+
+    // By instance: what is beyond the low bits of the end of their requests' data, and the highest two of those when they were last seen.
+    // Written by red blocks and replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.request == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.request - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.request;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.request;
+            value.high = hdr.cowbird_answer.end_high;
+            result = 0;
+        }
+    };
+
+    @hidden action cowbird_request_told() {
         hdr.cowbird_block.request_high = cowbird_follow_request.execute(hdr.sent.instance[5:0]);
     }
 
-    action cowbird_request_put() {
+    @hidden action cowbird_request_put() {
         cowbird_put_request.execute(hdr.sent.instance[5:0]);
     }
 
-    table cowbird_request_highs {
-        key = { hdr.sent.phase : exact; hdr.cowbird_answer.side : ternary; }
-        actions = { cowbird_request_told; cowbird_request_put; @defaultonly NoAction; }
+    @hidden table cowbird_request_highs {
+        key = {
+            hdr.sent.phase          : exact;
+            hdr.cowbird_answer.side : ternary;
+        }
+        actions = {
+            cowbird_request_told;
+            cowbird_request_put;
+            @defaultonly NoAction;
+        }
         const default_action = NoAction();
         const entries = {
-            (COWBIRD_RED, _)       : cowbird_request_told();
+            (COWBIRD_RED, _) : cowbird_request_told();
             (COWBIRD_SET, 1 &&& 1) : cowbird_request_put();
         }
         size = 8;
     }
 
-    action cowbird_misfit() {
+    @hidden action cowbird_misfit() {
         cowbird_bad_length.count(0);
         eg_dprsr_md.drop_ctl = 1;
     }
 
-    table cowbird_length_fits {
+    @hidden table cowbird_length_fits {
         key = {
             hdr.sent.form     : ternary;
-            meta.cowbird_room : ternary;
+            meta.cowbird.room : ternary;
         }
         actions = { cowbird_misfit; NoAction; }
         const default_action = cowbird_misfit();
         const entries = {
-            (FORM_RED, 1)          : NoAction();
-            (FORM_RED, 5) : NoAction();
+            (FORM_RED, RED_CARRIED)          : NoAction();
+            (FORM_RED, RED_CARRIED_WITH_FCS) : NoAction();
             (FORM_RED, _)                        : cowbird_misfit();
-            (_,        24)              : NoAction();
-            (_,        28)     : NoAction();
+            (_,        CARRIED)              : NoAction();
+            (_,        CARRIED_WITH_FCS)     : NoAction();
         }
         size = 8;
     }
@@ -4584,8 +4662,8 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                 cowbird_sets.apply();
                 cowbird_packet_form.apply();
                 cowbird_address();
-                meta.cowbird_psn = meta.cowbird_psn + hdr.cowbird_count.word;
-                hdr.cowbird_bth.psn = meta.cowbird_psn[31:8];
+                meta.cowbird.psn = meta.cowbird.psn + hdr.cowbird_count.word;
+                hdr.cowbird_bth.psn = meta.cowbird.psn[31:8];
                 if (hdr.sent.phase == COWBIRD_ENTRY) {
                     cowbird_find_entry();
                     cowbird_in_ring();
@@ -4593,7 +4671,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
                     cowbird_in_set();
                 }
                 // What goes with the frame is counted, and on the device the FCS too.
-                meta.cowbird_room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
+                meta.cowbird.room = eg_intr_md.pkt_length - hdr.cowbird_ipv4.totalLen;
                 cowbird_length_fits.apply();
             }
             cowbird_head_highs.apply();

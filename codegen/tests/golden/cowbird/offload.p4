@@ -123,6 +123,68 @@ const bit<16> COWBIRD_TAIL_BYTES  = 8;
 const bit<64> COWBIRD_WINDOW    = 16; // requests of an instance under way, at most
 const bit<32> COWBIRD_SLOTS     = 32; // of a side: what the switch keeps of requests under way
 
+// What the engine finds out about a frame.
+struct cowbird_metadata_t {
+    bit<8>  phase;          // what the frame answers
+    bit<8>  next;           // what it becomes; 0: nothing
+    bit<32> instance;
+    bit<32> instances;      // how many have turns
+    bit<24> first;          // first sequence number of the frame's queue pair
+    bit<24> count;          // packets of the queue pair before the frame; in the end, before what leaves
+    bit<16> bytes;          // of payload, with padding
+    bit<32> set_key;        // the thread's set: key, address, entries, and where its rings are
+    bit<64> set;
+    bit<64> entries;
+    bit<64> request_at;
+    bit<64> request_bytes;
+    bit<64> response_at;
+    bit<64> response_bytes;
+    bit<24> reads_before;   // requests that were done before the queue pairs were made
+    bit<24> writes_before;
+    bit<32> pool_key;       // the entry's region: key, address, bytes
+    bit<64> pool;
+    bit<64> pool_bytes;
+    bit<64> reads;          // requests that are done
+    bit<64> writes;
+    bit<64> head;           // entries that are done
+    bit<24> news;           // requests that an acknowledgement reports
+    bit<64> told;           // what the thread is told of that
+    bit<64> acked;          // and what it has been told for sure
+    bit<8>  tells;
+    bit<24> reds;           // red blocks that have arrived; WRONG: not this one
+    bit<8>  late;
+    bit<8>  kind;           // 0: read, 1: write
+    bit<32> side;
+    bit<24> number;         // of a request among those of its kind
+    bit<32> slot;
+    bit<64> remote;         // of an entry: where in the region, where in the set, its bytes
+    bit<64> local;
+    bit<64> length;
+    bit<64> padded;
+    bit<64> ring;           // the ring that its data is in
+    bit<64> ring_at;
+    bit<64> ready;          // what has to be done before an entry of another kind
+    bit<8>  refusal;
+    bit<8>  outcome;        // of taking an entry, or a packet
+    bit<64> position;       // of an entry
+    bit<64> taken;          // entries that were begun
+    bit<64> tail;           // entries that the thread has written
+    bit<24> packets;        // of a message
+    bit<24> behind;         // packets up to its end
+    bit<64> end;            // where its data ends in the ring
+    bit<64> response_end;
+    bit<64> request_end;
+    bit<16> quiet;          // turns since the thread asked for something
+    bit<8>  busy;           // not at rest
+    bit<8>  odd;            // of turns
+    bit<8>  guesses;        // it asks for an entry that may not be there
+    bit<64> address;        // what a READ or WRITE is about
+    bit<32> key;
+    bit<32> dma_length;
+    bit<9>  port;           // where the next packet goes
+    bit<32> sum;
+}
+
 // Precedes frames from the switch to the controller.
 @controller_header("packet_in")
 header packet_in_t {
@@ -257,64 +319,7 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<8>  cowbird_phase;          // what the frame answers
-    bit<8>  cowbird_next;           // what it becomes; 0: nothing
-    bit<32> cowbird_instance;
-    bit<32> cowbird_instances;      // how many have turns
-    bit<24> cowbird_first;          // first sequence number of the frame's queue pair
-    bit<24> cowbird_count;          // packets of the queue pair before the frame; in the end, before what leaves
-    bit<16> cowbird_bytes;          // of payload, with padding
-    bit<32> cowbird_set_key;        // the thread's set: key, address, entries, and where its rings are
-    bit<64> cowbird_set;
-    bit<64> cowbird_entries;
-    bit<64> cowbird_request_at;
-    bit<64> cowbird_request_bytes;
-    bit<64> cowbird_response_at;
-    bit<64> cowbird_response_bytes;
-    bit<24> cowbird_reads_before;   // requests that were done before the queue pairs were made
-    bit<24> cowbird_writes_before;
-    bit<32> cowbird_pool_key;       // the entry's region: key, address, bytes
-    bit<64> cowbird_pool;
-    bit<64> cowbird_pool_bytes;
-    bit<64> cowbird_reads;          // requests that are done
-    bit<64> cowbird_writes;
-    bit<64> cowbird_head;           // entries that are done
-    bit<24> cowbird_news;           // requests that an acknowledgement reports
-    bit<64> cowbird_told;           // what the thread is told of that
-    bit<64> cowbird_acked;          // and what it has been told for sure
-    bit<8>  cowbird_tells;
-    bit<24> cowbird_reds;           // red blocks that have arrived; WRONG: not this one
-    bit<8>  cowbird_late;
-    bit<8>  cowbird_kind;           // 0: read, 1: write
-    bit<32> cowbird_side;
-    bit<24> cowbird_number;         // of a request among those of its kind
-    bit<32> cowbird_slot;
-    bit<64> cowbird_remote;         // of an entry: where in the region, where in the set, its bytes
-    bit<64> cowbird_local;
-    bit<64> cowbird_length;
-    bit<64> cowbird_padded;
-    bit<64> cowbird_ring;           // the ring that its data is in
-    bit<64> cowbird_ring_at;
-    bit<64> cowbird_ready;          // what has to be done before an entry of another kind
-    bit<8>  cowbird_refusal;
-    bit<8>  cowbird_outcome;        // of taking an entry, or a packet
-    bit<64> cowbird_position;       // of an entry
-    bit<64> cowbird_taken;          // entries that were begun
-    bit<64> cowbird_tail;           // entries that the thread has written
-    bit<24> cowbird_packets;        // of a message
-    bit<24> cowbird_behind;         // packets up to its end
-    bit<64> cowbird_end;            // where its data ends in the ring
-    bit<64> cowbird_response_end;
-    bit<64> cowbird_request_end;
-    bit<16> cowbird_quiet;          // turns since the thread asked for something
-    bit<8>  cowbird_busy;           // not at rest
-    bit<8>  cowbird_odd;            // of turns
-    bit<8>  cowbird_guesses;        // it asks for an entry that may not be there
-    bit<64> cowbird_address;        // what a READ or WRITE is about
-    bit<32> cowbird_key;
-    bit<32> cowbird_dma_length;
-    bit<9>  cowbird_port;           // where the next packet goes
-    bit<32> cowbird_sum;
+    cowbird_metadata_t cowbird;
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -455,7 +460,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     counter(COWBIRD_SENT, CounterType.packets) cowbird_sent;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;
@@ -603,14 +608,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Which instance a frame is for, by its queue pair and who sends it.
     action cowbird_pair(bit<32> instance, bit<8> phase, bit<24> first) {
-        meta.cowbird_instance = instance;
-        meta.cowbird_phase    = phase;
-        meta.cowbird_first    = first;
+        meta.cowbird.instance = instance;
+        meta.cowbird.phase    = phase;
+        meta.cowbird.first    = first;
     }
 
     action cowbird_tick(bit<32> instances) {
-        meta.cowbird_phase     = COWBIRD_TICK;
-        meta.cowbird_instances = instances;
+        meta.cowbird.phase     = COWBIRD_TICK;
+        meta.cowbird.instances = instances;
     }
 
     table cowbird_pairs {
@@ -630,29 +635,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Instances take turns.
-    action cowbird_take_turn() {
-        cowbird_turn.read(meta.cowbird_instance, 0);
-        bit<32> next = meta.cowbird_instance + 1;
-        cowbird_turn.write(0, next >= meta.cowbird_instances ? 0 : next);
+    @hidden action cowbird_take_turn() {
+        cowbird_turn.read(meta.cowbird.instance, 0);
+        bit<32> next = meta.cowbird.instance + 1;
+        cowbird_turn.write(0, next >= meta.cowbird.instances ? 0 : next);
     }
 
     // A thread's set.
     action cowbird_serve(bit<32> key, bit<64> address, bit<64> entries, bit<64> request_at, bit<64> request_bytes,
                          bit<64> response_at, bit<64> response_bytes, bit<24> reads, bit<24> writes) {
-        meta.cowbird_set_key        = key;
-        meta.cowbird_set            = address;
-        meta.cowbird_entries        = entries;
-        meta.cowbird_request_at     = request_at;
-        meta.cowbird_request_bytes  = request_bytes;
-        meta.cowbird_response_at    = response_at;
-        meta.cowbird_response_bytes = response_bytes;
-        meta.cowbird_reads_before   = reads;
-        meta.cowbird_writes_before  = writes;
+        meta.cowbird.set_key        = key;
+        meta.cowbird.set            = address;
+        meta.cowbird.entries        = entries;
+        meta.cowbird.request_at     = request_at;
+        meta.cowbird.request_bytes  = request_bytes;
+        meta.cowbird.response_at    = response_at;
+        meta.cowbird.response_bytes = response_bytes;
+        meta.cowbird.reads_before   = reads;
+        meta.cowbird.writes_before  = writes;
     }
 
     table cowbird_instances {
         key = {
-            meta.cowbird_instance : exact @name("instance");
+            meta.cowbird.instance : exact @name("instance");
         }
         actions = {
             cowbird_serve;
@@ -664,14 +669,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Remote memory that the entries of an instance may be about.
     action cowbird_region(bit<32> key, bit<64> address, bit<64> length) {
-        meta.cowbird_pool_key   = key;
-        meta.cowbird_pool       = address;
-        meta.cowbird_pool_bytes = length;
+        meta.cowbird.pool_key   = key;
+        meta.cowbird.pool       = address;
+        meta.cowbird.pool_bytes = length;
     }
 
     table cowbird_regions {
         key = {
-            meta.cowbird_instance      : exact @name("instance");
+            meta.cowbird.instance      : exact @name("instance");
             hdr.cowbird_entry.regionId : exact @name("region");
         }
         actions = {
@@ -685,19 +690,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Where the packets of a phase go.
     action cowbird_peer(port_t port, mac_addr_t mac, bit<32> ip, bit<16> udp_port, bit<24> qpn, bit<24> first,
                         bit<16> checksum) {
-        meta.cowbird_port         = port;
-        meta.cowbird_sum          = (bit<32>) checksum;
+        meta.cowbird.port         = port;
+        meta.cowbird.sum          = (bit<32>) checksum;
         hdr.ethernet.dstAddr      = mac;
         hdr.cowbird_ipv4.dstAddr  = ip;
         hdr.cowbird_udp.srcPort   = udp_port;
         hdr.cowbird_bth.destQp    = qpn;
-        hdr.cowbird_bth.psn       = first + meta.cowbird_count;
+        hdr.cowbird_bth.psn       = first + meta.cowbird.count;
     }
 
     table cowbird_peers {
         key = {
-            meta.cowbird_instance : exact @name("instance");
-            meta.cowbird_next     : exact @name("phase");
+            meta.cowbird.instance : exact @name("instance");
+            meta.cowbird.next     : exact @name("phase");
         }
         actions = {
             cowbird_peer;
@@ -708,271 +713,271 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // An acknowledgement counts messages since the queue pair was made. More than may be under way is from another time.
-    action cowbird_count_reads() {
+    @hidden action cowbird_count_reads() {
         bit<64> done;
-        cowbird_reads.read(done, meta.cowbird_instance);
-        bit<24> news = meta.cowbird_reads_before + hdr.cowbird_aeth.msn - done[23:0];
-        news = meta.cowbird_phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
-        meta.cowbird_news  = news;
-        meta.cowbird_reads = done + (bit<64>) meta.cowbird_news;
-        cowbird_reads.write(meta.cowbird_instance, meta.cowbird_reads);
+        cowbird_reads.read(done, meta.cowbird.instance);
+        bit<24> news = meta.cowbird.reads_before + hdr.cowbird_aeth.msn - done[23:0];
+        news = meta.cowbird.phase == COWBIRD_RESPONSE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        meta.cowbird.news  = news;
+        meta.cowbird.reads = done + (bit<64>) meta.cowbird.news;
+        cowbird_reads.write(meta.cowbird.instance, meta.cowbird.reads);
     }
 
-    action cowbird_count_writes() {
+    @hidden action cowbird_count_writes() {
         bit<64> done;
-        cowbird_writes.read(done, meta.cowbird_instance);
-        bit<24> news = meta.cowbird_writes_before + hdr.cowbird_aeth.msn - done[23:0];
-        news = meta.cowbird_phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
-        meta.cowbird_news   = meta.cowbird_news + news;
-        meta.cowbird_writes = done + (bit<64>) news;
-        cowbird_writes.write(meta.cowbird_instance, meta.cowbird_writes);
-        meta.cowbird_head   = meta.cowbird_reads + meta.cowbird_writes;
+        cowbird_writes.read(done, meta.cowbird.instance);
+        bit<24> news = meta.cowbird.writes_before + hdr.cowbird_aeth.msn - done[23:0];
+        news = meta.cowbird.phase == COWBIRD_POOL_WRITE && (bit<64>) news <= COWBIRD_WINDOW ? news : 0;
+        meta.cowbird.news   = meta.cowbird.news + news;
+        meta.cowbird.writes = done + (bit<64>) news;
+        cowbird_writes.write(meta.cowbird.instance, meta.cowbird.writes);
+        meta.cowbird.head   = meta.cowbird.reads + meta.cowbird.writes;
     }
 
     // A red block has arrived if it is the one under way.
-    action cowbird_count_reds() {
+    @hidden action cowbird_count_reds() {
         bit<24> reds;
-        cowbird_reds.read(reds, meta.cowbird_instance);
-        bool arrived = meta.cowbird_phase == COWBIRD_RED && meta.cowbird_count == reds;
-        meta.cowbird_news = meta.cowbird_news + (arrived ? 24w1 : 24w0);
-        meta.cowbird_reds = reds + (arrived ? 24w1 : 24w0);
-        cowbird_reds.write(meta.cowbird_instance, meta.cowbird_reds);
+        cowbird_reds.read(reds, meta.cowbird.instance);
+        bool arrived = meta.cowbird.phase == COWBIRD_RED && meta.cowbird.count == reds;
+        meta.cowbird.news = meta.cowbird.news + (arrived ? 24w1 : 24w0);
+        meta.cowbird.reds = reds + (arrived ? 24w1 : 24w0);
+        cowbird_reds.write(meta.cowbird.instance, meta.cowbird.reds);
     }
 
     // What is done is told when something new is known, unless a red block is under way.
-    action cowbird_tell() {
-        cowbird_told.read(meta.cowbird_told, meta.cowbird_instance);
-        cowbird_acked.read(meta.cowbird_acked, meta.cowbird_instance);
-        bool news = meta.cowbird_news != 0;
-        meta.cowbird_acked = news && meta.cowbird_phase == COWBIRD_RED ? meta.cowbird_told : meta.cowbird_acked;
-        bool tells = news && meta.cowbird_told == meta.cowbird_acked && meta.cowbird_head != meta.cowbird_told;
-        meta.cowbird_told  = tells ? meta.cowbird_head : meta.cowbird_told;
-        meta.cowbird_tells = tells ? 8w1 : 8w0;
-        cowbird_told.write(meta.cowbird_instance, meta.cowbird_told);
-        cowbird_acked.write(meta.cowbird_instance, meta.cowbird_acked);
+    @hidden action cowbird_tell() {
+        cowbird_told.read(meta.cowbird.told, meta.cowbird.instance);
+        cowbird_acked.read(meta.cowbird.acked, meta.cowbird.instance);
+        bool news = meta.cowbird.news != 0;
+        meta.cowbird.acked = news && meta.cowbird.phase == COWBIRD_RED ? meta.cowbird.told : meta.cowbird.acked;
+        bool tells = news && meta.cowbird.told == meta.cowbird.acked && meta.cowbird.head != meta.cowbird.told;
+        meta.cowbird.told  = tells ? meta.cowbird.head : meta.cowbird.told;
+        meta.cowbird.tells = tells ? 8w1 : 8w0;
+        cowbird_told.write(meta.cowbird.instance, meta.cowbird.told);
+        cowbird_acked.write(meta.cowbird.instance, meta.cowbird.acked);
     }
 
-    action cowbird_go_on() {
-        cowbird_stamp.write(meta.cowbird_instance, standard_metadata.ingress_global_timestamp);
+    @hidden action cowbird_go_on() {
+        cowbird_stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
     }
 
     // The next turn starts again.
-    action cowbird_hurry() {
-        cowbird_stamp.write(meta.cowbird_instance, standard_metadata.ingress_global_timestamp - COWBIRD_TIMEOUT - 1);
+    @hidden action cowbird_hurry() {
+        cowbird_stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp - COWBIRD_TIMEOUT - 1);
     }
 
-    action cowbird_look_at_time() {
+    @hidden action cowbird_look_at_time() {
         time_t stamp;
-        cowbird_stamp.read(stamp, meta.cowbird_instance);
-        meta.cowbird_late = standard_metadata.ingress_global_timestamp - stamp > COWBIRD_TIMEOUT ? 8w1 : 8w0;
-        cowbird_stamp.write(meta.cowbird_instance, meta.cowbird_late == 1 ? standard_metadata.ingress_global_timestamp : stamp);
+        cowbird_stamp.read(stamp, meta.cowbird.instance);
+        meta.cowbird.late = standard_metadata.ingress_global_timestamp - stamp > COWBIRD_TIMEOUT ? 8w1 : 8w0;
+        cowbird_stamp.write(meta.cowbird.instance, meta.cowbird.late == 1 ? standard_metadata.ingress_global_timestamp : stamp);
     }
 
     // Begins an entry if it is the next one, and of the kind that is under way or nothing is in its way. Only then is it
     // known what it has to be. After one that makes no sense none is begun.
-    action cowbird_take() {
+    @hidden action cowbird_take() {
         bit<8> kind;
-        cowbird_taken.read(meta.cowbird_position, meta.cowbird_instance);
-        cowbird_kind.read(kind, meta.cowbird_instance);
-        bool next  = meta.cowbird_position[23:0] == meta.cowbird_count && kind != COWBIRD_NO_KIND;
-        bool ready = kind == meta.cowbird_kind || meta.cowbird_position == meta.cowbird_ready;
-        meta.cowbird_outcome = !next ? COWBIRD_STALE :
-            (!ready ? COWBIRD_WAITS : (meta.cowbird_refusal != 0 ? COWBIRD_REFUSED : COWBIRD_TAKEN));
-        cowbird_taken.write(meta.cowbird_instance,
-            meta.cowbird_position + (meta.cowbird_outcome == COWBIRD_TAKEN ? 64w1 : 64w0));
-        cowbird_kind.write(meta.cowbird_instance, meta.cowbird_outcome == COWBIRD_TAKEN ? meta.cowbird_kind :
-            (meta.cowbird_outcome == COWBIRD_REFUSED ? COWBIRD_NO_KIND : kind));
+        cowbird_taken.read(meta.cowbird.position, meta.cowbird.instance);
+        cowbird_kind.read(kind, meta.cowbird.instance);
+        bool next  = meta.cowbird.position[23:0] == meta.cowbird.count && kind != COWBIRD_NO_KIND;
+        bool ready = kind == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready;
+        meta.cowbird.outcome = !next ? COWBIRD_STALE :
+            (!ready ? COWBIRD_WAITS : (meta.cowbird.refusal != 0 ? COWBIRD_REFUSED : COWBIRD_TAKEN));
+        cowbird_taken.write(meta.cowbird.instance,
+            meta.cowbird.position + (meta.cowbird.outcome == COWBIRD_TAKEN ? 64w1 : 64w0));
+        cowbird_kind.write(meta.cowbird.instance, meta.cowbird.outcome == COWBIRD_TAKEN ? meta.cowbird.kind :
+            (meta.cowbird.outcome == COWBIRD_REFUSED ? COWBIRD_NO_KIND : kind));
     }
 
-    action cowbird_look_at_taken() {
-        cowbird_taken.read(meta.cowbird_taken, meta.cowbird_instance);
+    @hidden action cowbird_look_at_taken() {
+        cowbird_taken.read(meta.cowbird.taken, meta.cowbird.instance);
     }
 
     // Back to the first entry that is not done, if nothing goes on; or forward to it, since nobody may look at an entry
     // again that the thread knows to be done.
-    action cowbird_go_to_head() {
-        cowbird_taken.read(meta.cowbird_position, meta.cowbird_instance);
-        cowbird_kind.read(meta.cowbird_kind, meta.cowbird_instance);
-        meta.cowbird_late = meta.cowbird_position < meta.cowbird_head ? 8w1 : meta.cowbird_late;
-        cowbird_taken.write(meta.cowbird_instance,
-            meta.cowbird_late == 1 ? meta.cowbird_head : meta.cowbird_position);
-        meta.cowbird_side   = meta.cowbird_instance << 1 | (bit<32>) (meta.cowbird_kind & 1);
-        meta.cowbird_number = meta.cowbird_kind == 0 ? meta.cowbird_reads[23:0] : meta.cowbird_writes[23:0];
-        meta.cowbird_slot   = meta.cowbird_side * COWBIRD_SLOTS +
-            ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
+    @hidden action cowbird_go_to_head() {
+        cowbird_taken.read(meta.cowbird.position, meta.cowbird.instance);
+        cowbird_kind.read(meta.cowbird.kind, meta.cowbird.instance);
+        meta.cowbird.late = meta.cowbird.position < meta.cowbird.head ? 8w1 : meta.cowbird.late;
+        cowbird_taken.write(meta.cowbird.instance,
+            meta.cowbird.late == 1 ? meta.cowbird.head : meta.cowbird.position);
+        meta.cowbird.side   = meta.cowbird.instance << 1 | (bit<32>) (meta.cowbird.kind & 1);
+        meta.cowbird.number = meta.cowbird.kind == 0 ? meta.cowbird.reads[23:0] : meta.cowbird.writes[23:0];
+        meta.cowbird.slot   = meta.cowbird.side * COWBIRD_SLOTS +
+            ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
     }
 
     // So go its side's packets, requests and data.
-    action cowbird_side_goes_too() {
-        cowbird_slot_behind.read(meta.cowbird_behind, meta.cowbird_slot);
-        cowbird_asked.write(meta.cowbird_side, meta.cowbird_behind);
-        cowbird_passed.write(meta.cowbird_side, meta.cowbird_behind);
-        cowbird_messages.write(meta.cowbird_side, meta.cowbird_number);
-        cowbird_placed.write(meta.cowbird_side,
-            meta.cowbird_kind == 0 ? meta.cowbird_response_end : meta.cowbird_request_end);
+    @hidden action cowbird_side_goes_too() {
+        cowbird_slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
+        cowbird_asked.write(meta.cowbird.side, meta.cowbird.behind);
+        cowbird_passed.write(meta.cowbird.side, meta.cowbird.behind);
+        cowbird_messages.write(meta.cowbird.side, meta.cowbird.number);
+        cowbird_placed.write(meta.cowbird.side,
+            meta.cowbird.kind == 0 ? meta.cowbird.response_end : meta.cowbird.request_end);
     }
 
     // Where data of a request is, follows from those before: nothing straddles the end of a ring.
-    action cowbird_place() {
+    @hidden action cowbird_place() {
         bit<64> placed;
-        cowbird_placed.read(placed, meta.cowbird_side);
-        bit<64> left  = meta.cowbird_ring - (placed & (meta.cowbird_ring - 1));
-        bit<64> start = meta.cowbird_padded > left ? placed + left : placed;
-        bool    right = meta.cowbird_local == meta.cowbird_ring_at + (start & (meta.cowbird_ring - 1));
-        meta.cowbird_end     = right ? start + meta.cowbird_padded : placed;
-        meta.cowbird_refusal = right ? 8w0 : COWBIRD_CORRUPT_PLACE;
-        cowbird_placed.write(meta.cowbird_side, meta.cowbird_end);
+        cowbird_placed.read(placed, meta.cowbird.side);
+        bit<64> left  = meta.cowbird.ring - (placed & (meta.cowbird.ring - 1));
+        bit<64> start = meta.cowbird.padded > left ? placed + left : placed;
+        bool    right = meta.cowbird.local == meta.cowbird.ring_at + (start & (meta.cowbird.ring - 1));
+        meta.cowbird.end     = right ? start + meta.cowbird.padded : placed;
+        meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_PLACE;
+        cowbird_placed.write(meta.cowbird.side, meta.cowbird.end);
     }
 
     // Sequence numbers for all packets that a READ brings.
-    action cowbird_ask() {
-        cowbird_asked.read(meta.cowbird_count, meta.cowbird_side);
-        meta.cowbird_behind = meta.cowbird_count + meta.cowbird_packets;
-        cowbird_asked.write(meta.cowbird_side, meta.cowbird_behind);
+    @hidden action cowbird_ask() {
+        cowbird_asked.read(meta.cowbird.count, meta.cowbird.side);
+        meta.cowbird.behind = meta.cowbird.count + meta.cowbird.packets;
+        cowbird_asked.write(meta.cowbird.side, meta.cowbird.behind);
     }
 
-    action cowbird_keep(bit<64> address, bit<32> key) {
-        cowbird_slot_behind.write(meta.cowbird_slot, meta.cowbird_behind);
-        cowbird_slot_address.write(meta.cowbird_slot, address);
-        cowbird_slot_key.write(meta.cowbird_slot, key);
-        cowbird_slot_length.write(meta.cowbird_slot, hdr.cowbird_entry.length);
+    @hidden action cowbird_keep(bit<64> address, bit<32> key) {
+        cowbird_slot_behind.write(meta.cowbird.slot, meta.cowbird.behind);
+        cowbird_slot_address.write(meta.cowbird.slot, address);
+        cowbird_slot_key.write(meta.cowbird.slot, key);
+        cowbird_slot_length.write(meta.cowbird.slot, hdr.cowbird_entry.length);
     }
 
     // Lets the next packet of what was read pass, if somebody asked for it.
-    action cowbird_pass() {
+    @hidden action cowbird_pass() {
         bit<24> asked;
         bit<24> passed;
-        cowbird_asked.read(asked, meta.cowbird_side);
-        cowbird_passed.read(passed, meta.cowbird_side);
-        meta.cowbird_outcome = passed == meta.cowbird_count && passed != asked ? COWBIRD_TAKEN : COWBIRD_STALE;
-        cowbird_passed.write(meta.cowbird_side, meta.cowbird_outcome == COWBIRD_TAKEN ? passed + 1 : passed);
+        cowbird_asked.read(asked, meta.cowbird.side);
+        cowbird_passed.read(passed, meta.cowbird.side);
+        meta.cowbird.outcome = passed == meta.cowbird.count && passed != asked ? COWBIRD_TAKEN : COWBIRD_STALE;
+        cowbird_passed.write(meta.cowbird.side, meta.cowbird.outcome == COWBIRD_TAKEN ? passed + 1 : passed);
     }
 
     // Counts requests whose last packet passes.
-    action cowbird_count_message(in bit<24> ends) {
+    @hidden action cowbird_count_message(in bit<24> ends) {
         bit<24> messages;
-        cowbird_messages.read(messages, meta.cowbird_side);
-        cowbird_messages.write(meta.cowbird_side, messages + ends);
-        meta.cowbird_number = messages + 1;
-        meta.cowbird_slot   = meta.cowbird_side * COWBIRD_SLOTS +
-            ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
-        cowbird_slot_behind.read(meta.cowbird_behind, meta.cowbird_slot);
-        cowbird_slot_address.read(meta.cowbird_address, meta.cowbird_slot);
-        cowbird_slot_key.read(meta.cowbird_key, meta.cowbird_slot);
-        cowbird_slot_length.read(meta.cowbird_dma_length, meta.cowbird_slot);
+        cowbird_messages.read(messages, meta.cowbird.side);
+        cowbird_messages.write(meta.cowbird.side, messages + ends);
+        meta.cowbird.number = messages + 1;
+        meta.cowbird.slot   = meta.cowbird.side * COWBIRD_SLOTS +
+            ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+        cowbird_slot_behind.read(meta.cowbird.behind, meta.cowbird.slot);
+        cowbird_slot_address.read(meta.cowbird.address, meta.cowbird.slot);
+        cowbird_slot_key.read(meta.cowbird.key, meta.cowbird.slot);
+        cowbird_slot_length.read(meta.cowbird.dma_length, meta.cowbird.slot);
     }
 
-    action cowbird_look_at_ends() {
-        bit<32> slots = meta.cowbird_instance * COWBIRD_SLOTS;
-        cowbird_response_ends.read(meta.cowbird_response_end,
-            slots + ((bit<32>) meta.cowbird_reads[31:0] & (COWBIRD_SLOTS - 1)));
-        cowbird_request_ends.read(meta.cowbird_request_end,
-            slots + ((bit<32>) meta.cowbird_writes[31:0] & (COWBIRD_SLOTS - 1)));
+    @hidden action cowbird_look_at_ends() {
+        bit<32> slots = meta.cowbird.instance * COWBIRD_SLOTS;
+        cowbird_response_ends.read(meta.cowbird.response_end,
+            slots + ((bit<32>) meta.cowbird.reads[31:0] & (COWBIRD_SLOTS - 1)));
+        cowbird_request_ends.read(meta.cowbird.request_end,
+            slots + ((bit<32>) meta.cowbird.writes[31:0] & (COWBIRD_SLOTS - 1)));
     }
 
     // The tail goes forward, and no further than the ring is long. Entries that were guessed may be done before it says that they
     // are there.
-    action cowbird_see_tail() {
+    @hidden action cowbird_see_tail() {
         bit<64> tail;
-        cowbird_tail.read(tail, meta.cowbird_instance);
-        meta.cowbird_tail    = hdr.cowbird_tail.requestTail;
-        bit<64> moved        = meta.cowbird_tail - tail;
+        cowbird_tail.read(tail, meta.cowbird.instance);
+        meta.cowbird.tail    = hdr.cowbird_tail.requestTail;
+        bit<64> moved        = meta.cowbird.tail - tail;
         bool right           = moved[63:63] == 0 &&
-            (meta.cowbird_tail < meta.cowbird_head || meta.cowbird_tail - meta.cowbird_head <= meta.cowbird_entries);
-        meta.cowbird_refusal = right ? 8w0 : COWBIRD_CORRUPT_TAIL;
-        meta.cowbird_outcome = right && moved != 0 ? COWBIRD_TAKEN : COWBIRD_STALE;
-        cowbird_tail.write(meta.cowbird_instance, right ? meta.cowbird_tail : tail);
+            (meta.cowbird.tail < meta.cowbird.head || meta.cowbird.tail - meta.cowbird.head <= meta.cowbird.entries);
+        meta.cowbird.refusal = right ? 8w0 : COWBIRD_CORRUPT_TAIL;
+        meta.cowbird.outcome = right && moved != 0 ? COWBIRD_TAKEN : COWBIRD_STALE;
+        cowbird_tail.write(meta.cowbird.instance, right ? meta.cowbird.tail : tail);
     }
 
-    action cowbird_look_at_tail() {
-        cowbird_tail.read(meta.cowbird_tail, meta.cowbird_instance);
+    @hidden action cowbird_look_at_tail() {
+        cowbird_tail.read(meta.cowbird.tail, meta.cowbird.instance);
     }
 
     // Asks for the next entry, if there is one and it may be under way. One that had to wait is asked for again when it need not
     // any more.
-    action cowbird_fetch() {
+    @hidden action cowbird_fetch() {
         bit<64> fetched;
         bit<8>  held;
-        cowbird_fetched.read(fetched, meta.cowbird_instance);
-        cowbird_held.read(held, meta.cowbird_instance);
-        meta.cowbird_position = meta.cowbird_late == 1 ? meta.cowbird_head : fetched;
-        bool waits = meta.cowbird_late == 0 && (held == COWBIRD_HELD_READ ? meta.cowbird_head < fetched :
-            (held == COWBIRD_HELD_WRITE && meta.cowbird_acked < fetched));
+        cowbird_fetched.read(fetched, meta.cowbird.instance);
+        cowbird_held.read(held, meta.cowbird.instance);
+        meta.cowbird.position = meta.cowbird.late == 1 ? meta.cowbird.head : fetched;
+        bool waits = meta.cowbird.late == 0 && (held == COWBIRD_HELD_READ ? meta.cowbird.head < fetched :
+            (held == COWBIRD_HELD_WRITE && meta.cowbird.acked < fetched));
         // A tail may be behind what is done.
-        bit<64> ahead = meta.cowbird_tail - meta.cowbird_position;
-        bool there = (ahead != 0 && ahead[63:63] == 0) || (held != 0 && meta.cowbird_late == 0);
-        bool more  = meta.cowbird_refusal == 0 && !waits && there &&
-            meta.cowbird_position < meta.cowbird_head + COWBIRD_WINDOW;
-        meta.cowbird_next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
-        cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_position + (more ? 64w1 : 64w0));
-        cowbird_held.write(meta.cowbird_instance, waits ? held : 0);
+        bit<64> ahead = meta.cowbird.tail - meta.cowbird.position;
+        bool there = (ahead != 0 && ahead[63:63] == 0) || (held != 0 && meta.cowbird.late == 0);
+        bool more  = meta.cowbird.refusal == 0 && !waits && there &&
+            meta.cowbird.position < meta.cowbird.head + COWBIRD_WINDOW;
+        meta.cowbird.next = more ? COWBIRD_ENTRY : COWBIRD_NOTHING;
+        cowbird_fetched.write(meta.cowbird.instance, meta.cowbird.position + (more ? 64w1 : 64w0));
+        cowbird_held.write(meta.cowbird.instance, waits ? held : 0);
     }
 
-    action cowbird_hold() {
-        cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_position);
-        cowbird_held.write(meta.cowbird_instance,
-            meta.cowbird_kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
+    @hidden action cowbird_hold() {
+        cowbird_fetched.write(meta.cowbird.instance, meta.cowbird.position);
+        cowbird_held.write(meta.cowbird.instance,
+            meta.cowbird.kind == 0 ? COWBIRD_HELD_READ : COWBIRD_HELD_WRITE);
     }
 
     // An entry that was guessed is asked for no more.
-    action cowbird_pass_by() {
+    @hidden action cowbird_pass_by() {
         bit<64> fetched;
         bit<8>  held;
-        cowbird_fetched.read(fetched, meta.cowbird_instance);
-        cowbird_held.read(held, meta.cowbird_instance);
-        bool here = fetched == meta.cowbird_position;
-        cowbird_fetched.write(meta.cowbird_instance, fetched + (here ? 64w1 : 64w0));
-        cowbird_held.write(meta.cowbird_instance, here ? 8w0 : held);
+        cowbird_fetched.read(fetched, meta.cowbird.instance);
+        cowbird_held.read(held, meta.cowbird.instance);
+        bool here = fetched == meta.cowbird.position;
+        cowbird_fetched.write(meta.cowbird.instance, fetched + (here ? 64w1 : 64w0));
+        cowbird_held.write(meta.cowbird.instance, here ? 8w0 : held);
     }
 
-    action cowbird_take_answer() {
+    @hidden action cowbird_take_answer() {
         bit<24> probes;
         bit<8>  probing;
-        cowbird_probes.read(probes, meta.cowbird_instance);
-        cowbird_probing.read(probing, meta.cowbird_instance);
-        bool answered = meta.cowbird_count == probes && probing == 1;
-        meta.cowbird_outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
-        cowbird_probes.write(meta.cowbird_instance, probes + (answered ? 24w1 : 24w0));
-        cowbird_probing.write(meta.cowbird_instance, answered ? 8w0 : probing);
+        cowbird_probes.read(probes, meta.cowbird.instance);
+        cowbird_probing.read(probing, meta.cowbird.instance);
+        bool answered = meta.cowbird.count == probes && probing == 1;
+        meta.cowbird.outcome = answered ? COWBIRD_TAKEN : COWBIRD_STALE;
+        cowbird_probes.write(meta.cowbird.instance, probes + (answered ? 24w1 : 24w0));
+        cowbird_probing.write(meta.cowbird.instance, answered ? 8w0 : probing);
     }
 
     // One probe is under way, unless it got lost.
-    action cowbird_probe() {
+    @hidden action cowbird_probe() {
         bit<8> probing;
-        cowbird_probes.read(meta.cowbird_count, meta.cowbird_instance);
-        cowbird_probing.read(probing, meta.cowbird_instance);
-        cowbird_probing.write(meta.cowbird_instance, 1);
-        meta.cowbird_next = probing == 0 || meta.cowbird_late == 1 ? COWBIRD_PROBE : COWBIRD_NOTHING;
+        cowbird_probes.read(meta.cowbird.count, meta.cowbird.instance);
+        cowbird_probing.read(probing, meta.cowbird.instance);
+        cowbird_probing.write(meta.cowbird.instance, 1);
+        meta.cowbird.next = probing == 0 || meta.cowbird.late == 1 ? COWBIRD_PROBE : COWBIRD_NOTHING;
     }
 
     // Whether an instance at rest uses its turn.
-    action cowbird_count_turns() {
+    @hidden action cowbird_count_turns() {
         bit<16> turns;
-        cowbird_quiet.read(turns, meta.cowbird_instance);
-        meta.cowbird_quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
-        meta.cowbird_busy  = turns < COWBIRD_BUSY ? 8w1 : 8w0;
-        meta.cowbird_odd   = (bit<8>) (turns & 1);
-        cowbird_quiet.write(meta.cowbird_instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
+        cowbird_quiet.read(turns, meta.cowbird.instance);
+        meta.cowbird.quiet = turns < COWBIRD_BUSY ? 16w0 : turns & COWBIRD_SELDOM;
+        meta.cowbird.busy  = turns < COWBIRD_BUSY ? 8w1 : 8w0;
+        meta.cowbird.odd   = (bit<8>) (turns & 1);
+        cowbird_quiet.write(meta.cowbird.instance, turns == 0xFFFF ? COWBIRD_BUSY : turns + 1);
     }
 
-    action cowbird_wake() {
-        cowbird_quiet.write(meta.cowbird_instance, 0);
+    @hidden action cowbird_wake() {
+        cowbird_quiet.write(meta.cowbird.instance, 0);
     }
 
     // Once something made no sense, nothing is begun any more, whatever comes; the first reason stays.
-    action cowbird_judge() {
+    @hidden action cowbird_judge() {
         bit<8> refusal;
-        cowbird_refusal.read(refusal, meta.cowbird_instance);
-        meta.cowbird_refusal = refusal == 0 ? meta.cowbird_refusal : refusal;
-        cowbird_refusal.write(meta.cowbird_instance, meta.cowbird_refusal);
+        cowbird_refusal.read(refusal, meta.cowbird.instance);
+        meta.cowbird.refusal = refusal == 0 ? meta.cowbird.refusal : refusal;
+        cowbird_refusal.write(meta.cowbird.instance, meta.cowbird.refusal);
     }
 
-    action cowbird_look_at_refusal() {
-        cowbird_refusal.read(meta.cowbird_refusal, meta.cowbird_instance);
+    @hidden action cowbird_look_at_refusal() {
+        cowbird_refusal.read(meta.cowbird.refusal, meta.cowbird.instance);
     }
 
     // A READ, of the set or of the pool.
-    action cowbird_read(in bit<64> address, in bit<32> key, in bit<32> length) {
+    @hidden action cowbird_read(in bit<64> address, in bit<32> key, in bit<32> length) {
         hdr.cowbird_bth.opcode           = ROCE_READ;
         hdr.cowbird_bth.pad              = 0;
         hdr.cowbird_reth.setValid();
@@ -983,27 +988,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The red block.
-    action cowbird_write_red() {
+    @hidden action cowbird_write_red() {
         hdr.cowbird_bth.opcode           = ROCE_WRITE_ONLY;
         hdr.cowbird_bth.pad              = 0;
         hdr.cowbird_bth.ackReq           = 1;
         hdr.cowbird_reth.setValid();
-        hdr.cowbird_reth.virtualAddress  = meta.cowbird_set + COWBIRD_RED_AT;
-        hdr.cowbird_reth.rKey            = meta.cowbird_set_key;
+        hdr.cowbird_reth.virtualAddress  = meta.cowbird.set + COWBIRD_RED_AT;
+        hdr.cowbird_reth.rKey            = meta.cowbird.set_key;
         hdr.cowbird_reth.dmaLength       = (bit<32>) COWBIRD_RED_BYTES;
         hdr.cowbird_red.setValid();
-        hdr.cowbird_red.requestHead      = meta.cowbird_head;
-        hdr.cowbird_red.requestDataHead  = meta.cowbird_request_end;
-        hdr.cowbird_red.responseDataTail = meta.cowbird_response_end;
-        hdr.cowbird_red.writeProgress    = meta.cowbird_writes;
-        hdr.cowbird_red.readProgress     = meta.cowbird_reads;
-        hdr.cowbird_red.refusal          = (bit<64>) meta.cowbird_refusal;
+        hdr.cowbird_red.requestHead      = meta.cowbird.head;
+        hdr.cowbird_red.requestDataHead  = meta.cowbird.request_end;
+        hdr.cowbird_red.responseDataTail = meta.cowbird.response_end;
+        hdr.cowbird_red.writeProgress    = meta.cowbird.writes;
+        hdr.cowbird_red.readProgress     = meta.cowbird.reads;
+        hdr.cowbird_red.refusal          = (bit<64>) meta.cowbird.refusal;
         hdr.cowbird_udp.length           = ROCE_HEADERS + 16 + COWBIRD_RED_BYTES;
-        meta.cowbird_count               = meta.cowbird_reds;
+        meta.cowbird.count               = meta.cowbird.reds;
     }
 
     // What all packets have that the engine sends. IPv4's checksum is that of the connection and the length.
-    action cowbird_address() {
+    @hidden action cowbird_address() {
         hdr.ethernet.srcAddr             = COWBIRD_MAC;
         hdr.cowbird_ipv4.dscp            = 0;
         hdr.cowbird_ipv4.ecn             = 0;
@@ -1012,9 +1017,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.cowbird_ipv4.flags           = 2;
         hdr.cowbird_ipv4.ttl             = 64;
         hdr.cowbird_ipv4.srcAddr         = COWBIRD_IP;
-        meta.cowbird_sum                 = meta.cowbird_sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
-        meta.cowbird_sum                 = (meta.cowbird_sum & 0xFFFF) + (meta.cowbird_sum >> 16);
-        hdr.cowbird_ipv4.hdrChecksum     = ~meta.cowbird_sum[15:0];
+        meta.cowbird.sum                 = meta.cowbird.sum + (bit<32>) hdr.cowbird_ipv4.totalLen;
+        meta.cowbird.sum                 = (meta.cowbird.sum & 0xFFFF) + (meta.cowbird.sum >> 16);
+        hdr.cowbird_ipv4.hdrChecksum     = ~meta.cowbird.sum[15:0];
         hdr.cowbird_udp.dstPort          = ROCE_PORT;
         hdr.cowbird_udp.checksum         = 0;
         hdr.cowbird_bth.solicited        = 0;
@@ -1028,45 +1033,45 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's: a side begins, with its instance.
-    action cowbird_begin() {
-        bit<32> slot = (bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1);
-        cowbird_told.write(meta.cowbird_instance, meta.cowbird_head);
-        cowbird_acked.write(meta.cowbird_instance, meta.cowbird_head);
-        cowbird_reds.write(meta.cowbird_instance, 0);
-        cowbird_stamp.write(meta.cowbird_instance, standard_metadata.ingress_global_timestamp);
-        cowbird_taken.write(meta.cowbird_instance, meta.cowbird_head);
-        cowbird_kind.write(meta.cowbird_instance, 0);
-        cowbird_placed.write(meta.cowbird_side, meta.cowbird_end);
-        cowbird_asked.write(meta.cowbird_side, 0);
-        cowbird_passed.write(meta.cowbird_side, 0);
-        cowbird_messages.write(meta.cowbird_side, meta.cowbird_number);
-        cowbird_slot_behind.write(meta.cowbird_side * COWBIRD_SLOTS + slot, 0);
+    @hidden action cowbird_begin() {
+        bit<32> slot = (bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1);
+        cowbird_told.write(meta.cowbird.instance, meta.cowbird.head);
+        cowbird_acked.write(meta.cowbird.instance, meta.cowbird.head);
+        cowbird_reds.write(meta.cowbird.instance, 0);
+        cowbird_stamp.write(meta.cowbird.instance, standard_metadata.ingress_global_timestamp);
+        cowbird_taken.write(meta.cowbird.instance, meta.cowbird.head);
+        cowbird_kind.write(meta.cowbird.instance, 0);
+        cowbird_placed.write(meta.cowbird.side, meta.cowbird.end);
+        cowbird_asked.write(meta.cowbird.side, 0);
+        cowbird_passed.write(meta.cowbird.side, 0);
+        cowbird_messages.write(meta.cowbird.side, meta.cowbird.number);
+        cowbird_slot_behind.write(meta.cowbird.side * COWBIRD_SLOTS + slot, 0);
         // The last entry may be done before the tail says that it is there.
-        cowbird_tail.write(meta.cowbird_instance, meta.cowbird_head - 1);
-        cowbird_fetched.write(meta.cowbird_instance, meta.cowbird_head);
-        cowbird_held.write(meta.cowbird_instance, 0);
-        cowbird_probes.write(meta.cowbird_instance, 0);
-        cowbird_probing.write(meta.cowbird_instance, 0);
-        cowbird_quiet.write(meta.cowbird_instance, 0);
-        cowbird_refusal.write(meta.cowbird_instance, 0);
-        if (meta.cowbird_kind == 0) {
-            cowbird_reads.write(meta.cowbird_instance, hdr.cowbird_management.done);
-            cowbird_response_ends.write(meta.cowbird_instance * COWBIRD_SLOTS + slot, meta.cowbird_end);
+        cowbird_tail.write(meta.cowbird.instance, meta.cowbird.head - 1);
+        cowbird_fetched.write(meta.cowbird.instance, meta.cowbird.head);
+        cowbird_held.write(meta.cowbird.instance, 0);
+        cowbird_probes.write(meta.cowbird.instance, 0);
+        cowbird_probing.write(meta.cowbird.instance, 0);
+        cowbird_quiet.write(meta.cowbird.instance, 0);
+        cowbird_refusal.write(meta.cowbird.instance, 0);
+        if (meta.cowbird.kind == 0) {
+            cowbird_reads.write(meta.cowbird.instance, hdr.cowbird_management.done);
+            cowbird_response_ends.write(meta.cowbird.instance * COWBIRD_SLOTS + slot, meta.cowbird.end);
         } else {
-            cowbird_writes.write(meta.cowbird_instance, hdr.cowbird_management.done);
-            cowbird_request_ends.write(meta.cowbird_instance * COWBIRD_SLOTS + slot, meta.cowbird_end);
+            cowbird_writes.write(meta.cowbird.instance, hdr.cowbird_management.done);
+            cowbird_request_ends.write(meta.cowbird.instance * COWBIRD_SLOTS + slot, meta.cowbird.end);
         }
     }
 
     // Or asks how far it is; what it is refused for stands in place of the end.
-    action cowbird_look() {
+    @hidden action cowbird_look() {
         bit<64> writes;
         bit<8>  refusal;
-        cowbird_reads.read(hdr.cowbird_management.done, meta.cowbird_instance);
-        cowbird_writes.read(writes, meta.cowbird_instance);
-        cowbird_acked.read(hdr.cowbird_management.head, meta.cowbird_instance);
-        cowbird_refusal.read(refusal, meta.cowbird_instance);
-        hdr.cowbird_management.done = meta.cowbird_kind == 0 ? hdr.cowbird_management.done : writes;
+        cowbird_reads.read(hdr.cowbird_management.done, meta.cowbird.instance);
+        cowbird_writes.read(writes, meta.cowbird.instance);
+        cowbird_acked.read(hdr.cowbird_management.head, meta.cowbird.instance);
+        cowbird_refusal.read(refusal, meta.cowbird.instance);
+        hdr.cowbird_management.done = meta.cowbird.kind == 0 ? hdr.cowbird_management.done : writes;
         hdr.cowbird_management.end  = (bit<64>) refusal;
     }
 
@@ -1086,23 +1091,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // A frame is whole: all lengths agree, and headers are there.
             bit<32> whole = (bit<32>) hdr.cowbird_ipv4.totalLen +
                 (hdr.packet_out.isValid() ? 32w16 : 32w14);
-            meta.cowbird_bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
+            meta.cowbird.bytes = hdr.cowbird_udp.length - ROCE_HEADERS;
             if (hdr.cowbird_aeth.isValid()) {
-                meta.cowbird_bytes = meta.cowbird_bytes - 4;
+                meta.cowbird.bytes = meta.cowbird.bytes - 4;
             }
             if (hdr.vlan.isValid() || standard_metadata.packet_length != whole ||
                 hdr.cowbird_ipv4.totalLen != hdr.cowbird_udp.length + 20 ||
-                meta.cowbird_bytes > ROCE_MTU || meta.cowbird_bytes[1:0] != 0 ||
+                meta.cowbird.bytes > ROCE_MTU || meta.cowbird.bytes[1:0] != 0 ||
                 (acknowledges || begins || ends) != hdr.cowbird_aeth.isValid() ||
-                (!carries && (meta.cowbird_bytes != 0 || hdr.cowbird_bth.pad != 0)) ||
-                (carries && meta.cowbird_bytes <= (bit<16>) hdr.cowbird_bth.pad)) {
+                (!carries && (meta.cowbird.bytes != 0 || hdr.cowbird_bth.pad != 0)) ||
+                (carries && meta.cowbird.bytes <= (bit<16>) hdr.cowbird_bth.pad)) {
                 drop(DROP_COWBIRD_BAD_FRAME);
             }
             if (cowbird_pairs.apply().miss) {
                 drop(DROP_COWBIRD_UNKNOWN_PAIR);
             }
-            meta.cowbird_count = hdr.cowbird_bth.psn - meta.cowbird_first;
-            if (meta.cowbird_phase == COWBIRD_TICK) {
+            meta.cowbird.count = hdr.cowbird_bth.psn - meta.cowbird.first;
+            if (meta.cowbird.phase == COWBIRD_TICK) {
                 cowbird_take_turn();
             }
             if (cowbird_instances.apply().miss) {
@@ -1119,14 +1124,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 return;
             }
             bool whole_read = hdr.cowbird_bth.opcode == ROCE_READ_ONLY && hdr.cowbird_bth.pad == 0;
-            bool is_data    = meta.cowbird_phase == COWBIRD_PAYLOAD || meta.cowbird_phase == COWBIRD_POOL_READ;
-            bool is_done    = meta.cowbird_phase == COWBIRD_RESPONSE || meta.cowbird_phase == COWBIRD_POOL_WRITE ||
-                meta.cowbird_phase == COWBIRD_RED;
+            bool is_data    = meta.cowbird.phase == COWBIRD_PAYLOAD || meta.cowbird.phase == COWBIRD_POOL_READ;
+            bool is_done    = meta.cowbird.phase == COWBIRD_RESPONSE || meta.cowbird.phase == COWBIRD_POOL_WRITE ||
+                meta.cowbird.phase == COWBIRD_RED;
             if ((is_data && !carries) ||
                 (is_done && (!acknowledges || hdr.cowbird_aeth.syndrome[6:5] != 0)) ||
-                (meta.cowbird_phase == COWBIRD_PROBE && !(whole_read && meta.cowbird_bytes == COWBIRD_TAIL_BYTES)) ||
-                (meta.cowbird_phase == COWBIRD_ENTRY && !(whole_read && hdr.cowbird_entry.isValid())) ||
-                (meta.cowbird_phase == COWBIRD_TICK && hdr.cowbird_bth.opcode != COWBIRD_OP_TICK)) {
+                (meta.cowbird.phase == COWBIRD_PROBE && !(whole_read && meta.cowbird.bytes == COWBIRD_TAIL_BYTES)) ||
+                (meta.cowbird.phase == COWBIRD_ENTRY && !(whole_read && hdr.cowbird_entry.isValid())) ||
+                (meta.cowbird.phase == COWBIRD_TICK && hdr.cowbird_bth.opcode != COWBIRD_OP_TICK)) {
                 drop(DROP_COWBIRD_BAD_OPCODE);
             }
 
@@ -1135,203 +1140,203 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             cowbird_count_writes();
             cowbird_count_reds();
             cowbird_tell();
-            if (meta.cowbird_news != 0) {
+            if (meta.cowbird.news != 0) {
                 cowbird_go_on();
             }
 
-            if (meta.cowbird_phase == COWBIRD_ENTRY) {
+            if (meta.cowbird.phase == COWBIRD_ENTRY) {
                 // The next request.
                 if (hdr.cowbird_entry.rwType == COWBIRD_TYPE_READ) {
-                    meta.cowbird_kind    = 0;
-                    meta.cowbird_remote  = hdr.cowbird_entry.reqAddr;
-                    meta.cowbird_local   = hdr.cowbird_entry.respAddr;
-                    meta.cowbird_ring    = meta.cowbird_response_bytes;
-                    meta.cowbird_ring_at = meta.cowbird_response_at;
-                    meta.cowbird_number  = meta.cowbird_count + 1 - meta.cowbird_writes[23:0];
-                    meta.cowbird_ready   = meta.cowbird_head;
+                    meta.cowbird.kind    = 0;
+                    meta.cowbird.remote  = hdr.cowbird_entry.reqAddr;
+                    meta.cowbird.local   = hdr.cowbird_entry.respAddr;
+                    meta.cowbird.ring    = meta.cowbird.response_bytes;
+                    meta.cowbird.ring_at = meta.cowbird.response_at;
+                    meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.writes[23:0];
+                    meta.cowbird.ready   = meta.cowbird.head;
                 } else {
                     // Whoever takes over must find all that came before a write told, as it does again what is not.
-                    meta.cowbird_kind    = 1;
-                    meta.cowbird_remote  = hdr.cowbird_entry.respAddr;
-                    meta.cowbird_local   = hdr.cowbird_entry.reqAddr;
-                    meta.cowbird_ring    = meta.cowbird_request_bytes;
-                    meta.cowbird_ring_at = meta.cowbird_request_at;
-                    meta.cowbird_number  = meta.cowbird_count + 1 - meta.cowbird_reads[23:0];
-                    meta.cowbird_ready   = meta.cowbird_acked;
+                    meta.cowbird.kind    = 1;
+                    meta.cowbird.remote  = hdr.cowbird_entry.respAddr;
+                    meta.cowbird.local   = hdr.cowbird_entry.reqAddr;
+                    meta.cowbird.ring    = meta.cowbird.request_bytes;
+                    meta.cowbird.ring_at = meta.cowbird.request_at;
+                    meta.cowbird.number  = meta.cowbird.count + 1 - meta.cowbird.reads[23:0];
+                    meta.cowbird.ready   = meta.cowbird.acked;
                 }
-                meta.cowbird_length  = (bit<64>) hdr.cowbird_entry.length;
-                meta.cowbird_padded  = (meta.cowbird_length + 7) & ~64w7;
-                meta.cowbird_packets = (bit<24>) ((meta.cowbird_length + (bit<64>) ROCE_MTU - 1) >> 10);
-                meta.cowbird_side    = meta.cowbird_instance << 1 | (bit<32>) meta.cowbird_kind;
-                meta.cowbird_slot    = meta.cowbird_side * COWBIRD_SLOTS +
-                    ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
-                bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird_kind[0:0] &&
+                meta.cowbird.length  = (bit<64>) hdr.cowbird_entry.length;
+                meta.cowbird.padded  = (meta.cowbird.length + 7) & ~64w7;
+                meta.cowbird.packets = (bit<24>) ((meta.cowbird.length + (bit<64>) ROCE_MTU - 1) >> 10);
+                meta.cowbird.side    = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
+                meta.cowbird.slot    = meta.cowbird.side * COWBIRD_SLOTS +
+                    ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+                bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
                     hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
-                    hdr.cowbird_entry.requestId[23:0] == meta.cowbird_number;
+                    hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;
                 // Nobody knew of an entry that was guessed: without the next one's id it is none yet.
                 bool guessed = hdr.cowbird_tail.isValid();
                 if (guessed && !named) {
                     drop(DROP_COWBIRD_NOTHING_TO_DO);
                 }
                 if (hdr.cowbird_entry.rwType != COWBIRD_TYPE_READ && hdr.cowbird_entry.rwType != COWBIRD_TYPE_WRITE) {
-                    meta.cowbird_refusal = COWBIRD_CORRUPT_TYPE;
+                    meta.cowbird.refusal = COWBIRD_CORRUPT_TYPE;
                 } else if (cowbird_regions.apply().miss) {
-                    meta.cowbird_refusal = COWBIRD_CORRUPT_REGION;
-                } else if (meta.cowbird_length == 0 || meta.cowbird_padded > meta.cowbird_ring >> 1) {
-                    meta.cowbird_refusal = COWBIRD_CORRUPT_LENGTH;
-                } else if (meta.cowbird_remote > meta.cowbird_pool_bytes ||
-                    meta.cowbird_length > meta.cowbird_pool_bytes - meta.cowbird_remote) {
-                    meta.cowbird_refusal = COWBIRD_CORRUPT_BOUNDS;
+                    meta.cowbird.refusal = COWBIRD_CORRUPT_REGION;
+                } else if (meta.cowbird.length == 0 || meta.cowbird.padded > meta.cowbird.ring >> 1) {
+                    meta.cowbird.refusal = COWBIRD_CORRUPT_LENGTH;
+                } else if (meta.cowbird.remote > meta.cowbird.pool_bytes ||
+                    meta.cowbird.length > meta.cowbird.pool_bytes - meta.cowbird.remote) {
+                    meta.cowbird.refusal = COWBIRD_CORRUPT_BOUNDS;
                 } else if (!named) {
-                    meta.cowbird_refusal = COWBIRD_CORRUPT_ID;
+                    meta.cowbird.refusal = COWBIRD_CORRUPT_ID;
                 }
                 cowbird_take();
-                if (meta.cowbird_outcome == COWBIRD_STALE) {
+                if (meta.cowbird.outcome == COWBIRD_STALE) {
                     if (guessed) {
                         drop(DROP_COWBIRD_NOTHING_TO_DO);
                     }
                     drop(DROP_COWBIRD_STALE);
                 }
-                if (meta.cowbird_outcome == COWBIRD_WAITS) {
+                if (meta.cowbird.outcome == COWBIRD_WAITS) {
                     cowbird_hold();
                     drop(DROP_COWBIRD_WAITS);
                 }
-                if (meta.cowbird_outcome == COWBIRD_TAKEN) {
+                if (meta.cowbird.outcome == COWBIRD_TAKEN) {
                     cowbird_place();
                 }
                 cowbird_judge();
-                if (meta.cowbird_refusal != 0) {
+                if (meta.cowbird.refusal != 0) {
                     drop(DROP_COWBIRD_CORRUPT);
                 }
                 cowbird_ask();
                 cowbird_go_on();
                 cowbird_pass_by();
-                bit<32> ends_at = meta.cowbird_instance * COWBIRD_SLOTS +
-                    ((bit<32>) meta.cowbird_number & (COWBIRD_SLOTS - 1));
-                if (meta.cowbird_kind == 0) {
-                    cowbird_response_ends.write(ends_at, meta.cowbird_end);
-                    cowbird_keep(meta.cowbird_set + meta.cowbird_local, meta.cowbird_set_key);
-                    cowbird_read(meta.cowbird_pool + meta.cowbird_remote, meta.cowbird_pool_key,
+                bit<32> ends_at = meta.cowbird.instance * COWBIRD_SLOTS +
+                    ((bit<32>) meta.cowbird.number & (COWBIRD_SLOTS - 1));
+                if (meta.cowbird.kind == 0) {
+                    cowbird_response_ends.write(ends_at, meta.cowbird.end);
+                    cowbird_keep(meta.cowbird.set + meta.cowbird.local, meta.cowbird.set_key);
+                    cowbird_read(meta.cowbird.pool + meta.cowbird.remote, meta.cowbird.pool_key,
                         hdr.cowbird_entry.length);
-                    meta.cowbird_next = COWBIRD_POOL_READ;
+                    meta.cowbird.next = COWBIRD_POOL_READ;
                 } else {
-                    cowbird_request_ends.write(ends_at, meta.cowbird_end);
-                    cowbird_keep(meta.cowbird_pool + meta.cowbird_remote, meta.cowbird_pool_key);
-                    cowbird_read(meta.cowbird_set + meta.cowbird_local, meta.cowbird_set_key,
+                    cowbird_request_ends.write(ends_at, meta.cowbird.end);
+                    cowbird_keep(meta.cowbird.pool + meta.cowbird.remote, meta.cowbird.pool_key);
+                    cowbird_read(meta.cowbird.set + meta.cowbird.local, meta.cowbird.set_key,
                         hdr.cowbird_entry.length);
-                    meta.cowbird_next = COWBIRD_PAYLOAD;
+                    meta.cowbird.next = COWBIRD_PAYLOAD;
                 }
             } else if (is_data) {
                 // What was read goes on as a WRITE, packet by packet, in order.
-                meta.cowbird_side = meta.cowbird_instance << 1;
-                meta.cowbird_next = COWBIRD_RESPONSE;
-                if (meta.cowbird_phase == COWBIRD_PAYLOAD) {
-                    meta.cowbird_side = meta.cowbird_side + 1;
-                    meta.cowbird_next = COWBIRD_POOL_WRITE;
+                meta.cowbird.side = meta.cowbird.instance << 1;
+                meta.cowbird.next = COWBIRD_RESPONSE;
+                if (meta.cowbird.phase == COWBIRD_PAYLOAD) {
+                    meta.cowbird.side = meta.cowbird.side + 1;
+                    meta.cowbird.next = COWBIRD_POOL_WRITE;
                 }
                 cowbird_pass();
-                if (meta.cowbird_outcome == COWBIRD_STALE) {
+                if (meta.cowbird.outcome == COWBIRD_STALE) {
                     drop(DROP_COWBIRD_STALE);
                 }
                 cowbird_count_message(ends ? 24w1 : 24w0);
-                meta.cowbird_packets = (bit<24>) ((meta.cowbird_dma_length + (bit<32>) ROCE_MTU - 1) >> 10);
-                bool    last  = meta.cowbird_count + 1 == meta.cowbird_behind;
-                bool    first = meta.cowbird_count + meta.cowbird_packets == meta.cowbird_behind;
-                bit<32> rest  = meta.cowbird_dma_length - ((bit<32>) (meta.cowbird_packets - 1) << 10);
+                meta.cowbird.packets = (bit<24>) ((meta.cowbird.dma_length + (bit<32>) ROCE_MTU - 1) >> 10);
+                bool    last  = meta.cowbird.count + 1 == meta.cowbird.behind;
+                bool    first = meta.cowbird.count + meta.cowbird.packets == meta.cowbird.behind;
+                bit<32> rest  = meta.cowbird.dma_length - ((bit<32>) (meta.cowbird.packets - 1) << 10);
                 if (last != ends || first != begins ||
-                    (bit<32>) (meta.cowbird_bytes - (bit<16>) hdr.cowbird_bth.pad) != (last ? rest : (bit<32>) ROCE_MTU)) {
+                    (bit<32>) (meta.cowbird.bytes - (bit<16>) hdr.cowbird_bth.pad) != (last ? rest : (bit<32>) ROCE_MTU)) {
                     drop(DROP_COWBIRD_BAD_DATA);
                 }
                 cowbird_go_on();
                 hdr.cowbird_bth.ackReq = last ? 1w1 : 1w0;
-                hdr.cowbird_udp.length = meta.cowbird_bytes + ROCE_HEADERS;
+                hdr.cowbird_udp.length = meta.cowbird.bytes + ROCE_HEADERS;
                 hdr.cowbird_bth.opcode = last && first ? ROCE_WRITE_ONLY :
                     hdr.cowbird_bth.opcode - ROCE_READ_FIRST + ROCE_WRITE_FIRST;
                 if (first) {
                     hdr.cowbird_reth.setValid();
-                    hdr.cowbird_reth.virtualAddress = meta.cowbird_address;
-                    hdr.cowbird_reth.rKey           = meta.cowbird_key;
-                    hdr.cowbird_reth.dmaLength      = meta.cowbird_dma_length;
+                    hdr.cowbird_reth.virtualAddress = meta.cowbird.address;
+                    hdr.cowbird_reth.rKey           = meta.cowbird.key;
+                    hdr.cowbird_reth.dmaLength      = meta.cowbird.dma_length;
                     hdr.cowbird_udp.length          = hdr.cowbird_udp.length + 16;
                 }
             } else {
                 // Nothing that has to go on: a red block, the next entry, or a probe.
                 cowbird_look_at_ends();
-                bool moves = is_done && meta.cowbird_phase != COWBIRD_RED && meta.cowbird_news != 0;
-                if (meta.cowbird_phase == COWBIRD_TICK) {
+                bool moves = is_done && meta.cowbird.phase != COWBIRD_RED && meta.cowbird.news != 0;
+                if (meta.cowbird.phase == COWBIRD_TICK) {
                     cowbird_look_at_time();
-                    if (meta.cowbird_late == 1 && meta.cowbird_told != meta.cowbird_acked) {
-                        meta.cowbird_tells = 1;
+                    if (meta.cowbird.late == 1 && meta.cowbird.told != meta.cowbird.acked) {
+                        meta.cowbird.tells = 1;
                     }
-                    moves = meta.cowbird_late == 1 && meta.cowbird_tells == 0;
+                    moves = meta.cowbird.late == 1 && meta.cowbird.tells == 0;
                 }
                 if (moves) {
                     cowbird_go_to_head();
-                    if (meta.cowbird_late == 1 && meta.cowbird_kind != COWBIRD_NO_KIND) {
+                    if (meta.cowbird.late == 1 && meta.cowbird.kind != COWBIRD_NO_KIND) {
                         cowbird_side_goes_too();
                     }
-                    if (meta.cowbird_late == 1 && meta.cowbird_position != meta.cowbird_head) {
-                        cowbird_sent.count(meta.cowbird_instance << 3);
+                    if (meta.cowbird.late == 1 && meta.cowbird.position != meta.cowbird.head) {
+                        cowbird_sent.count(meta.cowbird.instance << 3);
                     }
-                } else if (meta.cowbird_phase == COWBIRD_TICK) {
+                } else if (meta.cowbird.phase == COWBIRD_TICK) {
                     cowbird_look_at_taken();
                 }
-                if (meta.cowbird_phase == COWBIRD_PROBE) {
+                if (meta.cowbird.phase == COWBIRD_PROBE) {
                     cowbird_take_answer();
-                    if (meta.cowbird_outcome == COWBIRD_STALE) {
+                    if (meta.cowbird.outcome == COWBIRD_STALE) {
                         drop(DROP_COWBIRD_STALE);
                     }
                     cowbird_see_tail();
                     cowbird_judge();
-                    if (meta.cowbird_refusal != 0) {
+                    if (meta.cowbird.refusal != 0) {
                         drop(DROP_COWBIRD_CORRUPT);
                     }
-                    if (meta.cowbird_outcome == COWBIRD_TAKEN) {
+                    if (meta.cowbird.outcome == COWBIRD_TAKEN) {
                         cowbird_wake();
                     }
                 } else {
                     cowbird_look_at_tail();
                 }
-                if (meta.cowbird_phase != COWBIRD_PROBE) {
+                if (meta.cowbird.phase != COWBIRD_PROBE) {
                     cowbird_look_at_refusal();
                 }
-                if (meta.cowbird_tells == 1) {
-                    meta.cowbird_next = COWBIRD_RED;
+                if (meta.cowbird.tells == 1) {
+                    meta.cowbird.next = COWBIRD_RED;
                 } else {
                     cowbird_fetch();
                 }
-                if (meta.cowbird_next == COWBIRD_NOTHING && meta.cowbird_phase == COWBIRD_TICK) {
+                if (meta.cowbird.next == COWBIRD_NOTHING && meta.cowbird.phase == COWBIRD_TICK) {
                     cowbird_count_turns();
-                    if (meta.cowbird_refusal != 0) {
-                        if (meta.cowbird_quiet == 0) {
-                            meta.cowbird_next = COWBIRD_RED;
+                    if (meta.cowbird.refusal != 0) {
+                        if (meta.cowbird.quiet == 0) {
+                            meta.cowbird.next = COWBIRD_RED;
                         }
-                    } else if (meta.cowbird_quiet == 0 || meta.cowbird_late == 1) {
+                    } else if (meta.cowbird.quiet == 0 || meta.cowbird.late == 1) {
                         // Every other turn, and while a probe is under way, looks at the next entry itself.
-                        bool may_guess = meta.cowbird_late == 0 && meta.cowbird_busy == 1 &&
-                            meta.cowbird_taken < meta.cowbird_head + COWBIRD_WINDOW;
-                        if (!(may_guess && meta.cowbird_odd == 1)) {
+                        bool may_guess = meta.cowbird.late == 0 && meta.cowbird.busy == 1 &&
+                            meta.cowbird.taken < meta.cowbird.head + COWBIRD_WINDOW;
+                        if (!(may_guess && meta.cowbird.odd == 1)) {
                             cowbird_probe();
                         }
-                        if (may_guess && meta.cowbird_next == COWBIRD_NOTHING) {
-                            meta.cowbird_next     = COWBIRD_ENTRY;
-                            meta.cowbird_guesses  = 1;
-                            meta.cowbird_position = meta.cowbird_taken;
+                        if (may_guess && meta.cowbird.next == COWBIRD_NOTHING) {
+                            meta.cowbird.next     = COWBIRD_ENTRY;
+                            meta.cowbird.guesses  = 1;
+                            meta.cowbird.position = meta.cowbird.taken;
                         }
                     }
                 }
-                if (meta.cowbird_next == COWBIRD_NOTHING) {
+                if (meta.cowbird.next == COWBIRD_NOTHING) {
                     drop(DROP_COWBIRD_NOTHING_TO_DO);
                 }
-                if (meta.cowbird_next == COWBIRD_RED) {
+                if (meta.cowbird.next == COWBIRD_RED) {
                     cowbird_write_red();
-                } else if (meta.cowbird_next == COWBIRD_ENTRY) {
-                    cowbird_read(meta.cowbird_set + COWBIRD_ENTRIES_AT +
-                        ((meta.cowbird_position & (meta.cowbird_entries - 1)) << 5),
-                        meta.cowbird_set_key, (bit<32>) (meta.cowbird_guesses == 1 ? COWBIRD_GUESS_BYTES : COWBIRD_ENTRY_BYTES));
-                    meta.cowbird_count = meta.cowbird_position[23:0];
+                } else if (meta.cowbird.next == COWBIRD_ENTRY) {
+                    cowbird_read(meta.cowbird.set + COWBIRD_ENTRIES_AT +
+                        ((meta.cowbird.position & (meta.cowbird.entries - 1)) << 5),
+                        meta.cowbird.set_key, (bit<32>) (meta.cowbird.guesses == 1 ? COWBIRD_GUESS_BYTES : COWBIRD_ENTRY_BYTES));
+                    meta.cowbird.count = meta.cowbird.position[23:0];
                 } else {
-                    cowbird_read(meta.cowbird_set, meta.cowbird_set_key, (bit<32>) COWBIRD_TAIL_BYTES);
+                    cowbird_read(meta.cowbird.set, meta.cowbird.set_key, (bit<32>) COWBIRD_TAIL_BYTES);
                 }
             }
 
@@ -1344,11 +1349,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 hdr.cowbird_tail.setInvalid();
                 hdr.cowbird_entry.setInvalid();
             }
-            cowbird_sent.count(meta.cowbird_instance << 3 | (bit<32>) meta.cowbird_next);
-            if (meta.cowbird_next == COWBIRD_PROBE || meta.cowbird_guesses == 1) {
+            cowbird_sent.count(meta.cowbird.instance << 3 | (bit<32>) meta.cowbird.next);
+            if (meta.cowbird.next == COWBIRD_PROBE || meta.cowbird.guesses == 1) {
                 standard_metadata.priority = COWBIRD_CLASS_PROBE;
             }
-            standard_metadata.egress_spec = meta.cowbird_port;
+            standard_metadata.egress_spec = meta.cowbird.port;
             return;
         }
         if (standard_metadata.parser_error != error.NoError) {
@@ -1363,13 +1368,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 if (hdr.cowbird_management.instance >= COWBIRD_INSTANCES) {
                     drop(DROP_COWBIRD_BAD_INDEX);
                 }
-                meta.cowbird_instance = hdr.cowbird_management.instance;
-                meta.cowbird_kind     = hdr.cowbird_management.side & 1;
-                meta.cowbird_side     = meta.cowbird_instance << 1 | (bit<32>) meta.cowbird_kind;
+                meta.cowbird.instance = hdr.cowbird_management.instance;
+                meta.cowbird.kind     = hdr.cowbird_management.side & 1;
+                meta.cowbird.side     = meta.cowbird.instance << 1 | (bit<32>) meta.cowbird.kind;
                 if (hdr.cowbird_bth.opcode == COWBIRD_OP_SET) {
-                    meta.cowbird_number = hdr.cowbird_management.done[23:0];
-                    meta.cowbird_end    = hdr.cowbird_management.end;
-                    meta.cowbird_head   = hdr.cowbird_management.head;
+                    meta.cowbird.number = hdr.cowbird_management.done[23:0];
+                    meta.cowbird.end    = hdr.cowbird_management.end;
+                    meta.cowbird.head   = hdr.cowbird_management.head;
                     cowbird_begin();
                 } else {
                     cowbird_look();

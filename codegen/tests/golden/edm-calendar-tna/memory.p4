@@ -866,7 +866,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
@@ -933,57 +933,57 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_now;
         }
-        value = (int<32>) meta.edm_now;
-      }
     };
 
     // A demand's: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 0) {
+                value  = meta.edm_need;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = meta.edm_need;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = meta.edm_need;
+        }
     };
 
     // A chunk's, whether it asks for the next window or for nothing. Who holds more than one already gets none.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value >= meta.edm_need && value <= EDM_WINDOW) {
-            value  = value - meta.edm_amount;
-            result = 1;
-        } else if (value >= meta.edm_need) {
-            value  = value - meta.edm_need;
-            result = 2;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm_need && value <= EDM_WINDOW) {
+                value  = value - meta.edm_amount;
+                result = 1;
+            } else if (value >= meta.edm_need) {
+                value  = value - meta.edm_need;
+                result = 2;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = value |-| meta.edm_need;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value |-| meta.edm_need;
+            result = value;
+        }
     };
 
     // Which cells of its page have begun when a frame comes.
@@ -1031,206 +1031,206 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // How far ahead of the page the calendar begins.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_look_at_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_page;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // Of who takes cells of the page: what is before `edm_base` is given up.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_move_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_base;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_page;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm_base;
+            }
         }
-      }
     };
 
     // The controller's. What it was goes back.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_write_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_page;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_base;
         }
-        value = (int<32>) meta.edm_base;
-      }
     };
 
     Register<pair_t, bit<16>>(PORT_COUNT) edm_source_even;
 
     // Of the page with which both calendars begin, or of the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_even) edm_look_at_source_even = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first - meta.edm_even < 2 * EDM_PAGE) {
-            result = value.second;
-        } else {
-            result = 0;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm_even < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_even) edm_take_source_even = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first == meta.edm_even) {
-            result = value.second;
-            value.second = value.second | meta.edm_from_even;
-        } else {
-            result = 0;
-            value.first = meta.edm_even;
-            value.second = meta.edm_from_even;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm_even) {
+                result = value.second;
+                value.second = value.second | meta.edm_from_even;
+            } else {
+                result = 0;
+                value.first = meta.edm_even;
+                value.second = meta.edm_from_even;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_even) edm_clear_source_even = {
-      void apply(inout pair_t value, out bit<32> result) {
-        result = value.second;
-        value.second = 0;
-      }
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
     };
 
     Register<pair_t, bit<16>>(PORT_COUNT) edm_source_odd;
 
     // Of the page with which both calendars begin, or of the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_odd) edm_look_at_source_odd = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first - meta.edm_odd < 2 * EDM_PAGE) {
-            result = value.second;
-        } else {
-            result = 0;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm_odd < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_odd) edm_take_source_odd = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first == meta.edm_odd) {
-            result = value.second;
-            value.second = value.second | meta.edm_from_odd;
-        } else {
-            result = 0;
-            value.first = meta.edm_odd;
-            value.second = meta.edm_from_odd;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm_odd) {
+                result = value.second;
+                value.second = value.second | meta.edm_from_odd;
+            } else {
+                result = 0;
+                value.first = meta.edm_odd;
+                value.second = meta.edm_from_odd;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_source_odd) edm_clear_source_odd = {
-      void apply(inout pair_t value, out bit<32> result) {
-        result = value.second;
-        value.second = 0;
-      }
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
     };
 
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_begin;
 
     // How far ahead of the page the calendar begins.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_look_at_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_page;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // Of who takes cells of the page: what is before `edm_base` is given up.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_move_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_base;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_page;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm_base;
+            }
         }
-      }
     };
 
     // The controller's. What it was goes back.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_write_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_page;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_page;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_base;
         }
-        value = (int<32>) meta.edm_base;
-      }
     };
 
     Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_even;
 
     // Of the page with which both calendars begin, or of the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_even) edm_look_at_destination_even = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first - meta.edm_even < 2 * EDM_PAGE) {
-            result = value.second;
-        } else {
-            result = 0;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm_even < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_even) edm_take_destination_even = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first == meta.edm_even) {
-            result = value.second;
-            value.second = value.second | meta.edm_to_even;
-        } else {
-            result = 0;
-            value.first = meta.edm_even;
-            value.second = meta.edm_to_even;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm_even) {
+                result = value.second;
+                value.second = value.second | meta.edm_to_even;
+            } else {
+                result = 0;
+                value.first = meta.edm_even;
+                value.second = meta.edm_to_even;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_even) edm_clear_destination_even = {
-      void apply(inout pair_t value, out bit<32> result) {
-        result = value.second;
-        value.second = 0;
-      }
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
     };
 
     Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_odd;
 
     // Of the page with which both calendars begin, or of the next one.
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_odd) edm_look_at_destination_odd = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first - meta.edm_odd < 2 * EDM_PAGE) {
-            result = value.second;
-        } else {
-            result = 0;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first - meta.edm_odd < 2 * EDM_PAGE) {
+                result = value.second;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_odd) edm_take_destination_odd = {
-      void apply(inout pair_t value, out bit<32> result) {
-        if (value.first == meta.edm_odd) {
-            result = value.second;
-            value.second = value.second | meta.edm_to_odd;
-        } else {
-            result = 0;
-            value.first = meta.edm_odd;
-            value.second = meta.edm_to_odd;
+        void apply(inout pair_t value, out bit<32> result) {
+            if (value.first == meta.edm_odd) {
+                result = value.second;
+                value.second = value.second | meta.edm_to_odd;
+            } else {
+                result = 0;
+                value.first = meta.edm_odd;
+                value.second = meta.edm_to_odd;
+            }
         }
-      }
     };
 
     RegisterAction<pair_t, bit<16>, bit<32>>(edm_destination_odd) edm_clear_destination_odd = {
-      void apply(inout pair_t value, out bit<32> result) {
-        result = value.second;
-        value.second = 0;
-      }
+        void apply(inout pair_t value, out bit<32> result) {
+            result = value.second;
+            value.second = 0;
+        }
     };
 
     // When a frame last took cells of a link's calendar. Who came before that may have looked at it before, so what it found may
@@ -2116,12 +2116,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : exact;
             best_effort_color : exact;

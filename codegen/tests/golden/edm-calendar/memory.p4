@@ -403,7 +403,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;
@@ -466,7 +466,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<int<32>>(EDM_CELL_COUNT) edm_touched;
     register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
-    action edm_touch(in bit<32> at, out int<32> result) {
+    @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
         if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -479,7 +479,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's: the lane must be free.
-    action edm_take_lane(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value == 0) {
@@ -492,7 +492,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    action edm_replace_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -501,7 +501,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A chunk's. What is granted behind it is no more than itself.
-    action edm_use_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
@@ -514,7 +514,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A chunk's that asks for the next window. Who holds more than one already gets none.
-    action edm_ask(in bit<32> at, out bit<32> result) {
+    @hidden action edm_ask(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need && value <= EDM_WINDOW) {
@@ -530,7 +530,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted.
-    action edm_give_back(in bit<32> at, out bit<32> result) {
+    @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         value  = value |-| meta.edm_bytes;
@@ -538,7 +538,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -589,7 +589,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<int<32>>(PORT_COUNT) edm_source_begin;
 
     // How far ahead of the page the calendar begins.
-    action edm_look_at_source(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_begin.read(value, at);
         if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -601,7 +601,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Of who takes cells of the page: what is before `edm_base` is given up.
-    action edm_move_source(in bit<32> at, out int<32> result) {
+    @hidden action edm_move_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_begin.read(value, at);
         if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -614,7 +614,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's. What it was goes back.
-    action edm_write_source(in bit<32> at, out int<32> result) {
+    @hidden action edm_write_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_begin.read(value, at);
         if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -629,7 +629,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(PORT_COUNT) edm_source_even;
 
     // Of the page with which both calendars begin, or of the next one.
-    action edm_look_at_source_even(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_source_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_source_even.read(value, at);
         if (value[63:32] - meta.edm_even < 2 * EDM_PAGE) {
@@ -640,7 +640,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_even.write(at, value);
     }
 
-    action edm_take_source_even(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_source_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_source_even.read(value, at);
         if (value[63:32] == meta.edm_even) {
@@ -654,7 +654,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_even.write(at, value);
     }
 
-    action edm_clear_source_even(in bit<32> at, out bit<32> result) {
+    @hidden action edm_clear_source_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_source_even.read(value, at);
         result = value[31:0];
@@ -665,7 +665,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(PORT_COUNT) edm_source_odd;
 
     // Of the page with which both calendars begin, or of the next one.
-    action edm_look_at_source_odd(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_source_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_source_odd.read(value, at);
         if (value[63:32] - meta.edm_odd < 2 * EDM_PAGE) {
@@ -676,7 +676,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_odd.write(at, value);
     }
 
-    action edm_take_source_odd(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_source_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_source_odd.read(value, at);
         if (value[63:32] == meta.edm_odd) {
@@ -690,7 +690,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_odd.write(at, value);
     }
 
-    action edm_clear_source_odd(in bit<32> at, out bit<32> result) {
+    @hidden action edm_clear_source_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_source_odd.read(value, at);
         result = value[31:0];
@@ -701,7 +701,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<int<32>>(PORT_COUNT) edm_destination_begin;
 
     // How far ahead of the page the calendar begins.
-    action edm_look_at_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_begin.read(value, at);
         if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -713,7 +713,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Of who takes cells of the page: what is before `edm_base` is given up.
-    action edm_move_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_move_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_begin.read(value, at);
         if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -726,7 +726,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's. What it was goes back.
-    action edm_write_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_begin.read(value, at);
         if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -741,7 +741,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(PORT_COUNT) edm_destination_even;
 
     // Of the page with which both calendars begin, or of the next one.
-    action edm_look_at_destination_even(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_destination_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_destination_even.read(value, at);
         if (value[63:32] - meta.edm_even < 2 * EDM_PAGE) {
@@ -752,7 +752,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_even.write(at, value);
     }
 
-    action edm_take_destination_even(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_destination_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_destination_even.read(value, at);
         if (value[63:32] == meta.edm_even) {
@@ -766,7 +766,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_even.write(at, value);
     }
 
-    action edm_clear_destination_even(in bit<32> at, out bit<32> result) {
+    @hidden action edm_clear_destination_even(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_destination_even.read(value, at);
         result = value[31:0];
@@ -777,7 +777,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(PORT_COUNT) edm_destination_odd;
 
     // Of the page with which both calendars begin, or of the next one.
-    action edm_look_at_destination_odd(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_destination_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_destination_odd.read(value, at);
         if (value[63:32] - meta.edm_odd < 2 * EDM_PAGE) {
@@ -788,7 +788,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_odd.write(at, value);
     }
 
-    action edm_take_destination_odd(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_destination_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_destination_odd.read(value, at);
         if (value[63:32] == meta.edm_odd) {
@@ -802,7 +802,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_odd.write(at, value);
     }
 
-    action edm_clear_destination_odd(in bit<32> at, out bit<32> result) {
+    @hidden action edm_clear_destination_odd(in bit<32> at, out bit<32> result) {
         bit<64> value;
         edm_destination_odd.read(value, at);
         result = value[31:0];

@@ -845,7 +845,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(hdr.came.port);
     }
 
@@ -917,57 +917,57 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_now;
         }
-        value = (int<32>) meta.edm_now;
-      }
     };
 
     // A demand's: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 0) {
+                value  = meta.edm_need;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = meta.edm_need;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = meta.edm_need;
+        }
     };
 
     // A chunk's, whether it asks for the next window or for nothing. Who holds more than one already gets none.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value >= meta.edm_need && value <= EDM_WINDOW) {
-            value  = value - meta.edm_amount;
-            result = 1;
-        } else if (value >= meta.edm_need) {
-            value  = value - meta.edm_need;
-            result = 2;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm_need && value <= EDM_WINDOW) {
+                value  = value - meta.edm_amount;
+                result = 1;
+            } else if (value >= meta.edm_need) {
+                value  = value - meta.edm_need;
+                result = 2;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = value |-| meta.edm_need;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value |-| meta.edm_need;
+            result = value;
+        }
     };
 
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
@@ -978,50 +978,50 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_now < EDM_AHEAD) {
-            result = value - (int<32>) meta.edm_now;
-            value  = value + (int<32>) meta.edm_to_time;
-        } else if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-            result = EDM_FAR;
-        } else {
-            result = 0;
-            value  = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_now < EDM_AHEAD) {
+                result = value - (int<32>) meta.edm_now;
+                value  = value + (int<32>) meta.edm_to_time;
+            } else if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+                result = EDM_FAR;
+            } else {
+                result = 0;
+                value  = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
+            }
         }
-      }
     };
 
     // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost.
     // The window's end is in `edm_now` and the excess in `edm_to_time`, since all bodies together read two values.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_settle_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value == (int<32>) meta.edm_now) {
-            value = value - (int<32>) meta.edm_to_time;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value == (int<32>) meta.edm_now) {
+                value = value - (int<32>) meta.edm_to_time;
+            }
+            result = value;
         }
-        result = value;
-      }
     };
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_now;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_now;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // The controller's, from now on. What it was goes back.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
-            result = value - (int<32>) meta.edm_now;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+                result = value - (int<32>) meta.edm_now;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
         }
-        value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_time;
-      }
     };
 
     // In which of the link's rings demands wait: a bit for each ring. Frames pass it before the clock. A demand that finds
@@ -1029,32 +1029,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<32>, bit<16>>(PORT_COUNT) edm_waiting;
 
     RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_join_others = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value != 0) {
-            value = value | meta.edm_bit;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value != 0) {
+                value = value | meta.edm_bit;
+            }
+            result = value;
         }
-        result = value;
-      }
     };
 
     RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_mark_ring = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = value | meta.edm_bit;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value | meta.edm_bit;
+            result = value;
+        }
     };
 
     RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_unmark_ring = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = value & ~meta.edm_bit;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = value & ~meta.edm_bit;
+            result = value;
+        }
     };
 
     RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_look_at_rings = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     // How many demands wait in each ring, where the next one goes in, and where the next one comes out.
@@ -1063,87 +1063,87 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<32>, bit<5>>(24) edm_ring_head;
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_enter_ring = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value < EDM_RING) {
-            value  = value + 1;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value < EDM_RING) {
+                value  = value + 1;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_leave_ring = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = value |-| 1;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value |-| 1;
+        }
     };
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_look_at_ring = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_tail) edm_move_tail = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = value + 1;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value + 1;
+        }
     };
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_head) edm_move_head = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = value + 1;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = value + 1;
+        }
     };
 
     // The demands: who asks for what, and what of it a window grants.
     Register<bit<32>, bit<9>>(384) edm_ring_who;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_put_who = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = meta.edm_who;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.edm_who;
+            result = value;
+        }
     };
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_take_who = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     Register<bit<32>, bit<9>>(384) edm_ring_offset;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_put_offset = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = meta.edm_next;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.edm_next;
+            result = value;
+        }
     };
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_take_offset = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     Register<bit<32>, bit<9>>(384) edm_ring_bytes;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_put_bytes = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        value  = meta.edm_bytes;
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            value  = meta.edm_bytes;
+            result = value;
+        }
     };
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_take_bytes = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     // The ring of a demand, or of the one that was granted last: a bit of `edm_waiting`.
@@ -1639,12 +1639,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     action edm_later_pass(bit<8> pass) {
         hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
-                ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
     }
 
     action edm_grant_and_pass(bit<8> pass) {
         hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
-                ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
+        ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
         ig_dprsr_md.mirror_type = COPY_HEAD;
         meta.edm_copies = EDM_SERVES;
     }
@@ -1704,12 +1704,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : exact;
             best_effort_color : exact;

@@ -366,7 +366,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;
@@ -434,7 +434,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<int<32>>(EDM_CELL_COUNT) edm_touched;
     register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
-    action edm_touch(in bit<32> at, out int<32> result) {
+    @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
         if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -447,7 +447,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's: the lane must be free.
-    action edm_take_lane(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value == 0) {
@@ -460,7 +460,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    action edm_replace_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -469,7 +469,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A chunk's. What is granted behind it is no more than itself.
-    action edm_use_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
@@ -482,7 +482,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A chunk's that asks for the next window. Who holds more than one already gets none.
-    action edm_ask(in bit<32> at, out bit<32> result) {
+    @hidden action edm_ask(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need && value <= EDM_WINDOW) {
@@ -498,7 +498,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted.
-    action edm_give_back(in bit<32> at, out bit<32> result) {
+    @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         value  = value |-| meta.edm_bytes;
@@ -506,7 +506,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -846,8 +846,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             meta.edm_excess = meta.edm_window_time - meta.edm_to_time;
             meta.edm_nth    = meta.edm_nth + 1;
             if (meta.edm_nth < EDM_AT_ONCE) {
-                    meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
-                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
             }
             if (meta.edm_class == EDM_RINGS) {
                 drop(DROP_EDM_LOOKED);
@@ -1077,8 +1077,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     edm_demands.count((bit<32>) standard_metadata.ingress_port);
                     if (meta.edm_queued != 0) {
                         if (meta.edm_looks != 0) {
-                    meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
-                    clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
+                            meta.edm_session = EDM_LOOKS + (bit<32>) standard_metadata.ingress_port;
+                            clone_preserving_field_list(CloneType.I2E, meta.edm_session, EDM_COPY);
                         }
                         if (meta.edm_op == EDM_OP_NOTIFY) {
                             drop(DROP_EDM_WAITS);

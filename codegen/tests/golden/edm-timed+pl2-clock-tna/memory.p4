@@ -1197,7 +1197,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
@@ -1594,7 +1594,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 256;
     }
 
-    action turn_around() {
+    @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
@@ -1602,13 +1602,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The RSV itself goes back as the GRT, with both replies filled in: its source address says
     // which destination it grants.
-    action grant() {
+    @hidden action grant() {
         turn_around();
         hdr.pl2_control.kind = PL2_GRT;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
-    action reply_to_controller() {
+    @hidden action reply_to_controller() {
         turn_around();
         hdr.pl2_management.kind = PL2_MGMT_REPLY;
         ig_tm_md.qid = PRIORITY_CONTROL;
@@ -1616,43 +1616,43 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What a frame asks of its lane.
-    action take_half() {
+    @hidden action take_half() {
         meta.holder = take_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
     }
 
-    action seize_half() {
+    @hidden action seize_half() {
         seize_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
     }
 
-    action begin_half(bit<8> op) {
+    @hidden action begin_half(bit<8> op) {
         meta.op     = op;
         meta.holder = begin_in_lane.execute(meta.source[1:0] ++ meta.destination[1:0]);
     }
 
     // It came too early.
-    action lock_half() {
+    @hidden action lock_half() {
         meta.op      = OP_DEMOTED;
         meta.demoted = DEMOTED_EARLY;
         lock_again.execute(meta.source[1:0] ++ meta.destination[1:0]);
     }
 
     // What the pass before decided: the frame loses its class, or is told so.
-    action demote() {
+    @hidden action demote() {
         meta.op      = OP_DEMOTED;
         meta.demoted = meta.pass & ~PASS_DEMOTED;
     }
 
-    action grant_nothing() {
+    @hidden action grant_nothing() {
         meta.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
-    action leave_half() {
+    @hidden action leave_half() {
         meta.op = OP_UNSOLICITED;
     }
 
     // lane_lock
-    table requests {
+    @hidden table requests {
         key = {
             meta.op      : ternary;
             meta.claims  : ternary;
@@ -1683,38 +1683,38 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    action schedule() {
+    @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
     }
 
-    action pass_again(bit<8> pass) {
+    @hidden action pass_again(bit<8> pass) {
         meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
-    action answer() {
+    @hidden action answer() {
         hdr.pl2_control.sendWait = meta.send_wait;
         hdr.pl2_control.recvWait = meta.recv_wait;
         grant();
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
 
-    action answer_not_now() {
+    @hidden action answer_not_now() {
         hdr.pl2_control.sendWait = PL2_NOT_NOW;
         hdr.pl2_control.recvWait = PL2_NOT_NOW;
         grant();
     }
 
-    action tell_rights() {
+    @hidden action tell_rights() {
         hdr.pl2_management.value = 16w0 ++ meta.left;
         reply_to_controller();
     }
 
-    action tell_in() {
+    @hidden action tell_in() {
         hdr.pl2_management.value = meta.send_wait;
         reply_to_controller();
     }
 
-    action tell_out() {
+    @hidden action tell_out() {
         hdr.pl2_management.value = meta.recv_wait;
         reply_to_controller();
     }
@@ -1722,7 +1722,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
     // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
     // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
-    table verdicts {
+    @hidden table verdicts {
         key = {
             meta.op                : ternary;
             meta.cover             : ternary;
@@ -1800,52 +1800,52 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_now;
         }
-        value = (int<32>) meta.edm_now;
-      }
     };
 
     // A demand's: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 0) {
+                value  = meta.edm_need;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = meta.edm_need;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = meta.edm_need;
+        }
     };
 
     // A chunk's. What is granted behind it is no more than itself.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value >= meta.edm_need) {
-            value  = value |-| meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm_need) {
+                value  = value |-| meta.edm_amount;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_look_at_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
@@ -1854,73 +1854,73 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_reserve_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-            result = 0;
-            value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
-        } else {
-            result = value - (int<32>) meta.edm_now;
-            value  = value + (int<32>) meta.edm_from_time;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
+            } else {
+                result = value - (int<32>) meta.edm_now;
+                value  = value + (int<32>) meta.edm_from_time;
+            }
         }
-      }
     };
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_look_at_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_now;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm_now;
+            }
         }
-      }
     };
 
     // The controller's, from now on. What it was goes back.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_write_source = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_now;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm_now;
+            }
+            value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
         }
-        value = (int<32>) meta.edm_now + (int<32>) meta.edm_from_time;
-      }
     };
 
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-            value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
-            value  = value + (int<32>) meta.edm_to_time;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+            } else {
+                result = value - (int<32>) meta.edm_earliest;
+                value  = value + (int<32>) meta.edm_to_time;
+            }
         }
-      }
     };
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm_earliest;
+            }
         }
-      }
     };
 
     // The controller's, from now on. What it was goes back.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm_earliest;
+            }
+            value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
         }
-        value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-      }
     };
 
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
@@ -2023,12 +2023,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : ternary;
             best_effort_color : ternary;
@@ -2157,10 +2157,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         if (ig_prsr_md.parser_err != 0) {
             meta.drop = DROP_MALFORMED;
             meta.op   = OP_NONE;
-meta.edm_op = EDM_OP_NONE;
+            meta.edm_op = EDM_OP_NONE;
         } else if (meta.accepted == 0) {
             meta.op   = OP_NONE;
-meta.edm_op = EDM_OP_NONE;
+            meta.edm_op = EDM_OP_NONE;
             if (hdr.packet_out.isValid()) {
                 meta.steered = 1;
                 if (hdr.packet_out.egress_port[15:9] != 0) {
@@ -2192,13 +2192,13 @@ meta.edm_op = EDM_OP_NONE;
             if (meta.known == 1 && ig_tm_md.ucast_egress_port == ig_intr_md.ingress_port) {
                 meta.drop = DROP_SAME_PORT;
                 meta.op   = OP_NONE;
-meta.edm_op = EDM_OP_NONE;
+                meta.edm_op = EDM_OP_NONE;
             } else if (hdr.ethernet.dstAddr[40:40] == 1 && meta.op == OP_NONE) {
                 ig_tm_md.mcast_grp_a = RACK_GROUP;
             } else if (meta.known == 0 && meta.steered == 0) {
                 meta.drop = DROP_UNKNOWN_DESTINATION;
                 meta.op   = OP_NONE;
-meta.edm_op = EDM_OP_NONE;
+                meta.edm_op = EDM_OP_NONE;
             } else if (meta.op != OP_NONE || meta.claims == 1) {
                 requests.apply();
             }
@@ -2211,177 +2211,181 @@ meta.edm_op = EDM_OP_NONE;
             ig_tm_md.bypass_egress = 1;
         }
         if (hdr.pl2_control.isValid() || hdr.pl2_management.isValid() || meta.claims == 1) {
-        // What the rates of its links say of a frame of PL2.
-        if (hdr.pl2_control.isValid()) {
-            slots_in.apply();
-            slots_out.apply();
-            limits.apply();
-        } else if (meta.claims == 1 && hdr.vlan.dei == 1) {
-            thresholds.apply();
-        }
-        if (hdr.pl2_control.isValid() || meta.claims == 1) {
-            graces.apply();
-        }
-
-        // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
-        if (meta.op == OP_RESERVE && meta.holder != 0) {
-            meta.op   = OP_OCCUPIED;
-            meta.cell = meta.holder & HELD_CELL; // of the half that holds it
-        } else if (meta.op == OP_RESERVE) {
-            replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            meta.opens_in  = meta.now + meta.limit_in;
-            meta.closes_in = (bit<32>) reserve_in.execute(meta.link_in) - meta.limit_in;
-            meta.opens_out = meta.now + meta.limit_out;
-            meta.closes_out = (bit<32>) reserve_out.execute(meta.link_out) - meta.limit_out;
-        } else if (meta.op == OP_FORGET) {
-            meta.left = replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM) {
-            meta.left = use_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_READ_IN) {
-            meta.closes_in = (bit<32>) look_at_in.execute(meta.link_in);
-        } else if (meta.op == OP_WRITE_IN) {
-            meta.closes_in = (bit<32>) write_in.execute(meta.link_in);
-        } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
-            meta.closes_out = (bit<32>) look_at_out.execute(meta.link_out) - meta.limit_out;
-        } else if (meta.op == OP_WRITE_OUT) {
-            meta.closes_out = (bit<32>) write_out.execute(meta.link_out) - meta.limit_out;
-        }
-
-        // Waits are known as what they are beyond their limits; the controller's have none.
-        meta.send_wait = meta.closes_in + meta.limit_in;
-        meta.recv_wait = meta.closes_out + meta.limit_out;
-        if (meta.op == OP_CLAIM) {
-            if (meta.left != 0) {
-                meta.cover = COVER_SLOTS;
-            } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
-                meta.cover = COVER_LANE;
+            // What the rates of its links say of a frame of PL2.
+            if (hdr.pl2_control.isValid()) {
+                slots_in.apply();
+                slots_out.apply();
+                limits.apply();
+            } else if (meta.claims == 1 && hdr.vlan.dei == 1) {
+                thresholds.apply();
             }
-        }
-
-        // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
-        if (meta.op == OP_RESERVE) {
-            if (hdr.pl2_control.unsolicited == 1 &&
-                meta.closes_in[31:31] == 1 && meta.closes_out[31:31] == 1) {
-                go_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            } else {
-                stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            if (hdr.pl2_control.isValid() || meta.claims == 1) {
+                graces.apply();
             }
-        } else if (meta.op == OP_FORGET) {
-            stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_UNSOLICITED) {
-            meta.unsolicited = (bit<16>) use_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM) {
-            meta.unsolicited = (bit<16>) look_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        }
 
-        // starts: once both ports are free.
-        if (meta.op == OP_RESERVE) {
-            set_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            set_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window_in = (bit<32>) look_at_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-            meta.window_out = (bit<32>) look_at_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
-        }
-        } else {
-        // Which lane, and which way data goes: an answer goes the other way than its request.
-        if (hdr.edm_management.isValid()) {
-            edm_manage();
-        } else {
-            if (meta.edm_kind == EDM_OP_ANSWER) {
-                edm_locate_by_source();
-            } else {
-                edm_locate_by_destination();
+            // Occupied is a lane whose reservation has not begun; rights, and the registers of ports.
+            if (meta.op == OP_RESERVE && meta.holder != 0) {
+                meta.op   = OP_OCCUPIED;
+                meta.cell = meta.holder & HELD_CELL; // of the half that holds it
+            } else if (meta.op == OP_RESERVE) {
+                replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+                meta.opens_in  = meta.now + meta.limit_in;
+                meta.closes_in = (bit<32>) reserve_in.execute(meta.link_in) - meta.limit_in;
+                meta.opens_out = meta.now + meta.limit_out;
+                meta.closes_out = (bit<32>) reserve_out.execute(meta.link_out) - meta.limit_out;
+            } else if (meta.op == OP_FORGET) {
+                meta.left = replace_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            } else if (meta.op == OP_CLAIM) {
+                meta.left = use_rights.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            } else if (meta.op == OP_READ_IN) {
+                meta.closes_in = (bit<32>) look_at_in.execute(meta.link_in);
+            } else if (meta.op == OP_WRITE_IN) {
+                meta.closes_in = (bit<32>) write_in.execute(meta.link_in);
+            } else if (meta.op == OP_UNSOLICITED || meta.op == OP_READ_OUT) {
+                meta.closes_out = (bit<32>) look_at_out.execute(meta.link_out) - meta.limit_out;
+            } else if (meta.op == OP_WRITE_OUT) {
+                meta.closes_out = (bit<32>) write_out.execute(meta.link_out) - meta.limit_out;
             }
-            if (meta.edm_kind == EDM_OP_REQUEST) {
-                edm_comes_back();
-            } else {
-                edm_goes_on();
-            }
-        }
-        if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
-            edm_look_behind_window();
-        } else {
-            edm_look_at_demand();
-        }
 
-        if (edm_color == MeterColor_t.RED) {
-            meta.drop = DROP_EDM_CONTROL_METER;
-            meta.edm_op = EDM_OP_NONE;
-        } else {
-            // edm_touched
-            if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            }
-        }
-        // What is granted, whatever becomes of the frame: of a demand what the window holds, behind a full chunk the one that
-        // follows the window.
-        if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-            edm_ask_for_demand();
-        } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
-            edm_ask_behind_chunk();
-        }
-        if (meta.edm_asks == 1) {
-            edm_times.apply();
-        }
-
-        // edm_rights
-        if (meta.edm_op == EDM_OP_READ_RIGHTS) {
-            meta.edm_granted = edm_look_at_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-        } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                if (meta.edm_expired == 0) {
-                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                } else {
-                    edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                    meta.edm_granted = 1;
+            // Waits are known as what they are beyond their limits; the controller's have none.
+            meta.send_wait = meta.closes_in + meta.limit_in;
+            meta.recv_wait = meta.closes_out + meta.limit_out;
+            if (meta.op == OP_CLAIM) {
+                if (meta.left != 0) {
+                    meta.cover = COVER_SLOTS;
+                } else if (meta.holder[7:6] == 2 && meta.holder[0:0] == meta.cell[0:0]) {
+                    meta.cover = COVER_LANE;
                 }
-            } else if (meta.edm_end == 1) {
+            }
+
+            // rights_unsolicited: a burst goes unsolicited if it asks for that, and both waits are up to t.
+            if (meta.op == OP_RESERVE) {
+                if (hdr.pl2_control.unsolicited == 1 &&
+                    meta.closes_in[31:31] == 1 && meta.closes_out[31:31] == 1) {
+                    go_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+                } else {
+                    stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+                }
+            } else if (meta.op == OP_FORGET) {
+                stand.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            } else if (meta.op == OP_UNSOLICITED) {
+                meta.unsolicited =
+                    (bit<16>) use_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            } else if (meta.op == OP_CLAIM) {
+                meta.unsolicited =
+                    (bit<16>) look_unsolicited.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            }
+
+            // starts: once both ports are free.
+            if (meta.op == OP_RESERVE) {
+                set_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+                set_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
+                meta.window_in =
+                    (bit<32>) look_at_start_in.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+                meta.window_out =
+                    (bit<32>) look_at_start_out.execute(meta.source[1:0] ++ meta.destination[1:0] ++ meta.cell[0:0]);
+            }
+        } else {
+            // Which lane, and which way data goes: an answer goes the other way than its request.
+            if (hdr.edm_management.isValid()) {
+                edm_manage();
+            } else {
+                if (meta.edm_kind == EDM_OP_ANSWER) {
+                    edm_locate_by_source();
+                } else {
+                    edm_locate_by_destination();
+                }
+                if (meta.edm_kind == EDM_OP_REQUEST) {
+                    edm_comes_back();
+                } else {
+                    edm_goes_on();
+                }
+            }
+            if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
+                edm_look_behind_window();
+            } else {
+                edm_look_at_demand();
+            }
+
+            if (edm_color == MeterColor_t.RED) {
+                meta.drop = DROP_EDM_CONTROL_METER;
+                meta.edm_op = EDM_OP_NONE;
+            } else {
+                // edm_touched
+                if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+                    meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                }
+            }
+            // What is granted, whatever becomes of the frame: of a demand what the window holds, behind a full chunk the one that
+            // follows the window.
+            if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+                edm_ask_for_demand();
+            } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
+                edm_ask_behind_chunk();
+            }
+            if (meta.edm_asks == 1) {
+                edm_times.apply();
+            }
+
+            // edm_rights
+            if (meta.edm_op == EDM_OP_READ_RIGHTS) {
+                meta.edm_granted = edm_look_at_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
                 meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else {
-                meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
+                if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                    if (meta.edm_expired == 0) {
+                        meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    } else {
+                        edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                        meta.edm_granted = 1;
+                    }
+                } else if (meta.edm_end == 1) {
+                    meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                } else {
+                    meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                }
             }
-        }
 
-        // What becomes of the frame.
-        if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-            if (meta.edm_memory == 0) {
-                meta.drop = DROP_EDM_NO_MEMORY;
-            } else if (meta.edm_granted == 0) {
-                meta.drop = DROP_EDM_LANE_TAKEN;
-            } else {
+            // What becomes of the frame.
+            if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
+                if (meta.edm_memory == 0) {
+                    meta.drop = DROP_EDM_NO_MEMORY;
+                } else if (meta.edm_granted == 0) {
+                    meta.drop = DROP_EDM_LANE_TAKEN;
+                } else {
+                    ig_tm_md.qid = EDM_CLASS_CONTROL;
+                    edm_demands.count(ig_intr_md.ingress_port);
+                }
+            } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
+                if (meta.edm_granted == 0) {
+                    edm_demoted.count(EDM_DEMOTED_UNCOVERED);
+                } else {
+                    ig_tm_md.qid = EDM_CLASS_DATA;
+                    edm_data.count(ig_tm_md.ucast_egress_port);
+                }
+            } else if (meta.edm_op != EDM_OP_NONE) {
                 ig_tm_md.qid = EDM_CLASS_CONTROL;
-                edm_demands.count(ig_intr_md.ingress_port);
             }
-        } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_granted == 0) {
-                edm_demoted.count(EDM_DEMOTED_UNCOVERED);
-            } else {
-                ig_tm_md.qid = EDM_CLASS_DATA;
-                edm_data.count(ig_tm_md.ucast_egress_port);
-            }
-        } else if (meta.edm_op != EDM_OP_NONE) {
-            ig_tm_md.qid = EDM_CLASS_CONTROL;
-        }
 
-        // edm_source_free, edm_destination_free
-        if (meta.edm_asks == 1 && meta.edm_granted != 0) {
-            meta.edm_from_wait = edm_reserve_source.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_op == EDM_OP_READ_SOURCE) {
-            meta.edm_from_wait = edm_look_at_source.execute(meta.edm_from[15:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
-            meta.edm_from_wait = edm_write_source.execute(meta.edm_from[15:0]);
-        }
-        meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
-        if (meta.edm_asks == 1 && meta.edm_granted != 0) {
-            meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
-            meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
-        } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
-            meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
-        }
-        meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
+            // edm_source_free, edm_destination_free
+            if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+                meta.edm_from_wait = edm_reserve_source.execute(meta.edm_from[15:0]);
+            } else if (meta.edm_op == EDM_OP_READ_SOURCE) {
+                meta.edm_from_wait = edm_look_at_source.execute(meta.edm_from[15:0]);
+            } else if (meta.edm_op == EDM_OP_WRITE_SOURCE) {
+                meta.edm_from_wait = edm_write_source.execute(meta.edm_from[15:0]);
+            }
+            meta.edm_earliest = meta.edm_now + (bit<32>) meta.edm_from_wait;
+            if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+                meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
+            } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
+                meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
+            } else if (meta.edm_op == EDM_OP_WRITE_DESTINATION) {
+                meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
+            }
+            meta.edm_to_wait = meta.edm_to_wait + meta.edm_from_wait;
         }
 
         // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
@@ -2508,7 +2512,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     bit<16> room = 0;
 
-    action weigh_length() {
+    @hidden action weigh_length() {
         room = 1526 + 6 - eg_intr_md.pkt_length;
     }
     // Chunks that came as granted, and are longer than their header says.

@@ -66,7 +66,6 @@ const bit<32> DROP_REASONS                    = 25; // how many there are
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
-const bit<4> PL2_NOTIFY      = 3;
 const bit<4> PL2_DATA        = 4;
 const bit<4> PL2_MGMT_READ   = 8;
 const bit<4> PL2_MGMT_WRITE  = 9;
@@ -102,7 +101,6 @@ const bit<32> DEMOTED_REASONS               = 4;  // how many there are
 
 // Why an RSV is answered "not now": index into the counter `refused`.
 const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
-const bit<32> REFUSED_CALENDAR = 1;  // no free time in sight
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
@@ -524,7 +522,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;
@@ -594,7 +592,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<time_t>(PORT_COUNT) in_reservation;
     register<time_t>(PORT_COUNT) out_reservation;
 
-    action reserve_in() {
+    @hidden action reserve_in() {
         time_t now = standard_metadata.ingress_global_timestamp;
         time_t free;
         in_reservation.read(free, (bit<32>) standard_metadata.ingress_port);
@@ -605,7 +603,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         in_reservation.write((bit<32>) standard_metadata.ingress_port, free);
     }
 
-    action reserve_out() {
+    @hidden action reserve_out() {
         time_t now = standard_metadata.ingress_global_timestamp;
         time_t free;
         out_reservation.read(free, (bit<32>) standard_metadata.egress_spec);
@@ -616,7 +614,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         out_reservation.write((bit<32>) standard_metadata.egress_spec, free);
     }
 
-    action look_at_out() {
+    @hidden action look_at_out() {
         time_t free;
         out_reservation.read(free, (bit<32>) standard_metadata.egress_spec);
         time_t ahead = free - standard_metadata.ingress_global_timestamp;
@@ -625,7 +623,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The controller's read, write and reset. Its values are time from now; the one before goes back
     // in the frame.
-    action exchange_in() {
+    @hidden action exchange_in() {
         time_t now = standard_metadata.ingress_global_timestamp;
         time_t free;
         in_reservation.read(free, (bit<32>) hdr.pl2_management.index);
@@ -636,7 +634,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_management.value = ahead < HORIZON ? (bit<32>) ahead : 32w0;
     }
 
-    action exchange_out() {
+    @hidden action exchange_out() {
         time_t now = standard_metadata.ingress_global_timestamp;
         time_t free;
         out_reservation.read(free, (bit<32>) hdr.pl2_management.index);
@@ -681,7 +679,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
-    action take_lane() {
+    @hidden action take_lane() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         meta.occupied = !meta.again && meta.holder != 0;
         bit<8> next = meta.half;
@@ -689,36 +687,36 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A half's first scheduled frame frees the lane for the next reservation.
-    action begin_in_lane() {
+    @hidden action begin_in_lane() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         lane_lock.write(meta.claim >> 1, meta.holder == meta.half ? 8w0 : meta.holder);
     }
 
     // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
     // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
-    action lock_again() {
+    @hidden action lock_again() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         lane_lock.write(meta.claim >> 1, (meta.holder == 0 ? meta.half : meta.holder) | HARD);
     }
 
     // What a cell held, it holds no more.
-    action void_rights(in bit<32> claim) {
+    @hidden action void_rights(in bit<32> claim) {
         rights.read(meta.left, claim);
         rights.write(claim, 0);
     }
 
-    action void_rights_unsolicited(in bit<32> claim) {
+    @hidden action void_rights_unsolicited(in bit<32> claim) {
         rights_unsolicited.write(claim, 0);
     }
 
     // What was left of the half's last reservation is forfeit.
-    action replace_rights() {
+    @hidden action replace_rights() {
         meta.right = (bit<32>) hdr.pl2_control.demand * PART_WIRE_BYTES;
         rights.write(meta.claim, meta.right);
     }
 
     // Both waits are known: what the half may send unsolicited.
-    action settle_unsolicited() {
+    @hidden action settle_unsolicited() {
         meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
             (time_t) hdr.pl2_control.sendWait <= meta.source_slot * PL2_T &&
             (time_t) hdr.pl2_control.recvWait <= meta.destination_slot * PL2_T;
@@ -727,7 +725,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // By bytes, since short frames share slots. A target that learns a packet's length only in egress can't tell in ingress.
-    action use_rights() {
+    @hidden action use_rights() {
         bit<32> length = standard_metadata.packet_length;
         bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
@@ -736,7 +734,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         rights.write(meta.claim, meta.covered ? left - cost : left);
     }
 
-    action use_rights_unsolicited() {
+    @hidden action use_rights_unsolicited() {
         bit<32> length = standard_metadata.packet_length;
         bit<32> cost   = (length < FRAME_MIN ? FRAME_MIN : length) + FRAME_OVERHEAD;
         bit<32> left;
@@ -747,7 +745,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // When the burst may begin: once both ports are free.
-    action set_start() {
+    @hidden action set_start() {
         bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
             hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
         time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait;
@@ -756,7 +754,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
     // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
-    action look_at_start(in bit<32> claim) {
+    @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
         meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
@@ -768,7 +766,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
     // twice does no harm.
-    action forget_claim() {
+    @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;
         bit<8>  half  = 1 + (bit<8>) (claim & 1);
         lane_lock.read(meta.holder, claim >> 1);
@@ -777,7 +775,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_management.value = meta.left;
     }
 
-    action turn_around() {
+    @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
@@ -786,13 +784,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The RSV itself goes back as the GRT, with both replies filled in: its source address says
     // which destination it grants.
-    action grant() {
+    @hidden action grant() {
         turn_around();
         hdr.pl2_control.kind = PL2_GRT;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
-    action reply_to_controller() {
+    @hidden action reply_to_controller() {
         turn_around();
         hdr.pl2_management.kind = PL2_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
@@ -812,7 +810,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<int<32>>(EDM_CELL_COUNT) edm_touched;
     register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
-    action edm_touch(in bit<32> at, out int<32> result) {
+    @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
         if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -825,7 +823,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's: the lane must be free.
-    action edm_take_lane(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value == 0) {
@@ -838,7 +836,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    action edm_replace_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -847,7 +845,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A chunk's.
-    action edm_use_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
@@ -862,7 +860,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // When what was last granted of a lane's message may leave.
     register<int<32>>(EDM_CELL_COUNT) edm_due;
 
-    action edm_set_due(in bit<32> at, out int<32> result) {
+    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_due.read(value, at);
         value  = (int<32>) meta.edm_now + meta.edm_to_wait;
@@ -870,14 +868,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_due.write(at, value);
     }
 
-    action edm_look_at_due(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_due.read(value, at);
         result = value - (int<32>) meta.edm_now;
         edm_due.write(at, value);
     }
 
-    action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -889,7 +887,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // up to EDM_HORIZON, once.
     register<int<32>>(PORT_COUNT) edm_source_free;
 
-    action edm_reserve_source(in bit<32> at, out int<32> result) {
+    @hidden action edm_reserve_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_free.read(value, at);
         if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
@@ -902,7 +900,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_free.write(at, value);
     }
 
-    action edm_look_at_source(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_free.read(value, at);
         if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
@@ -914,7 +912,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's, from now on. What it was goes back.
-    action edm_write_source(in bit<32> at, out int<32> result) {
+    @hidden action edm_write_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_free.read(value, at);
         if (value - (int<32>) meta.edm_now < 0 || value - (int<32>) meta.edm_now >= EDM_HORIZON) {
@@ -928,7 +926,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<int<32>>(PORT_COUNT) edm_destination_free;
 
-    action edm_reserve_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_reserve_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_free.read(value, at);
         if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
@@ -941,7 +939,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_free.write(at, value);
     }
 
-    action edm_look_at_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_free.read(value, at);
         if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
@@ -953,7 +951,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's, from now on. What it was goes back.
-    action edm_write_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_free.read(value, at);
         if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {

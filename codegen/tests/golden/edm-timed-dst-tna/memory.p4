@@ -675,7 +675,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
@@ -741,52 +741,52 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+                result = 1;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_now;
         }
-        value = (int<32>) meta.edm_now;
-      }
     };
 
     // A demand's: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value == 0) {
-            value  = meta.edm_need;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == 0) {
+                value  = meta.edm_need;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-        value  = meta.edm_need;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+            value  = meta.edm_need;
+        }
     };
 
     // A chunk's. What is granted behind it is no more than itself.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        if (value >= meta.edm_need) {
-            value  = value |-| meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm_need) {
+                value  = value |-| meta.edm_amount;
+                result = 1;
+            } else {
+                result = 0;
+            }
         }
-      }
     };
 
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_look_at_rights = {
-      void apply(inout bit<32> value, out bit<32> result) {
-        result = value;
-      }
+        void apply(inout bit<32> value, out bit<32> result) {
+            result = value;
+        }
     };
 
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
@@ -795,37 +795,37 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-            value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
-            value  = value + (int<32>) meta.edm_to_time;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
+            } else {
+                result = value - (int<32>) meta.edm_earliest;
+                value  = value + (int<32>) meta.edm_to_time;
+            }
         }
-      }
     };
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_look_at_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm_earliest;
+            }
         }
-      }
     };
 
     // The controller's, from now on. What it was goes back.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_write_destination = {
-      void apply(inout int<32> value, out int<32> result) {
-        if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
-            result = 0;
-        } else {
-            result = value - (int<32>) meta.edm_earliest;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.edm_earliest;
+            }
+            value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
         }
-        value = (int<32>) meta.edm_earliest + (int<32>) meta.edm_to_time;
-      }
     };
 
     // What bytes take on the wire, with the frames' headers and gaps, in units of 16 bytes: no target has to multiply.
@@ -921,12 +921,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : exact;
             best_effort_color : exact;

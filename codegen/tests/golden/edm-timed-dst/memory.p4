@@ -342,7 +342,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     counter(PORT_COUNT, CounterType.packets_and_bytes) edm_data;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;
@@ -404,7 +404,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<int<32>>(EDM_CELL_COUNT) edm_touched;
     register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
-    action edm_touch(in bit<32> at, out int<32> result) {
+    @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
         if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -417,7 +417,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's: the lane must be free.
-    action edm_take_lane(in bit<32> at, out bit<32> result) {
+    @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value == 0) {
@@ -430,7 +430,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    action edm_replace_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_replace_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -439,7 +439,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A chunk's.
-    action edm_use_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
@@ -454,7 +454,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // When what was last granted of a lane's message may leave.
     register<int<32>>(EDM_CELL_COUNT) edm_due;
 
-    action edm_set_due(in bit<32> at, out int<32> result) {
+    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_due.read(value, at);
         value  = (int<32>) meta.edm_now + meta.edm_to_wait;
@@ -462,14 +462,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_due.write(at, value);
     }
 
-    action edm_look_at_due(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_due.read(value, at);
         result = value - (int<32>) meta.edm_now;
         edm_due.write(at, value);
     }
 
-    action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         result = value;
@@ -481,7 +481,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // up to EDM_HORIZON, once.
     register<int<32>>(PORT_COUNT) edm_destination_free;
 
-    action edm_reserve_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_reserve_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_free.read(value, at);
         if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
@@ -494,7 +494,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_free.write(at, value);
     }
 
-    action edm_look_at_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_free.read(value, at);
         if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {
@@ -506,7 +506,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's, from now on. What it was goes back.
-    action edm_write_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_free.read(value, at);
         if (value - (int<32>) meta.edm_earliest < 0 || value - (int<32>) meta.edm_earliest >= EDM_HORIZON) {

@@ -142,7 +142,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
@@ -181,12 +181,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : exact;
             best_effort_color : exact;

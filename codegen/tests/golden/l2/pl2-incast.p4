@@ -118,7 +118,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     meter(PORT_COUNT, MeterType.bytes) best_effort_meter;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;

@@ -603,7 +603,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     bit<8> best_effort_color = MeterColor_t.GREEN;
 
-    action send_best_effort() {
+    @hidden action send_best_effort() {
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
@@ -986,7 +986,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 256;
     }
 
-    action turn_around() {
+    @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
@@ -994,13 +994,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The RSV itself goes back as the GRT, with both replies filled in: its source address says
     // which destination it grants.
-    action grant() {
+    @hidden action grant() {
         turn_around();
         hdr.pl2_control.kind = PL2_GRT;
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
-    action reply_to_controller() {
+    @hidden action reply_to_controller() {
         turn_around();
         hdr.pl2_management.kind = PL2_MGMT_REPLY;
         ig_tm_md.qid = PRIORITY_CONTROL;
@@ -1008,43 +1008,43 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What a frame asks of its lane.
-    action take_half() {
+    @hidden action take_half() {
         meta.holder = take_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
     }
 
-    action seize_half() {
+    @hidden action seize_half() {
         seize_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
     }
 
-    action begin_half(bit<8> op) {
+    @hidden action begin_half(bit<8> op) {
         meta.op     = op;
         meta.holder = begin_in_lane.execute(meta.source[2:0] ++ meta.destination[2:0]);
     }
 
     // It came too early.
-    action lock_half() {
+    @hidden action lock_half() {
         meta.op      = OP_DEMOTED;
         meta.demoted = DEMOTED_EARLY;
         lock_again.execute(meta.source[2:0] ++ meta.destination[2:0]);
     }
 
     // What the pass before decided: the frame loses its class, or is told so.
-    action demote() {
+    @hidden action demote() {
         meta.op      = OP_DEMOTED;
         meta.demoted = meta.pass & ~PASS_DEMOTED;
     }
 
-    action grant_nothing() {
+    @hidden action grant_nothing() {
         meta.op = OP_NOT_NOW;
     }
 
     // Sent before its grant, welcome only while little is reserved.
-    action leave_half() {
+    @hidden action leave_half() {
         meta.op = OP_UNSOLICITED;
     }
 
     // lane_lock
-    table requests {
+    @hidden table requests {
         key = {
             meta.op      : ternary;
             meta.claims  : ternary;
@@ -1075,38 +1075,38 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 16;
     }
 
-    action schedule() {
+    @hidden action schedule() {
         ig_tm_md.qid = PRIORITY_SCHEDULED;
     }
 
-    action pass_again(bit<8> pass) {
+    @hidden action pass_again(bit<8> pass) {
         meta.pass = pass; ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
-    action answer() {
+    @hidden action answer() {
         hdr.pl2_control.sendWait = meta.send_wait;
         hdr.pl2_control.recvWait = meta.recv_wait;
         grant();
         ig_tm_md.qid = PRIORITY_CONTROL;
     }
 
-    action answer_not_now() {
+    @hidden action answer_not_now() {
         hdr.pl2_control.sendWait = PL2_NOT_NOW;
         hdr.pl2_control.recvWait = PL2_NOT_NOW;
         grant();
     }
 
-    action tell_rights() {
+    @hidden action tell_rights() {
         hdr.pl2_management.value = 16w0 ++ meta.left;
         reply_to_controller();
     }
 
-    action tell_in() {
+    @hidden action tell_in() {
         hdr.pl2_management.value = meta.send_wait;
         reply_to_controller();
     }
 
-    action tell_out() {
+    @hidden action tell_out() {
         hdr.pl2_management.value = meta.recv_wait;
         reply_to_controller();
     }
@@ -1114,7 +1114,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // What becomes of a frame that asks something. It has its slots if its burst did not go unsolicited: then what is below 0
     // stands in its rights_unsolicited. What loses its class, or gets no grant, takes a second pass, as only what liars or
     // faults send does. In that pass it is best effort from the start, so its meter is asked before this table, not behind it.
-    table verdicts {
+    @hidden table verdicts {
         key = {
             meta.op                : ternary;
             meta.cover             : ternary;
@@ -1178,12 +1178,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Every refusal ends here: nothing disappears uncounted.
-    action count_drop(bit<8> reason) {
+    @hidden action count_drop(bit<8> reason) {
         drops.count(reason);
         ig_dprsr_md.drop_ctl = 1;
     }
 
-    table refusals {
+    @hidden table refusals {
         key = {
             meta.drop         : ternary;
             best_effort_color : ternary;
@@ -1375,9 +1375,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (meta.op == OP_FORGET) {
             stand.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_UNSOLICITED) {
-            meta.unsolicited = (bit<16>) use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.unsolicited =
+                (bit<16>) use_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM) {
-            meta.unsolicited = (bit<16>) look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.unsolicited =
+                (bit<16>) look_unsolicited.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         }
 
         // starts: once both ports are free.
@@ -1385,8 +1387,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             set_start_in.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
             set_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         } else if (meta.op == OP_CLAIM || meta.op == OP_OCCUPIED) {
-            meta.window_in = (bit<32>) look_at_start_in.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
-            meta.window_out = (bit<32>) look_at_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.window_in =
+                (bit<32>) look_at_start_in.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
+            meta.window_out =
+                (bit<32>) look_at_start_out.execute(meta.source[2:0] ++ meta.destination[2:0] ++ meta.cell[0:0]);
         }
 
         // What grants nothing is best effort, metered as any other: whoever asks without end would fill the way to itself, and
@@ -1436,7 +1440,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     bit<16> room = 0;
 
-    action weigh_length() {
+    @hidden action weigh_length() {
         room = 1526 + 6 - eg_intr_md.pkt_length;
     }
 

@@ -50,7 +50,6 @@ const bit<32> DROP_REASONS                    = 15; // how many there are
 const bit<4> PL2_VERSION     = 1;
 const bit<4> PL2_RSV         = 1;
 const bit<4> PL2_GRT         = 2;
-const bit<4> PL2_NOTIFY      = 3;
 const bit<4> PL2_DATA        = 4;
 const bit<4> PL2_MGMT_READ   = 8;
 const bit<4> PL2_MGMT_WRITE  = 9;
@@ -86,7 +85,6 @@ const bit<32> DEMOTED_REASONS               = 4;  // how many there are
 
 // Why an RSV is answered "not now": index into the counter `refused`.
 const bit<32> REFUSED_LANE     = 0;  // the lane's reservation has not begun
-const bit<32> REFUSED_CALENDAR = 1;  // no free time in sight
 const bit<32> REFUSED_REASONS  = 2;  // how many there are
 const bit<32> PL2_NOT_NOW = 0xFFFFFFFF; // both waits of such a grant
 
@@ -299,7 +297,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     counter(REFUSED_REASONS, CounterType.packets) refused;
 
     // Every refusal goes through here: nothing disappears uncounted.
-    action drop(in bit<32> reason) {
+    @hidden action drop(in bit<32> reason) {
         drops.count(reason);
         mark_to_drop(standard_metadata);
         exit;
@@ -351,7 +349,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // A reservation first gives back what its cell still held, then is told what is left, then takes
     // its own.
-    action reserve_in() {
+    @hidden action reserve_in() {
         bit<32> slots;
         in_reservation.read(slots, (bit<32>) standard_metadata.ingress_port);
         slots                    = slots |-| meta.left;
@@ -360,7 +358,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         in_reservation.write((bit<32>) standard_metadata.ingress_port, slots);
     }
 
-    action reserve_out() {
+    @hidden action reserve_out() {
         bit<32> slots;
         out_reservation.read(slots, (bit<32>) standard_metadata.egress_spec);
         slots                    = slots |-| meta.left;
@@ -370,24 +368,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
-    action take_off_in(in bit<32> link, in bit<32> taken) {
+    @hidden action take_off_in(in bit<32> link, in bit<32> taken) {
         bit<32> slots;
         in_reservation.read(slots, link);
         in_reservation.write(link, slots |-| taken);
     }
 
-    action take_off_out(in bit<32> link, in bit<32> taken) {
+    @hidden action take_off_out(in bit<32> link, in bit<32> taken) {
         bit<32> slots;
         out_reservation.read(slots, link);
         out_reservation.write(link, slots |-| taken);
     }
 
-    action look_at_out() {
+    @hidden action look_at_out() {
         out_reservation.read(meta.reserved, (bit<32>) standard_metadata.egress_spec);
     }
 
     // The controller's read, write and reset: the value before goes back in the frame.
-    action exchange_in() {
+    @hidden action exchange_in() {
         bit<32> before;
         in_reservation.read(before, (bit<32>) hdr.pl2_management.index);
         in_reservation.write((bit<32>) hdr.pl2_management.index,
@@ -396,7 +394,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_management.value = before;
     }
 
-    action exchange_out() {
+    @hidden action exchange_out() {
         bit<32> before;
         out_reservation.read(before, (bit<32>) hdr.pl2_management.index);
         out_reservation.write((bit<32>) hdr.pl2_management.index,
@@ -439,7 +437,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
-    action take_lane() {
+    @hidden action take_lane() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         // Demand 0 takes no lane; it waits for its own half's reservation to begin.
         meta.occupied = !meta.again && meta.holder != 0 &&
@@ -450,37 +448,37 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A half's first scheduled frame frees the lane for the next reservation.
-    action begin_in_lane() {
+    @hidden action begin_in_lane() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         lane_lock.write(meta.claim >> 1, meta.holder == meta.half ? 8w0 : meta.holder);
     }
 
     // It came too early: its reservation has not begun. Frames free this lane no more. So where passes of other frames come
     // between the two, a host gains at most the reservations that it asks for in this time, once a lane.
-    action lock_again() {
+    @hidden action lock_again() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         lane_lock.write(meta.claim >> 1, (meta.holder == 0 ? meta.half : meta.holder) | HARD);
     }
 
     // What a cell held, it holds no more.
-    action void_rights(in bit<32> claim) {
+    @hidden action void_rights(in bit<32> claim) {
         rights.read(meta.left, claim);
         rights.write(claim, 0);
     }
 
-    action void_rights_unsolicited(in bit<32> claim) {
+    @hidden action void_rights_unsolicited(in bit<32> claim) {
         rights_unsolicited.write(claim, 0);
     }
 
     // What was left of the half's last reservation is forfeit.
-    action replace_rights() {
+    @hidden action replace_rights() {
         meta.right = (bit<32>) hdr.pl2_control.demand;
         rights.read(meta.left, meta.claim);
         rights.write(meta.claim, meta.right);
     }
 
     // Both waits are known: what the half may send unsolicited.
-    action settle_unsolicited() {
+    @hidden action settle_unsolicited() {
         meta.went_unsolicited = hdr.pl2_control.unsolicited == 1 &&
             hdr.pl2_control.sendWait <= PL2_T && hdr.pl2_control.recvWait <= PL2_T;
         rights_unsolicited.write(meta.claim, meta.went_unsolicited ? meta.right :
@@ -488,14 +486,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Frames that fit into a slot. A target that learns a packet's length only in egress can't tell in ingress.
-    action use_rights() {
+    @hidden action use_rights() {
         bit<32> left;
         rights.read(left, meta.claim);
         meta.covered = left != 0 && standard_metadata.packet_length <= FULL_FRAME;
         rights.write(meta.claim, meta.covered ? left - 1 : left);
     }
 
-    action use_rights_unsolicited() {
+    @hidden action use_rights_unsolicited() {
         bit<32> left;
         rights_unsolicited.read(left, meta.claim);
         meta.has_slots = left == HAS_SLOTS;
@@ -504,7 +502,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // When the burst may begin: once both ports are free.
-    action set_start() {
+    @hidden action set_start() {
         bit<32> wait = hdr.pl2_control.sendWait < hdr.pl2_control.recvWait ?
             hdr.pl2_control.recvWait : hdr.pl2_control.sendWait;
         time_t start = standard_metadata.ingress_global_timestamp + (time_t) wait * meta.source_slot;
@@ -513,7 +511,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // How far ahead the start of a half is, modulo 2^48: HORIZON or more is a time in the past. And how much before and after
     // it frames may come, in slots of the slower of both links: what hosts err by, and what they harm.
-    action look_at_start(in bit<32> claim) {
+    @hidden action look_at_start(in bit<32> claim) {
         bit<64> start;
         starts.read(start, claim);
         meta.ahead            = (time_t) start - standard_metadata.ingress_global_timestamp;
@@ -524,7 +522,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
     // twice does no harm.
-    action forget_claim() {
+    @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;
         bit<8>  half  = 1 + (bit<8>) (claim & 1);
         lane_lock.read(meta.holder, claim >> 1);
@@ -533,7 +531,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         hdr.pl2_management.value = meta.left;
     }
 
-    action turn_around() {
+    @hidden action turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
@@ -542,13 +540,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // The RSV itself goes back as the GRT, with both replies filled in: its source address says
     // which destination it grants.
-    action grant() {
+    @hidden action grant() {
         turn_around();
         hdr.pl2_control.kind = PL2_GRT;
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
-    action reply_to_controller() {
+    @hidden action reply_to_controller() {
         turn_around();
         hdr.pl2_management.kind = PL2_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
