@@ -104,7 +104,7 @@ fn is_read(code: &str, field: &str) -> bool {
         let after =
             after.strip_prefix('[').and_then(|slice| slice.split_once(']')).map_or(after, |(_, after)| after);
         let after = after.trim_start();
-        !is_longer && !(after.starts_with('=') && !after.starts_with("=="))
+        !is_longer && (!after.starts_with('=') || after.starts_with("=="))
     })
 }
 
