@@ -224,63 +224,65 @@ struct cowbird_high_t {
 
 // What the engine finds out about a frame.
 struct cowbird_metadata_t {
-    bit<8>  frame;    // what it is by itself
-    bit<8>  phase;    // what its queue pair is for
-    bit<8>  does;     // what the engine does with it
-    bit<8>  next;     // what it becomes; 0: nothing
+    // Words that are added or compared have to be in one group of 16 containers, so a value that is used once is overwritten: the
+    // sentence of such a field has both meanings.
+    bit<8>  frame;      // what the frame is by itself
+    bit<8>  phase;      // what its queue pair is for
+    bit<8>  does;       // what the engine does with it
+    bit<8>  next;       // what it becomes; 0: nothing
     bit<8>  instance;
-    bit<8>  served;
-    bit<16> last;     // the first instance that has no turns
-    bit<16> bytes;    // of payload, with padding
-    bit<16> framing;  // of IPv4
-    bit<16> carried;  // of payload, without padding
-    bit<8>  kind;     // 0: read, 1: write
-    bit<8>  odd;
-    bit<8>  form;     // which headers data has
-    bit<8>  acks;     // side of an acknowledgement, in the lowest bit
-    bit<8>  flags;
-    bit<32> busy;
-    bit<8>  more;
-    bit<16> misnamed;
-    bit<32> base;     // sequence number of the queue pair's first packet
-    bit<32> msn;
-    bit<32> news;     // requests that an acknowledgement reports; of who sets an instance: its head
-    bit<32> told;     // the head that a red block tells, beyond what is done; then how far entries are taken beyond that
-    bit<8>  tells;
-    bit<32> mine;     // the entry as the next one, of its kind; then the entry that is fetched again
-    bit<32> id;       // number of the request
-    bit<32> tail;
-    bit<32> unseen;   // entries up to the tail
-    bit<32> entries;
-    bit<32> behind;
-    bit<32> whose;    // the instance, beside that
-    bit<64> remote;
-    bit<64> local;
-    bit<32> pool_key;
+    bit<8>  served;     // whether the controller has the engine serve the instance
+    bit<16> last;       // the first instance that has no turns
+    bit<16> bytes;      // of payload, with padding
+    bit<16> framing;    // bytes of IPv4's header
+    bit<16> carried;    // bytes of payload, without padding; of an entry: in its last packet
+    bit<8>  kind;       // of request: KIND_READ, KIND_WRITE
+    bit<8>  odd;        // the entry is of no kind
+    bit<8>  form;       // which headers data leaves with
+    bit<8>  acks;       // side of an acknowledgement, in the lowest bit
+    bit<8>  flags;      // that the first pass left
+    bit<32> busy;       // whether a red block is under way
+    bit<8>  more;       // whether there is an entry behind the head
+    bit<16> misnamed;   // what differs between an entry's region and the one in its id
+    bit<32> base;       // sequence number of the queue pair's first packet
+    bit<32> msn;        // messages that the frame acknowledges
+    bit<32> news;       // requests that it reports; where the controller sets an instance: its head
+    bit<32> told;       // the head that the last red block tells, beyond what is done; later, entries begun beyond that
+    bit<8>  tells;      // whether a red block has to be sent
+    bit<32> mine;       // the entry as the next one, of its kind; later, as it stands in `cowbird_fetched` while it waits
+    bit<32> id;         // number of the request
+    bit<32> tail;       // entries that the thread has written
+    bit<32> unseen;     // entries up to the tail; later, from the limit to it
+    bit<32> entries;    // of the instance's ring
+    bit<32> behind;     // packets of the side up to the request's end
+    bit<32> whose;      // the instance, beside that
+    bit<64> remote;     // where the request's data is in its region
+    bit<64> local;      // and in the thread's memory
+    bit<32> pool_key;   // the region: its key, where it is, its bytes; later, those from where the data begins
     bit<64> pool;
-    bit<64> pool_bytes; // then those behind where the data begins
-    bit<32> rest;       // and behind its end
-    bit<8>  known;    // its region is
-    bit<32> ring;
+    bit<64> pool_bytes;
+    bit<32> rest;       // bytes of the region behind the data
+    bit<8>  known;      // whether the instance has the region
+    bit<32> ring;       // the ring's bytes, and where it is
     bit<32> ring_at;
-    bit<32> half;
-    bit<32> mask;
-    bit<32> offset;   // in its ring
-    bit<32> end;
-    bit<32> left;
-    bit<32> fits;
-    bit<32> lap;
-    bit<8>  outcome;
-    bit<8>  passed;
-    bit<8>  right;
-    bit<8>  bad;
-    bit<8>  seen;
-    bit<8>  late;
-    bit<8>  again;
-    bit<16> quiet;
-    bit<8>  is_last;
-    bit<8>  is_first;
-    bit<8>  fills;
+    bit<32> half;       // half of it, less what the entry asks for
+    bit<32> mask;       // its bytes less a word
+    bit<32> offset;     // of the data in it
+    bit<32> end;        // of the data in it
+    bit<32> left;       // where data before has to end
+    bit<32> fits;       // what is left of the ring
+    bit<32> lap;        // position at which the ring began; later, of the data's end
+    bit<8>  outcome;    // of taking an entry
+    bit<8>  passed;     // whether data is the next packet
+    bit<8>  right;      // whether data begins where it should
+    bit<8>  bad;        // what is wrong with an entry or a tail
+    bit<8>  seen;       // what a probe finds of the tail
+    bit<8>  late;       // whether nothing has gone on for too long
+    bit<8>  again;      // whether the instance starts again
+    bit<16> quiet;      // turns since the tail moved
+    bit<8>  is_last;    // the packet is its request's last one
+    bit<8>  is_first;   // its first one
+    bit<8>  fills;      // and as long as it has to be
 }
 
 // And in egress.
@@ -4351,9 +4353,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         meta.cowbird.request  = meta.cowbird.request & (bit<8>) COWBIRD_TOPS;
     }
 
-    // Numbers have 24 bits here, positions 32. What is beyond that follows from where they were last seen: whether their highest two
-    // bits went from 3 to 0, or back.
-    // By instance: what is beyond the low bits of the head, and the highest two of those when they were last seen.
+    // Numbers have 24 bits here, positions 32. What is beyond follows from the highest two of these bits: whether they went from
+    // 3 to 0 since they were last seen, or back.
+    // What is beyond the low bits of the head, and the highest two of those when last seen.
     // Written by red blocks and replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head_high;
 
@@ -4409,7 +4411,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // By instance: what is beyond the low bits of reads that are done, and the highest two of those when they were last seen.
+    // What is beyond the low bits of reads that are done, and the highest two of those when last seen.
     // Written by red blocks and replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
 
@@ -4465,7 +4467,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // By instance: what is beyond the low bits of writes that are done, and the highest two of those when they were last seen.
+    // What is beyond the low bits of writes that are done, and the highest two of those when last seen.
     // Written by red blocks and replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
 
@@ -4521,7 +4523,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // By instance: what is beyond the low bits of the end of their responses, and the highest two of those when they were last seen.
+    // What is beyond the low bits of the end of their responses, and the highest two of those when last seen.
     // Written by red blocks and replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
 
@@ -4571,7 +4573,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // By instance: what is beyond the low bits of the end of their requests' data, and the highest two of those when they were last seen.
+    // What is beyond the low bits of the end of their requests' data, and the highest two of those when last seen.
     // Written by red blocks and replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
 
