@@ -80,7 +80,7 @@ fn fields<'a>(lines: &[&'a str]) -> BTreeSet<&'a str> {
     let mut inside = false;
     for line in lines {
         match line.strip_prefix("struct ") {
-            Some(name) => inside = name.contains("metadata"),
+            Some(name) => inside = name.contains("metadata") && !name.contains('}'),
             None if line.starts_with('}') => inside = false,
             None if inside => {
                 fields.extend(line.trim_end().strip_suffix(';').and_then(|field| words(field).last()));
