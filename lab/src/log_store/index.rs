@@ -14,7 +14,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Room for so many keys.
+    /// Room for this many keys.
     pub(super) fn new(keys_max: usize) -> Index {
         Index { places: vec![(0, FREE); (2 * keys_max.max(1)).next_power_of_two()], keys: 0 }
     }

@@ -1,4 +1,4 @@
-//! What a store's clients have done together, while they do it and afterwards.
+//! Combined results of a store's clients, live and at the end.
 
 use super::bulk::BulkReport;
 use super::client::{ClientReport, Contents, LogCosts, MixReport, SoFar};
@@ -19,26 +19,26 @@ use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long clients may take to check their last writes.
+/// Time limit for clients to check their last writes.
 const FINISH: Duration = Duration::from_secs(60);
 
-/// What was measured of a store under one scheme.
+/// Measurements of a store under one scheme.
 pub(crate) struct Measured<'a> {
     /// Reports of the clients.
     pub(crate) reports: &'a [ClientReport],
-    /// What all records have at the end.
+    /// Totals of all records at the end.
     pub(crate) contents: Contents,
-    /// What each mix took, nanoseconds.
+    /// Duration of each mix, nanoseconds.
     pub(crate) spans_ns: &'a [u64],
     /// When the clients were at work.
     pub(crate) window: Span,
-    /// What was written beside the clients, if a host did so.
+    /// Bulk writes beside the clients, if there were any.
     pub(crate) bulk: Option<BulkReport>,
     /// Statistics of the switch: when they began anew, at the end of the window, and when all had ended.
     pub(crate) switch: [SwitchStats; 3],
 }
 
-/// Shows until the window's end what the clients do. Fails if one of them fails, or something else of the rack ends.
+/// Shows the clients' progress until the end of the window. Fails if a client fails or another party of the rack exits.
 pub(crate) fn watch(
     progress: &Progress,
     running: &mut Running<'_>,
@@ -60,7 +60,7 @@ pub(crate) fn watch(
     })
 }
 
-/// Figures of a store under a scheme, whose mixes are also told.
+/// Figures of a store under a scheme, also by mix.
 pub(crate) fn result(
     running: &Running<'_>,
     store: &StoreParameters,
@@ -128,7 +128,7 @@ pub(crate) fn report<T: DeserializeOwned>(
     serde_json::from_str(line).map_err(|error| process.failure(&format!("wrote no result: {error}")))
 }
 
-/// The live view: what all clients together do at the moment.
+/// The live view: current totals of all clients.
 struct Live {
     at_ns: u64,
     operations: u64,
@@ -173,7 +173,7 @@ pub(super) fn together(
     let all: Vec<&MixReport> = reports.iter().flat_map(|report| &report.mixes).collect();
     let whole = mix_figures("", &all, spans_ns.iter().sum());
     let sum = |of: fn(&ClientReport) -> u64| reports.iter().map(of).sum::<u64>();
-    // Each confirmed write is a version of its own. Of lost operations nobody knows whether they wrote.
+    // Each confirmed write is a version of its own. Lost operations may or may not have written.
     let readable = u64::from(store.records).saturating_sub(contents.lost + contents.wrong);
     let writes = Effects { known: sum(|report| report.writes), unknown: whole.lost };
     let there = contents.versions.saturating_sub(readable);

@@ -49,7 +49,7 @@ impl Competing {
         Competing { flows, next: 0, buffer: Box::new([0; 1_514]) }
     }
 
-    /// Whether a frame is one of theirs, and what it says.
+    /// Parses one of their frames; `None` for others.
     pub fn parse(frame: &[u8]) -> Option<Pdu> {
         let (header, rest) = frame.split_at_checked(Ethernet::BYTES)?;
         Pdu::parse(Ethernet::parse(header).ok()?.ether_type, rest)

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   threads ─ queues ─▶ I/O thread ─ SEND: a batch of requests ─▶ server, one request after the other
-//!           ◀─ queues ─            ◀─ SEND: what they read ──────
+//!           ◀─ queues ─            ◀─ SEND: the records ─────────
 //! ```
 //!
 //! It never rests: without work it looks again.
@@ -29,7 +29,7 @@ pub(super) struct IoThread {
     threads: Vec<usize>,
     /// Whose queue it looks at next.
     next: usize,
-    /// Messages under way, and what each carries.
+    /// Messages in flight, with their requests.
     under_way: VecDeque<Vec<Carried>>,
     answers: VecDeque<Vec<u8>>,
     /// Messages that failed, or whose answer makes no sense.
@@ -38,7 +38,7 @@ pub(super) struct IoThread {
     pub busy_ps: u64,
 }
 
-/// What a round took, and whether it rang a doorbell.
+/// Duration of a round, and whether it rang a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Round {
     pub took_ps: u64,
@@ -61,7 +61,7 @@ impl IoThread {
         }
     }
 
-    /// Takes an answer, if one is there, and sends a message, if somebody asks.
+    /// Takes an answer, if there is one, and sends a message, if there are requests.
     pub fn round(
         &mut self,
         threads: &mut [Thread],
@@ -90,7 +90,7 @@ impl IoThread {
         Round { took_ps: ps(cpu.look_ns.max(took_ns)), rung }
     }
 
-    /// Gives an answer's records to who asked for them. Returns how many requests it answers.
+    /// Delivers an answer's records to the requesting threads. Returns the number of answered requests.
     fn hand_back(&mut self, answer: &[u8], threads: &mut [Thread], record_bytes: u32) -> u32 {
         let Some(carried) = self.under_way.pop_front() else {
             self.failed += 1;

@@ -22,7 +22,7 @@ impl Server {
         !std::mem::replace(&mut self.busy, true)
     }
 
-    /// Answers the next message. Returns what that takes, or `None` if there is none. `batch` is the most that one asks for.
+    /// Answers the next message. Returns the duration, or `None` if there is none. `batch`: maximum requests of a message.
     pub fn answer(
         &mut self,
         adapter: &mut Adapter<HostMemory>,
@@ -46,7 +46,7 @@ impl Server {
         Some(ps(calls_ns + count * cpu.record_ns(record_bytes)))
     }
 
-    /// Does the first of these requests, and puts what it reads behind `answer`. `None`: it makes no sense.
+    /// Executes the first of these requests, and appends its data to `answer`. `None`: it is invalid.
     fn one(
         asks: &mut &[u8],
         adapter: &mut Adapter<HostMemory>,

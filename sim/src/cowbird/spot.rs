@@ -16,7 +16,7 @@ const ROUND: usize = 256;
 pub(super) struct Core {
     pub engine: Engine,
     inbox: VecDeque<(u32, Outcome)>,
-    /// What the round that runs posts at its end.
+    /// Requests that the current round posts at its end.
     pub posts: Vec<(u32, Request)>,
     /// A round runs, or will begin now.
     pub busy: bool,
@@ -57,7 +57,8 @@ impl Core {
         !std::mem::replace(&mut self.busy, true)
     }
 
-    /// A round. Returns what it takes, or `None` if there is nothing to do. `is_rings` tells queue pairs to the compute node.
+    /// A round. Returns its duration, or `None` if there is nothing to do. `is_rings`: whether a queue pair leads to the compute
+    /// node.
     pub fn round(&mut self, now_ps: u64, spec: &SpotSpec, is_rings: impl Fn(u32) -> bool) -> Option<u64> {
         let now = Nanos(now_ps / 1_000);
         let (mut outcomes, mut entries) = (0, 0);

@@ -5,7 +5,7 @@
 //!                                 remote ─▶ post or issue ─▶ … ─▶ fetch what is done ─▶ record, checked
 //! ```
 //!
-//! Only its time is modelled: each step does at once what it does, and says how long that took.
+//! Only its time is modelled: each step executes immediately and returns its modelled duration.
 
 use super::costs::CpuSpec;
 use super::nic::{HostMemory, ps};
@@ -22,12 +22,12 @@ use std::sync::atomic::AtomicU64;
 /// A request to a server of the pool: the record's first word, its version, and whether it is written.
 pub(super) const ASK_BYTES: usize = 16;
 
-/// What all threads have in common.
+/// Parameters shared by all threads.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub cpu: CpuSpec,
     pub record_bytes: u32,
-    /// Keys of a thread: so many from its first.
+    /// Keys of a thread: this many from its first.
     pub keys: u64,
     pub local: f64,
     pub writes: f64,
@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub end_ps: u64,
 }
 
-/// How a thread reaches remote records.
+/// A thread's path to remote records.
 #[derive(Debug)]
 pub(super) enum Way {
     /// It need not.
@@ -48,18 +48,18 @@ pub(super) enum Way {
     Verbs {
         qpn: u32,
         two_sided: bool,
-        /// What has ended and was not polled.
+        /// Completions that were not polled.
         done: VecDeque<Completion>,
         /// Requests posted since the last doorbell.
         unrung: u32,
     },
-    /// By an I/O thread: queues of what it is asked, with whether that is a write, and of what it has brought.
+    /// By an I/O thread: queues of its requests, with whether each is a write, and of its results.
     Handed { asked: VecDeque<(Vec<u8>, bool)>, brought: VecDeque<Option<Vec<u8>>> },
     /// By Cowbird's rings.
     Cowbird { client: Box<Client<Arc<[AtomicU64]>>>, poll: PollId },
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     key: u64,
@@ -69,7 +69,7 @@ struct Asked {
     is_write: bool,
 }
 
-/// What a thread has done, and where its time went.
+/// Results of a thread, and its time by activity.
 #[derive(Debug)]
 pub(super) struct Tally {
     pub probes: u64,
@@ -85,7 +85,7 @@ pub(super) struct Tally {
     pub waiting_ps: u64,
 }
 
-/// What a step took, and when a doorbell was rung in it.
+/// Duration of a step, and the time of its doorbell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Step {
     pub took_ps: u64,
@@ -97,7 +97,7 @@ pub(super) struct Thread {
     way: Way,
     random: Random,
     first_key: u64,
-    /// Requests under way, in the order of asking: all of a queue pair; Cowbird's reads, and its writes.
+    /// Requests in flight, in issue order: all of a queue pair; Cowbird's reads, and its writes.
     reads: VecDeque<Asked>,
     writes: VecDeque<Asked>,
     /// Versions of records that it has written.
@@ -222,7 +222,7 @@ impl Thread {
         (Step { took_ps: work_ps + communication_ps, rung }, true)
     }
 
-    /// Asks for a record. Returns what that costs and whether a doorbell was rung; `None`: there is no room.
+    /// Requests a record. Returns the cost and whether a doorbell was rung; `None`: there is no room.
     fn ask(
         &mut self,
         now_ps: u64,
@@ -292,7 +292,7 @@ impl Thread {
         Some(cost)
     }
 
-    /// Fetches what is done, and looks at the records.
+    /// Fetches completed requests and checks the records.
     fn fetch(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> Step {
         let (cpu, measured) = (&plan.cpu, Thread::is_measured(now_ps, plan));
         let mut ended = Ended { plan, now_ps, measured, records: 0, count: 0 };
@@ -390,7 +390,7 @@ fn asks(address: u64, written: Option<&[u8]>) -> Vec<u8> {
     ask
 }
 
-/// What a fetch brings.
+/// Result of a fetch.
 struct Ended<'a> {
     plan: &'a Plan,
     now_ps: u64,
@@ -417,7 +417,7 @@ impl Ended<'_> {
             (true, None) => true,
             (false, Some(record)) => {
                 self.records += 1;
-                // It sees what was written before it was asked for, and perhaps what came later.
+                // It sees all writes before its issue, and perhaps later ones.
                 let newest = versions.get(&asked.key).copied().unwrap_or(0);
                 let first = asked.key * u64::from(self.plan.record_bytes) / 8;
                 record.len() == self.plan.record_bytes as usize

@@ -1,4 +1,4 @@
-//! What the clients ask for, and what they learn.
+//! Requests of the clients, and their results.
 
 use super::rack::{BYTES, CHUNK_BYTES};
 use crate::random::Random;
@@ -81,17 +81,17 @@ pub(super) struct Client {
     own: u16,
     /// Values that it wrote, each once.
     values: u64,
-    /// What it wrote to see that memory is reached, once that has left: node, address, value.
+    /// Probe writes that have left: node, address, value.
     probed: Vec<(u16, u64, u64)>,
 }
 
-/// What became of operations.
+/// Outcomes of operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ends {
     pub answered: u64,
     /// Writes that left.
     pub sent: u64,
-    /// Whose outcome nobody knows.
+    /// With unknown outcome.
     pub unknown: u64,
     pub refused: u64,
     /// Atomic operations.
@@ -125,17 +125,17 @@ impl Client {
         self.open.len()
     }
 
-    /// What has to be where since it was probed: node, address, value.
+    /// Values that have to be there since the probe: node, address, value.
     pub fn probed(&mut self) -> Vec<(u16, u64, u64)> {
         std::mem::take(&mut self.probed)
     }
 
-    /// How long it waits before it asks again.
+    /// Time before it asks again.
     pub fn pause_ns(&mut self) -> u64 {
         self.random.below(self.pause_ns)
     }
 
-    /// The next operation: a memory node, an address, and what to do there.
+    /// The next operation: a memory node, an address, and the action.
     pub fn next(&mut self) -> (u16, u64, Request) {
         let node = match self.own {
             2 => 3,
@@ -164,13 +164,13 @@ impl Client {
         }
     }
 
-    /// A value that nobody else writes, nor the few behind it.
+    /// A unique value; the few after it are unique too.
     pub fn value(&mut self) -> u64 {
         self.values += 1;
         u64::from(self.own + 1) << 32 | self.values << 8
     }
 
-    /// Notes what the machine has accepted.
+    /// Notes an operation that the machine has accepted.
     pub fn asked(&mut self, token: u64, (node, address, request): (u16, u64, Request), why: Why, at: u64) {
         self.open.insert(token, Asked { node, address, at, request, why });
     }
@@ -236,7 +236,7 @@ impl Client {
         }
     }
 
-    /// Its machine is gone: nobody learns what became of what was under way.
+    /// Its machine is gone: operations in flight end with unknown outcome.
     pub fn forget(&mut self, history: &mut History, ends: &mut Ends) {
         for (_, Asked { node, address, at, request, .. }) in std::mem::take(&mut self.open) {
             self.unknown(node, address, at, &request, history, ends);

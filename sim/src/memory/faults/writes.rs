@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 struct Flight {
     /// Its number among the object's operations.
     entry: usize,
-    /// How often its host had started again.
+    /// Number of its host's restarts.
     restarts: u64,
 }
 
