@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const POOL: &str = "192.168.9.1:9561";
 /// Ways to remote memory without an engine in a switch.
-const WITHOUT_SWITCH: [&str; 4] = ["local", "rdma-sync", "rdma-async", "cowbird-spot"];
+const WITHOUT_SWITCH: [&str; 4] = ["local", "rdma-sync", "rdma", "cowbird-spot"];
 
 fn command(ns: &NetNs, words: &[&str], host: u8) -> Command {
     let mut command = p4rack();

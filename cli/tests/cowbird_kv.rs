@@ -8,7 +8,7 @@ use common::{can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout};
 use serde_json::Value;
 use std::fs;
 
-const WAYS: [&str; 5] = ["local", "rdma-sync", "rdma-async", "cowbird-spot", "cowbird-p4"];
+const WAYS: [&str; 5] = ["local", "rdma-sync", "rdma", "cowbird-spot", "cowbird-p4"];
 
 #[test]
 fn up_runs_a_log_store_in_every_way_and_reports_all() {

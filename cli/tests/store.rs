@@ -113,7 +113,7 @@ fn a_server_that_is_killed_ends_the_run_by_name() {
     for (rack, scheme, serves, name) in [
         ("edm-kv", SCHEME, "memory serve ", "the memory node on h1"),
         ("edm-kv", "l2", "workload store-server ", "store-server on h1"),
-        ("cowbird-kv", "rdma-async", "roce serve ", "the pool on h1"),
+        ("cowbird-kv", "rdma", "roce serve ", "the pool on h1"),
         ("cowbird-kv", "cowbird-spot", "cowbird engine ", "the engine on h3"),
     ] {
         let example = repo(&format!("examples/{rack}.toml"));

@@ -1,59 +1,197 @@
-//! Ways to remote memory that Cowbird's paper compares (§7).
+//! Ways to remote memory, by name. This is the registry from which commands, help texts, schemas, completions and reports take
+//! the names; how each is opened is in `p4rack_hosts::remote`.
 
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-/// How a thread reaches remote memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// Not at all: everything is in local memory.
-    Local,
-    /// By one-sided RDMA, one request at a time.
-    RdmaSync,
-    /// By one-sided RDMA, many requests under way.
-    RdmaAsync,
-    /// By Cowbird with the engine on a spare host, many requests under way.
-    CowbirdSpot,
-    /// By Cowbird with the engine in a switch, the same.
-    CowbirdP4,
+/// How a program of a way uses its host's link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Through the kernel's network stack.
+    Kernel,
+    /// As an RDMA adapter, which has the link for itself.
+    Adapter,
+    /// Beside the host's agent.
+    Agent,
 }
 
-impl Way {
-    /// All.
-    pub const ALL: [Way; 5] = [Way::Local, Way::RdmaSync, Way::RdmaAsync, Way::CowbirdSpot, Way::CowbirdP4];
+/// What offers the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Nothing: the memory is the program's own.
+    None,
+    /// A server of bytes over TCP.
+    Bytes,
+    /// A pool of RDMA memory.
+    Pool,
+    /// A memory node of EDM.
+    Node,
+}
 
-    /// Those that need no engine in a switch.
-    pub const WITHOUT_SWITCH: [Way; 4] = [Way::Local, Way::RdmaSync, Way::RdmaAsync, Way::CowbirdSpot];
+/// What carries Cowbird's requests out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// A spare host.
+    Host,
+    /// The switch.
+    Switch,
+}
+
+/// What a way is: all that is known of it before it is opened.
+#[derive(Debug)]
+pub struct Definition {
+    /// Its name in files and on the command line.
+    pub name: &'static str,
+    /// Another name that is understood: that of a paper.
+    pub alias: Option<&'static str>,
+    /// Its name for people.
+    pub title: &'static str,
+    /// The scheme under which it works.
+    pub scheme: &'static str,
+    /// How its programs use their link.
+    pub link: Link,
+    /// What offers the memory.
+    pub service: Service,
+    /// What carries requests out, if that is not the program's own host.
+    pub engine: Option<Engine>,
+    /// Whether it has atomic operations; which ones, it says when it is opened.
+    pub atomics: bool,
+    /// Whether one operation at a time is under way, however many a program could have.
+    pub one_by_one: bool,
+}
+
+impl Definition {
+    /// A way over plain switching, with many operations under way.
+    const fn plain(name: &'static str, title: &'static str, link: Link, service: Service) -> Definition {
+        Definition {
+            name,
+            alias: None,
+            title,
+            scheme: "l2",
+            link,
+            service,
+            engine: None,
+            atomics: true,
+            one_by_one: false,
+        }
+    }
+
+    const fn edm(name: &'static str, title: &'static str) -> Definition {
+        Definition { scheme: name, ..Definition::plain(name, title, Link::Agent, Service::Node) }
+    }
+
+    const fn rdma(name: &'static str, title: &'static str) -> Definition {
+        Definition::plain(name, title, Link::Adapter, Service::Pool)
+    }
+
+    /// Cowbird's rings take reads and writes alone.
+    const fn cowbird(
+        name: &'static str,
+        title: &'static str,
+        scheme: &'static str,
+        engine: Engine,
+    ) -> Definition {
+        Definition { scheme, engine: Some(engine), atomics: false, ..Definition::rdma(name, title) }
+    }
+}
+
+/// How a thread reaches remote memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Way(&'static Definition);
+
+impl Way {
+    /// Not at all: the memory is the program's own.
+    pub const LOCAL: Way = Way(&Definition::plain("local", "local memory", Link::Kernel, Service::None));
+    /// By requests to a server of bytes over TCP.
+    pub const TCP: Way = Way(&Definition::plain("tcp", "TCP", Link::Kernel, Service::Bytes));
+    /// By one-sided RDMA, one request at a time.
+    pub const RDMA_SYNC: Way =
+        Way(&Definition { one_by_one: true, ..Definition::rdma("rdma-sync", "RDMA, one by one") });
+    /// By one-sided RDMA, many requests under way.
+    pub const RDMA: Way =
+        Way(&Definition { alias: Some("rdma-async"), ..Definition::rdma("rdma", "RDMA, many at once") });
+    /// By EDM with clocks of destinations.
+    pub const EDM_TIMED_DST: Way = Way(&Definition::edm("edm-timed-dst", "EDM, timed-dst"));
+    /// By EDM with clocks of sources and destinations.
+    pub const EDM_TIMED: Way = Way(&Definition::edm("edm-timed", "EDM, timed"));
+    /// By EDM with calendars.
+    pub const EDM_CALENDAR: Way = Way(&Definition::edm("edm-calendar", "EDM, calendar"));
+    /// By EDM with rings of demands.
+    pub const EDM_MATCHED: Way = Way(&Definition::edm("edm-matched", "EDM, matched"));
+    /// By Cowbird with the engine on a spare host.
+    pub const COWBIRD_SPOT: Way =
+        Way(&Definition::cowbird("cowbird-spot", "Cowbird-Spot", "l2", Engine::Host));
+    /// By Cowbird with the engine in a switch.
+    pub const COWBIRD_P4: Way =
+        Way(&Definition::cowbird("cowbird-p4", "Cowbird-P4", "cowbird", Engine::Switch));
+
+    /// All. A new way is a line here and one in `p4rack_hosts::remote`.
+    pub const ALL: &[Way] = &[
+        Way::LOCAL,
+        Way::TCP,
+        Way::RDMA_SYNC,
+        Way::RDMA,
+        Way::EDM_TIMED_DST,
+        Way::EDM_TIMED,
+        Way::EDM_CALENDAR,
+        Way::EDM_MATCHED,
+        Way::COWBIRD_SPOT,
+        Way::COWBIRD_P4,
+    ];
+
+    /// Those that Cowbird's paper compares (§7).
+    pub const OF_COWBIRD: &[Way] =
+        &[Way::LOCAL, Way::RDMA_SYNC, Way::RDMA, Way::COWBIRD_SPOT, Way::COWBIRD_P4];
+
+    /// What it is.
+    pub const fn definition(self) -> &'static Definition {
+        self.0
+    }
 
     /// Its name in files and on the command line.
     pub const fn name(self) -> &'static str {
-        match self {
-            Way::Local => "local",
-            Way::RdmaSync => "rdma-sync",
-            Way::RdmaAsync => "rdma-async",
-            Way::CowbirdSpot => "cowbird-spot",
-            Way::CowbirdP4 => "cowbird-p4",
-        }
+        self.0.name
     }
 
     /// Its name for people.
     pub const fn title(self) -> &'static str {
-        match self {
-            Way::Local => "local memory",
-            Way::RdmaSync => "RDMA, one by one",
-            Way::RdmaAsync => "RDMA, many at once",
-            Way::CowbirdSpot => "Cowbird-Spot",
-            Way::CowbirdP4 => "Cowbird-P4",
-        }
+        self.0.title
     }
 
-    /// Requests under way at most, where as many as `most` may be.
+    /// Whether it takes time to reach: where it takes none, a store has everything there.
+    pub fn is_remote(self) -> bool {
+        self != Way::LOCAL
+    }
+
+    /// Operations under way at most, where as many as `most` may be.
     pub const fn depth(self, most: usize) -> usize {
-        match self {
-            Way::RdmaSync => 1,
-            _ => most,
-        }
+        if self.0.one_by_one { 1 } else { most }
+    }
+
+    /// Names of all, for help texts and errors.
+    pub fn names() -> String {
+        names_of(Way::ALL)
+    }
+}
+
+/// Names of ways, with commas.
+pub fn names_of(ways: &[Way]) -> String {
+    ways.iter().map(|way| way.name()).collect::<Vec<_>>().join(", ")
+}
+
+impl PartialEq for Way {
+    fn eq(&self, other: &Way) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Way {}
+
+impl Hash for Way {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
     }
 }
 
@@ -66,10 +204,12 @@ impl fmt::Display for Way {
 impl FromStr for Way {
     type Err = String;
     fn from_str(text: &str) -> Result<Way, String> {
-        Way::ALL.into_iter().find(|way| way.name() == text).ok_or_else(|| {
-            let names = Way::ALL.map(Way::name).join(", ");
-            format!("`{text}` is no way to remote memory; there are {names}")
-        })
+        let is_called = |way: &&Way| way.name() == text || way.0.alias == Some(text);
+        Way::ALL
+            .iter()
+            .find(is_called)
+            .copied()
+            .ok_or_else(|| format!("`{text}` is no way to remote memory; there are {}", Way::names()))
     }
 }
 
@@ -84,11 +224,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
-        for way in Way::ALL {
-            assert_eq!(way.name().parse(), Ok(way));
+    fn names_are_read_back_and_each_is_there_once() {
+        for (nth, way) in Way::ALL.iter().enumerate() {
+            assert_eq!(way.name().parse(), Ok(*way));
+            assert!(!Way::ALL[nth + 1..].contains(way), "{way} twice");
         }
+        assert_eq!("rdma-async".parse(), Ok(Way::RDMA));
         assert!("cowbird".parse::<Way>().unwrap_err().contains("cowbird-spot"));
-        assert_eq!((Way::RdmaSync.depth(100), Way::CowbirdP4.depth(100)), (1, 100));
+        assert_eq!((Way::RDMA_SYNC.depth(100), Way::COWBIRD_P4.depth(100)), (1, 100));
     }
 }

@@ -6,6 +6,7 @@ pub mod cowbird;
 pub mod memory;
 mod metrics;
 pub mod outlet;
+pub mod remote;
 pub mod report;
 pub mod roce;
 

@@ -62,7 +62,7 @@ fn store(scheme: &SchemeResult, figures: &StoreResult, out: &mut Vec<Promise>) {
     let lost = "operations and confirmed writes lost";
     out.push(promise(scheme, lost, "0", text::count(figures.lost), figures.lost == 0));
     out.push(promise(scheme, "wrong answers", "0", text::count(figures.wrong), figures.wrong == 0));
-    if let Some(share) = figures.cold_share.filter(|_| scheme.name.parse() != Ok(Way::Local)) {
+    if let Some(share) = figures.cold_share.filter(|_| scheme.name.parse() != Ok(Way::LOCAL)) {
         let measured = format!("{:.1} %", 100.0 * share);
         out.push(promise(scheme, "operations that read remote memory", "some", measured, share > 0.0));
     }

@@ -15,7 +15,7 @@ use p4rack_codegen::rack::{Run, Target, Workload};
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme};
-use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::Link;
 use p4rack_netdev::netns::{self, Privilege};
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::Mtu;
@@ -121,8 +121,10 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
 
 /// How hosts use their links in a run. An agent is there for a protocol: without one it would only be in the way.
 fn access(run: Run, mtu: Mtu) -> Access {
-    match run.way {
-        Some(_) => Access::Adapter(mtu),
+    match run.way.map(|way| way.definition().link) {
+        Some(Link::Adapter) => Access::Adapter(mtu),
+        Some(Link::Kernel) => Access::Kernel,
+        Some(Link::Agent) => Access::Agent,
         None if run.scheme == Scheme::L2 => Access::Kernel,
         None => Access::Agent,
     }
@@ -152,6 +154,7 @@ pub(crate) fn create_network(rack: &Rack, access: Access, progress: &Progress) -
 fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
     let listed = || rack.workload.as_ref().map_or_else(|| vec![rack.scheme().into()], |w| w.schemes.clone());
     let all = if asked.is_empty() { listed() } else { asked.to_vec() };
+    let all: Vec<Run> = all.into_iter().map(|run| rack.meant(run)).collect();
     for &run in &all {
         let during = rack_during(rack, run)?;
         if let Some(way) = run.way {
@@ -214,7 +217,9 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         load_percent: workload.load_percent,
         // A store has its records loaded before the window.
         warm_up_s: if workload.store.is_some() { 0.0 } else { WARM_UP_NS as f64 / 1e9 },
-        icrc_ignored: runs.iter().any(|run| run.way.is_some_and(|way| way != Way::Local)),
+        icrc_ignored: runs
+            .iter()
+            .any(|run| run.way.is_some_and(|way| way.definition().link == Link::Adapter)),
         log: rack.log().cloned(),
     })
 }

@@ -13,6 +13,9 @@ use p4rack_wire::Nanos;
 /// Timeout of a node where the switch remembers demands for less than half of it: processes of one machine wake late.
 const TIMEOUT_MIN: Nanos = Nanos::from_millis(50);
 
+/// Port at which hosts offer bytes over TCP.
+pub const BYTES_PORT: u16 = 7_004;
+
 /// Why a rack has no such memory. The message says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

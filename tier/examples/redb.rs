@@ -4,8 +4,8 @@
 //!
 //! `cargo run --release -p p4rack-tier --example redb` needs root or user namespaces.
 
-use p4rack_hosts::cowbird::remote::{Shape, UnderWay};
-use p4rack_hosts::cowbird::setting::{Setting, Way};
+use p4rack_hosts::remote::setting::{Setting, Way};
+use p4rack_hosts::remote::{Shape, UnderWay};
 use p4rack_netdev::netns;
 use p4rack_sim::{Random, Zipf};
 use p4rack_tier::ColdTier;
@@ -93,9 +93,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let places = [
         ("local memory", None, 8 << 20),
-        ("Cowbird, cache of 8 MiB", Some(Way::CowbirdSpot), 8 << 20),
-        ("Cowbird, cache of 1 MiB", Some(Way::CowbirdSpot), 1 << 20),
-        ("RDMA, one by one, cache of 1 MiB", Some(Way::RdmaSync), 1 << 20),
+        ("Cowbird, cache of 8 MiB", Some(Way::COWBIRD_SPOT), 8 << 20),
+        ("Cowbird, cache of 1 MiB", Some(Way::COWBIRD_SPOT), 1 << 20),
+        ("RDMA, one by one, cache of 1 MiB", Some(Way::RDMA_SYNC), 1 << 20),
     ];
     let mut wrong = 0;
     for (name, way, cache_bytes) in places {

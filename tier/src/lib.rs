@@ -14,7 +14,7 @@
 
 mod region;
 
-use p4rack_hosts::cowbird::remote::{Remote, Shape};
+use p4rack_hosts::remote::{Remote, Shape};
 use redb::StorageBackend;
 use region::Region;
 use std::fmt;
@@ -28,8 +28,9 @@ pub struct ColdTier {
 }
 
 impl ColdTier {
-    /// An empty storage. `remote` has to take what `shape` says, and its region has to hold zeros. Errors: a size is 0.
-    pub fn new(remote: Box<dyn Remote + Send>, shape: Shape) -> io::Result<ColdTier> {
+    /// An empty storage. `remote` has to take what `shape` says, and its region has to hold zeros. Errors: a size is
+    /// 0, or the end of a write does not mean that it is in the memory.
+    pub fn new(remote: Box<dyn Remote>, shape: Shape) -> io::Result<ColdTier> {
         Ok(ColdTier { region: Mutex::new(Region::new(remote, shape)?) })
     }
 

@@ -1,18 +1,23 @@
 //! Bytes of any length and place, by requests that remote memory takes.
 
-use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError, Shape};
+use p4rack_hosts::remote::{Operation, Order, Outcome, Remote, Shape, Status, Written};
+use p4rack_wire::Nanos;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// How long to wait for anything to come. An engine that is replaced takes a second.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait before the time is looked at.
+const WAIT: Nanos = Nanos::from_millis(5);
+/// Tag of writes; that of a read is where its bytes go.
+const WRITE: u64 = u64::MAX;
 
 /// A region with a length, as a file has one.
 ///
-/// Writes are asked for and go on by themselves: whoever reads later sees them, as remote memory keeps the order of a thread's
-/// writes and the reads after them. Only [`Region::sync`] waits for them.
+/// Writes are submitted and not waited for: a later read sees them, because most ways keep the order of a program's writes and the
+/// reads after them, and with others it waits. Otherwise only [`Region::sync`] waits for them.
 pub struct Region {
-    remote: Box<dyn Remote + Send>,
+    remote: Box<dyn Remote>,
     shape: Shape,
     len: u64,
     /// From here on, the region still has the zeros that it came with.
@@ -24,8 +29,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// An empty one. Errors: a size is 0.
-    pub fn new(remote: Box<dyn Remote + Send>, shape: Shape) -> io::Result<Region> {
+    /// An empty one. Errors: a size is 0, or the end of a write does not mean that it is in the memory.
+    pub fn new(remote: Box<dyn Remote>, shape: Shape) -> io::Result<Region> {
         let sizes = [
             shape.reads.count,
             shape.reads.longest_bytes.into(),
@@ -34,6 +39,10 @@ impl Region {
         ];
         if sizes.contains(&0) {
             let why = "remote memory that takes no reads or no writes can't be a storage";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        if remote.abilities().writes != Written::There {
+            let why = "this way does not say when a write is in the memory: put a `Certain` in front of it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         Ok(Region { remote, shape, len: 0, touched: 0, writing: 0, failed: None })
@@ -67,11 +76,14 @@ impl Region {
         self.check(at, data.len())?;
         let mut place = at;
         for piece in data.chunks(self.shape.writes.longest_bytes as usize) {
-            while self.writing == self.shape.writes.count {
+            let most = match self.remote.abilities().order {
+                Order::None => 1,
+                Order::Program | Order::ReadsAfterWrites | Order::SameBytes => self.shape.writes.count,
+            };
+            while self.writing >= most {
                 self.wait(&mut [], &mut 0)?;
             }
-            let asked = self.remote.write(place, piece);
-            self.held(asked)?;
+            self.submit(WRITE, Operation::Write { at: place, bytes: piece })?;
             self.writing += 1;
             place += piece.len() as u64;
         }
@@ -82,6 +94,9 @@ impl Region {
     /// Reads into `out`. Errors: beyond the end.
     pub fn read(&mut self, at: u64, out: &mut [u8]) -> io::Result<()> {
         self.check(at, out.len())?;
+        if matches!(self.remote.abilities().order, Order::SameBytes | Order::None) {
+            self.sync()?;
+        }
         let piece_bytes = self.shape.reads.longest_bytes as usize;
         let (mut asked, mut came) = (0, 0);
         while came < out.len() {
@@ -89,13 +104,20 @@ impl Region {
                 && ((asked - came) as u64).div_ceil(piece_bytes as u64) < self.shape.reads.count
             {
                 let bytes = piece_bytes.min(out.len() - asked);
-                let read = self.remote.read(at + asked as u64, bytes as u32);
-                self.held(read)?;
+                self.submit(asked as u64, Operation::Read { at: at + asked as u64, bytes: bytes as u32 })?;
                 asked += bytes;
             }
             self.wait(&mut out[..asked], &mut came)?;
         }
         Ok(())
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> io::Result<()> {
+        self.remote.submit(tag, operation).map_err(|status| self.refused(status))
+    }
+
+    fn refused(&mut self, status: Status) -> io::Error {
+        self.fail(io::ErrorKind::Other, format!("a request was refused: {status}"))
     }
 
     /// Waits until all writes are in remote memory.
@@ -122,40 +144,43 @@ impl Region {
     }
 
     /// Keeps an error for all later calls.
-    fn held<T>(&mut self, result: Result<T, RemoteError>) -> io::Result<T> {
-        result.map_err(|error| self.fail(io::ErrorKind::Other, error.to_string()))
-    }
-
     fn fail(&mut self, kind: io::ErrorKind, why: String) -> io::Error {
         self.failed = Some(why.clone());
         io::Error::new(kind, why)
     }
 
-    /// Waits until something has come. Bytes that were read go to `out`, from `came` on, which moves.
+    /// Waits until something has come. Bytes that were read go to their place in `out`; `came` counts them.
     fn wait(&mut self, out: &mut [u8], came: &mut usize) -> io::Result<()> {
         let start = Instant::now();
         loop {
-            let (mut written, mut any, mut wrong) = (0, false, None);
-            let waited = self.remote.wait(&mut |done| {
+            let (mut written, mut any, mut wrong, mut failed) = (0, false, false, None);
+            let until = self.remote.now() + WAIT;
+            let polled = self.remote.poll(until, &mut |tag, outcome| {
                 any = true;
-                match done {
-                    Done::Written => written += 1,
-                    Done::Read(bytes) => match out.get_mut(*came..*came + bytes.len()) {
-                        Some(place) => {
-                            place.copy_from_slice(bytes);
-                            *came += bytes.len();
+                match outcome {
+                    Outcome::Written if tag == WRITE => written += 1,
+                    Outcome::Read(bytes) => {
+                        let place = usize::try_from(tag).unwrap_or(usize::MAX);
+                        match out.get_mut(place..place.saturating_add(bytes.len())) {
+                            Some(place) => place.copy_from_slice(bytes),
+                            None => wrong = true,
                         }
-                        None => wrong = Some(bytes.len()),
-                    },
+                        *came += bytes.len();
+                    }
+                    Outcome::Failed(status) => failed = Some(status),
+                    Outcome::Written | Outcome::Word(_) => wrong = true,
                 }
             });
-            self.held(waited)?;
-            let left = self.writing.checked_sub(written);
-            if let (None, Some(left)) = (wrong, left) {
-                self.writing = left;
-            } else {
-                let why = "remote memory answered what nobody had asked";
-                return Err(self.fail(io::ErrorKind::InvalidData, why.to_owned()));
+            polled.map_err(|error| self.fail(io::ErrorKind::Other, error.to_string()))?;
+            if let Some(status) = failed {
+                return Err(self.refused(status));
+            }
+            match self.writing.checked_sub(written) {
+                Some(left) if !wrong => self.writing = left,
+                _ => {
+                    let why = "remote memory answered what was not asked for";
+                    return Err(self.fail(io::ErrorKind::InvalidData, why.to_owned()));
+                }
             }
             if any {
                 return Ok(());

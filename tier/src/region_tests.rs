@@ -1,15 +1,15 @@
 //! A region over memory that answers late, in pieces, or wrongly.
 
 use super::*;
-use p4rack_hosts::cowbird::remote::UnderWay;
+use p4rack_hosts::remote::{Abilities, RemoteError, UnderWay, WordOrder};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 /// What was asked for, in order.
 enum Asked {
-    Read(u64, u32),
-    Write(u64, Vec<u8>),
+    Read(u64, u64, u32),
+    Write(u64, u64, Vec<u8>),
 }
 
 /// Memory that executes what was asked for only when somebody waits, a request or two at a time.
@@ -17,6 +17,7 @@ struct Late {
     memory: Arc<Mutex<Vec<u8>>>,
     asked: VecDeque<Asked>,
     shape: Shape,
+    abilities: Abilities,
     /// Requests that are still answered; then an error.
     good: usize,
 }
@@ -28,37 +29,57 @@ impl Late {
     }
 }
 
+fn abilities(shape: Shape) -> Abilities {
+    Abilities {
+        region_bytes: shape.region_bytes,
+        read_bytes_max: shape.reads.longest_bytes,
+        write_bytes_max: shape.writes.longest_bytes,
+        whole_bytes: 1,
+        under_way_max: 100,
+        atomics: &[],
+        words: WordOrder::BigEndian,
+        writes: Written::There,
+        order: Order::ReadsAfterWrites,
+    }
+}
+
 impl Remote for Late {
-    fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
-        assert!(
-            bytes > 0
-                && bytes <= self.shape.reads.longest_bytes
-                && self.under_way().0 < self.shape.reads.count
-        );
-        self.asked.push_back(Asked::Read(at, bytes));
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        self.abilities.check(&operation).unwrap();
+        let (reads, writes) = self.under_way();
+        match operation {
+            Operation::Read { at, bytes } => {
+                assert!(reads < self.shape.reads.count);
+                self.asked.push_back(Asked::Read(tag, at, bytes));
+            }
+            Operation::Write { at, bytes } => {
+                assert!(writes < self.shape.writes.count);
+                self.asked.push_back(Asked::Write(tag, at, bytes.to_vec()));
+            }
+            Operation::Modify { .. } => unreachable!(),
+        }
         Ok(())
     }
 
-    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
-        assert!(!bytes.is_empty() && bytes.len() <= self.shape.writes.longest_bytes as usize);
-        assert!(self.under_way().1 < self.shape.writes.count);
-        self.asked.push_back(Asked::Write(at, bytes.to_vec()));
-        Ok(())
-    }
-
-    fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
+    fn poll(&mut self, _: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
         let mut memory = self.memory.lock().unwrap();
         for _ in 0..1 + self.asked.len() % 2 {
             let Some(asked) = self.asked.pop_front() else { break };
             let Some(good) = self.good.checked_sub(1) else {
-                return Err(RemoteError::Refused("the pool is lost".into()));
+                return Err(RemoteError::Broken("the pool is lost".into()));
             };
             self.good = good;
             match asked {
-                Asked::Read(at, bytes) => came(Done::Read(&memory[at as usize..][..bytes as usize])),
-                Asked::Write(at, bytes) => {
+                Asked::Read(tag, at, bytes) => {
+                    ended(tag, Outcome::Read(&memory[at as usize..][..bytes as usize]));
+                }
+                Asked::Write(tag, at, bytes) => {
                     memory[at as usize..][..bytes.len()].copy_from_slice(&bytes);
-                    came(Done::Written);
+                    ended(tag, Outcome::Written);
                 }
             }
         }
@@ -70,7 +91,8 @@ const REGION_BYTES: u64 = 600;
 
 fn region(shape: Shape, good: usize) -> (Region, Arc<Mutex<Vec<u8>>>) {
     let memory = Arc::new(Mutex::new(vec![0; shape.region_bytes as usize]));
-    let late = Late { memory: memory.clone(), asked: VecDeque::new(), shape, good };
+    let late =
+        Late { memory: memory.clone(), asked: VecDeque::new(), shape, abilities: abilities(shape), good };
     (Region::new(Box::new(late), shape).unwrap(), memory)
 }
 
@@ -144,30 +166,33 @@ fn after_an_error_nothing_is_believed() {
     region.set_len(100).unwrap();
     region.write(0, &[1; 20]).unwrap();
     let first = region.write(20, &[1; 40]).unwrap_err();
-    assert_eq!(first.to_string(), "a request was refused: the pool is lost");
+    assert_eq!(first.to_string(), "the pool is lost");
     for error in [region.sync().unwrap_err(), region.read(0, &mut [0]).unwrap_err()] {
-        assert_eq!(error.to_string(), "remote memory failed before: a request was refused: the pool is lost");
+        assert_eq!(error.to_string(), "remote memory failed before: the pool is lost");
     }
 }
 
 #[test]
 fn what_nobody_asked_for_is_an_error() {
-    struct Chatty;
+    struct Chatty(Abilities);
     impl Remote for Chatty {
-        fn read(&mut self, _: u64, _: u32) -> Result<(), RemoteError> {
+        fn abilities(&self) -> &Abilities {
+            &self.0
+        }
+        fn submit(&mut self, _: u64, _: Operation<'_>) -> Result<(), Status> {
             Ok(())
         }
-        fn write(&mut self, _: u64, _: &[u8]) -> Result<(), RemoteError> {
-            Ok(())
-        }
-        fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
-            came(Done::Read(&[0; 64]));
+        fn poll(&mut self, _: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+            ended(0, Outcome::Read(&[0; 64]));
             Ok(())
         }
     }
-    let mut region = Region::new(Box::new(Chatty), small()).unwrap();
+    let chatty = || Box::new(Chatty(abilities(small())));
+    let mut region = Region::new(chatty(), small()).unwrap();
     region.set_len(10).unwrap();
     assert_eq!(region.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);
     let nothing = Shape { reads: UnderWay::of(0, 16), ..small() };
-    assert!(Region::new(Box::new(Chatty), nothing).is_err());
+    assert!(Region::new(chatty(), nothing).is_err());
+    let sends = Abilities { writes: Written::Sent, ..abilities(small()) };
+    assert!(Region::new(Box::new(Chatty(sends)), small()).is_err());
 }

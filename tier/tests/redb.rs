@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use p4rack_hosts::cowbird::remote::{Shape, UnderWay};
-use p4rack_hosts::cowbird::setting::{Setting, Way};
+use p4rack_hosts::remote::setting::{Setting, Way};
+use p4rack_hosts::remote::{Shape, UnderWay};
 use p4rack_netdev::NetNs;
 use p4rack_tier::ColdTier;
 use redb::{Database, ReadableDatabase, TableDefinition};
@@ -62,8 +62,8 @@ fn what_was_committed_is_read() {
     if !can_make_namespaces() {
         return;
     }
-    commits_are_read(Way::CowbirdSpot);
-    commits_are_read(Way::RdmaSync);
+    commits_are_read(Way::COWBIRD_SPOT);
+    commits_are_read(Way::RDMA_SYNC);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_region_that_is_too_small_says_so() {
         return;
     }
     let shape = Shape { region_bytes: 64 << 10, ..SHAPE };
-    let (remote, _serves) = Setting::start(Way::RdmaSync, shape).unwrap().split();
+    let (remote, _serves) = Setting::start(Way::RDMA_SYNC, shape).unwrap().split();
     let refused = Database::builder().create_with_backend(ColdTier::new(remote, shape).unwrap()).unwrap_err();
     assert!(refused.to_string().contains("reserve a larger one"), "{refused}");
 }

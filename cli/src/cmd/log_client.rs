@@ -1,8 +1,9 @@
 //! `p4rack workload log-client`: the client of `up`'s log store.
 
 use super::adapter::Adapter;
+use p4rack_codegen::Arch;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::cowbird::remote::{End, Place};
+use p4rack_hosts::remote::Place;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_lab::LabError;
 use p4rack_lab::log_store::{self, ClientTask};
@@ -14,14 +15,20 @@ use std::path::PathBuf;
 pub(super) struct Args {
     /// Rack description with a log store as workload
     rack: PathBuf,
+    /// Name of this host in the description
+    #[arg(long)]
+    name: String,
+    /// Architecture of the switch's program
+    #[arg(long)]
+    arch: Arch,
     /// How older records are reached
     #[arg(long)]
     way: Way,
     #[command(flatten)]
     adapter: Adapter,
-    /// Address of the pool's set-up service, HOST:PORT
+    /// Address of the pool's set-up service, or of the server of bytes, HOST:PORT
     #[arg(long, value_name = "ADDR")]
-    pool: String,
+    memory: Option<String>,
     /// Address of an engine's set-up service, HOST:PORT
     #[arg(long, value_name = "ADDR")]
     engine: Option<String>,
@@ -37,21 +44,22 @@ impl Args {
     /// Runs the program.
     pub(super) fn run(self) -> Result<(), LabError> {
         let server = |addr| Server { addr, tls: None };
-        let end = match self.way {
-            Way::Local => None,
-            Way::RdmaSync | Way::RdmaAsync => Some(End::Pair),
-            Way::CowbirdSpot | Way::CowbirdP4 => {
-                Some(End::Rings(self.engine.map(server).into_iter().collect()))
-            }
-        };
         let place = Place {
             ip: self.adapter.ip,
             adapter: self.adapter.config(),
             interface: self.adapter.interface,
-            pool: server(self.pool),
+            memory: self.memory.map(server),
+            engines: self.engine.map(server).into_iter().collect(),
+            node: None,
         };
-        let end = end.map(|end| (end, place));
-        let task = ClientTask { way: self.way, end, window: Nanos(self.duration_ns), seed: self.seed };
+        let task = ClientTask {
+            way: self.way,
+            name: self.name,
+            arch: self.arch,
+            place,
+            window: Nanos(self.duration_ns),
+            seed: self.seed,
+        };
         log_store::use_store(&self.rack, task)
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn help(default: &str) -> String {
 
 /// Help of an option that takes what `up` compares.
 pub(super) fn help_of_runs(default: &str) -> String {
-    let ways = Way::ALL.map(Way::name).join(", ");
+    let ways = Way::names();
     format!(
         "Scheme: {}, or protocols joined by +; for a log store {ways}; may be repeated [default: {default}]",
         names()
@@ -32,6 +32,6 @@ mod tests {
             assert!(help.contains(variant), "{variant} in {help}");
         }
         assert!(help.starts_with("Scheme: l2, ") && help.ends_with("[default: as described]"), "{help}");
-        assert!(super::help_of_runs("x").contains("rdma-async"));
+        assert!(super::help_of_runs("x").contains("rdma-sync"));
     }
 }

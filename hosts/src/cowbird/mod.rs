@@ -10,12 +10,9 @@
 //! go on where one ended; a queue pair that attaches with a token takes the place of the one before, so nothing of a lost
 //! engine arrives late.
 
-pub mod hash;
 pub mod node;
 pub mod rack;
-pub mod remote;
 mod service;
-pub mod setting;
 pub mod spot;
 pub mod tenant;
 pub mod verify;

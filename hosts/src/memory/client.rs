@@ -6,7 +6,7 @@ use p4rack_fabric::edm::host::compute::{Config, Counters, Node};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Opcode;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
 /// Maximum operations that were accepted and not collected.
@@ -25,6 +25,13 @@ pub struct ClientConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
+impl Ticket {
+    /// Its number: a client counts what it accepts, from 0.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// The result of an operation: the bytes read, the old word of an atomic operation (big-endian), nothing of a write.
 pub(super) type Done = Result<Vec<u8>, Error>;
 
@@ -38,9 +45,10 @@ pub struct Client {
     node: Node,
     poller: Poller,
     link: usize,
+    config: Config,
     open: usize,
-    /// Results that nobody has asked for yet.
-    done: BTreeMap<Ticket, Done>,
+    /// Results that were not collected, in the order in which operations ended.
+    done: VecDeque<(Ticket, Done)>,
 }
 
 impl Client {
@@ -53,8 +61,8 @@ impl Client {
         let mut poller = Poller::new();
         let link = poller.add(&port).map_err(PortError::Wait)?;
         // The link has one program at a time, which opened it: no other has this time.
-        let node = Node::new(config.node, clock::now().0);
-        Ok(Client { port, node, poller, link, open: 0, done: BTreeMap::new() })
+        let node = Node::new(config.node.clone(), clock::now().0);
+        Ok(Client { port, node, poller, link, config: config.node, open: 0, done: VecDeque::new() })
     }
 
     /// Accepts an operation and sends what may be sent of it.
@@ -66,7 +74,8 @@ impl Client {
         Ok(ticket)
     }
 
-    fn accept(&mut self, operation: Operation) -> Result<Ticket, Error> {
+    /// Accepts an operation, which leaves when something of the client is called that waits or sends.
+    pub(crate) fn accept(&mut self, operation: Operation) -> Result<Ticket, Error> {
         let Operation { remote: Remote { node, key }, address, request } = operation;
         let config = self.port.config();
         if usize::from(node) >= config.nodes.len() || node == config.own {
@@ -100,7 +109,9 @@ impl Client {
     /// Errors: those of the operation; [`Error::Unknown`] too if its result was collected before.
     pub fn wait(&mut self, ticket: Ticket) -> Done {
         loop {
-            if let Some(done) = self.done.remove(&ticket) {
+            // What was asked for first nearly always ends first.
+            let place = self.done.iter().position(|(ended, _)| *ended == ticket);
+            if let Some((_, done)) = place.and_then(|place| self.done.remove(place)) {
                 self.open -= 1;
                 return done;
             }
@@ -122,6 +133,17 @@ impl Client {
         let tickets: Vec<_> = operations.into_iter().map(|operation| self.accept(operation)).collect();
         self.drain(clock::now());
         tickets.into_iter().map(|ticket| self.wait(ticket?)).collect()
+    }
+
+    /// Sends what was accepted. If no result is there, waits for something to happen, at most until then.
+    pub(crate) fn look(&mut self, until: Nanos) -> Result<(), PortError> {
+        self.drain(clock::now());
+        if self.done.is_empty() { self.turn(Some(until)) } else { Ok(()) }
+    }
+
+    /// Parameters of the node.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Waits for something to happen, at most until then, and handles it.
@@ -146,13 +168,13 @@ impl Client {
         let node = &mut self.node;
         self.port.drain(now, |now, out| node.poll_message(now, out));
         while let Some((ticket, outcome)) = self.node.poll_completion() {
-            self.done.insert(Ticket(ticket), operation::result(outcome));
+            self.done.push_back((Ticket(ticket), operation::result(outcome)));
         }
     }
 
     /// A result that is there already.
-    pub(super) fn take_done(&mut self) -> Option<(Ticket, Done)> {
-        let done = self.done.pop_first()?;
+    pub(crate) fn take_done(&mut self) -> Option<(Ticket, Done)> {
+        let done = self.done.pop_front()?;
         self.open -= 1;
         Some(done)
     }

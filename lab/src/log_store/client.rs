@@ -1,16 +1,19 @@
 //! The store's client as a process on a host of a rack.
 
 use super::log::LogStore;
-use super::run::{Nowhere, Setup, mixes};
+use super::run::{Setup, mixes};
 use super::ycsb;
+use crate::edm::REGION_KEY;
 use crate::error::LabError;
 use crate::store::client::{ClientReport, Contents, LogCosts, MixReport, counts};
 use crate::sys;
 use crate::workload::print_result;
-use p4rack_codegen::Rack;
-use p4rack_fabric::remote::Way;
-use p4rack_hosts::cowbird::remote::{self, End, Held, Place, Remote};
-use p4rack_hosts::cowbird::setting::Used;
+use p4rack_codegen::rack::Run;
+use p4rack_codegen::{Arch, Rack};
+use p4rack_fabric::remote::{Service, Way};
+use p4rack_hosts::memory;
+use p4rack_hosts::remote::setting::Used;
+use p4rack_hosts::remote::{self, Certain, Place, Remote, Written};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -26,8 +29,12 @@ const LEAD_NS: u64 = 300_000_000;
 pub struct ClientTask {
     /// Its way to older records.
     pub way: Way,
-    /// Its end of the way and its place; with [`Way::Local`] none.
-    pub end: Option<(End, Place)>,
+    /// Name of its host.
+    pub name: String,
+    /// Architecture of the switch's program.
+    pub arch: Arch,
+    /// Its place, but for a node of EDM.
+    pub place: Place,
     /// Duration of all mixes together.
     pub window: Nanos,
     /// Seed of keys and operations.
@@ -66,14 +73,23 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 
 /// Uses the log store of a description, from the calling thread's network namespace, and prints what was done as JSON.
 pub fn use_store(path: &Path, client: ClientTask) -> Result<(), LabError> {
-    let setup = setup(&Rack::load(path)?, client.window, client.seed)?;
+    let rack = Rack::load(path)?;
+    let setup = setup(&rack, client.window, client.seed)?;
     let config = setup.config(client.way);
-    let (mut remote, _held): (Box<dyn Remote>, Option<Held>) = match client.end {
-        None => (Box::new(Nowhere), None),
-        Some((end, place)) => {
-            let (remote, held) = remote::open(end, place, config.shape()).map_err(failed)?;
-            (remote, Some(held))
-        }
+    let mut place = client.place;
+    if client.way.definition().service == Service::Node {
+        let rack = rack.on(client.arch).under(Run::by(client.way).scheme);
+        let rack = rack.map_err(|error| LabError::Unfit(error.to_string()))?;
+        let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
+        let remote = memory::Remote { node: p4rack_memory::memory_node(&rack, server)?, key: REGION_KEY };
+        let own = &rack.hosts[usize::from(p4rack_memory::node(&rack, &client.name)?)];
+        place.node = Some((p4rack_memory::client(&rack, own, &place.interface)?, remote));
+    }
+    let (opened, _held) = remote::open(client.way, place, config.shape()).map_err(failed)?;
+    // A page may go from local memory when it is in the remote one.
+    let mut remote: Box<dyn Remote> = match opened.abilities().writes {
+        Written::There => opened,
+        Written::Sent => Box::new(Certain::new(opened)),
     };
     let mut store = LogStore::new(config).map_err(failed)?;
     let (records, depth) = (setup.records, client.way.depth(setup.depth));

@@ -1,7 +1,8 @@
 //! The log and its operations.
 
 use super::index::Index;
-use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError};
+use p4rack_hosts::remote::{Operation, Outcome, Remote, RemoteError, Status, Window};
+use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
 /// Bytes of a record before its value: the key.
@@ -14,6 +15,13 @@ pub(super) const WRITES_MAX: u64 = 4;
 const COMPACT_BELOW: u64 = 8;
 /// Pages of the region that only compaction may take.
 const RESERVE: u64 = 4;
+/// How long to wait for remote memory before the time is looked at.
+const WAIT: Nanos = Nanos::from_millis(5);
+
+/// Tags of reads are even, those of writes odd; behind that bit is a number.
+const fn tag(number: u64, writes: bool) -> u64 {
+    number << 1 | writes as u64
+}
 
 /// Sizes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +112,9 @@ pub enum StoreError {
     /// The remote memory failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// An operation of the remote memory failed.
+    #[error("remote memory: {0}")]
+    Failed(#[from] Status),
     /// Remote memory has something else than was written there.
     #[error("record {record} in remote memory has another key than {key:#x}")]
     Wrong {
@@ -153,7 +164,7 @@ pub enum Replaced {
     Busy,
 }
 
-/// What is under way, in the order of reads.
+/// A read under way.
 #[derive(Debug)]
 enum Reading {
     /// A value, for whoever gave the token.
@@ -194,17 +205,13 @@ pub struct LogStore {
     tail: u64,
     /// The oldest page that is not compacted.
     begin: u64,
-    /// Pages before it were written to remote memory, or are being.
-    writing: u64,
-    /// Pages before it are in remote memory.
-    written: u64,
+    /// Pages on their way to remote memory, by number: those before the first of them are there.
+    writing: Window<()>,
     /// Pages before it may be overwritten in remote memory.
     free: u64,
-    /// Compacted pages, and the number of reads that must be done before they are free.
+    /// Compacted pages, and the number of the first read that may be under way when they become free.
     leaving: VecDeque<(u64, u64)>,
-    reading: VecDeque<Reading>,
-    reads_asked: u64,
-    reads_done: u64,
+    reading: Window<Reading>,
     compacting: bool,
     moving: Option<Moving>,
     counters: Counters,
@@ -219,13 +226,10 @@ impl LogStore {
             memory: vec![0; config.memory_pages as usize * config.page_bytes()],
             tail: 0,
             begin: 0,
-            writing: 0,
-            written: 0,
+            writing: Window::default(),
             free: 0,
             leaving: VecDeque::new(),
-            reading: VecDeque::new(),
-            reads_asked: 0,
-            reads_done: 0,
+            reading: Window::default(),
             compacting: false,
             moving: None,
             counters: Counters::default(),
@@ -240,7 +244,7 @@ impl LogStore {
 
     /// Whether nothing is under way.
     pub fn is_quiet(&self) -> bool {
-        self.reading.is_empty() && self.writing == self.written && self.moving.is_none()
+        self.reading.is_empty() && self.writing.is_empty() && self.moving.is_none()
     }
 
     /// The page that the next record belongs to.
@@ -289,10 +293,9 @@ impl LogStore {
         }
         let bytes = self.config.record_bytes();
         let at = self.remote_place(page) + record % self.config.page_records * bytes as u64;
-        remote.read(at, bytes as u32)?;
-        self.reads_asked += 1;
+        remote.submit(tag(self.reading.next(), false), Operation::Read { at, bytes: bytes as u32 })?;
         self.counters.cold_reads += 1;
-        self.reading.push_back(Reading::Value { token, key, record });
+        self.reading.push(Reading::Value { token, key, record });
         Ok(Found::Later)
     }
 
@@ -334,7 +337,7 @@ impl LogStore {
         // A new page takes the place of one that has to be in remote memory, and will need a place there.
         let page = self.tail_page();
         let leaves = page.checked_sub(self.config.memory_pages);
-        let is_written = leaves.is_none_or(|leaves| leaves < self.written);
+        let is_written = leaves.is_none_or(|leaves| leaves < self.writing.first());
         is_written && page + reserve < self.begin + self.config.region_pages
     }
 
@@ -356,22 +359,24 @@ impl LogStore {
 
     /// Writes pages that have become read-only, and has the oldest page read if few are free.
     fn advance(&mut self, remote: &mut dyn Remote) -> Result<(), StoreError> {
-        while self.writing < self.mutable()
-            && self.writing - self.written < WRITES_MAX
-            && self.writing < self.free + self.config.region_pages
+        while self.writing.next() < self.mutable()
+            && (self.writing.len() as u64) < WRITES_MAX
+            && self.writing.next() < self.free + self.config.region_pages
         {
-            let bytes = self.config.page_bytes();
-            let at = (self.writing % self.config.memory_pages) as usize * bytes;
-            remote.write(self.remote_place(self.writing), &self.memory[at..at + bytes])?;
-            self.writing += 1;
+            let (page, bytes) = (self.writing.next(), self.config.page_bytes());
+            let at = (page % self.config.memory_pages) as usize * bytes;
+            let bytes = &self.memory[at..at + bytes];
+            remote.submit(tag(page, true), Operation::Write { at: self.remote_place(page), bytes })?;
+            self.writing.push(());
             self.counters.pages_written += 1;
         }
         let used = self.pages() - self.begin;
         let is_due = used + COMPACT_BELOW + RESERVE > self.config.region_pages;
-        if is_due && !self.compacting && self.begin < self.written.min(self.head()) {
-            remote.read(self.remote_place(self.begin), self.config.page_bytes() as u32)?;
-            self.reads_asked += 1;
-            self.reading.push_back(Reading::Page);
+        if is_due && !self.compacting && self.begin < self.writing.first().min(self.head()) {
+            let page =
+                Operation::Read { at: self.remote_place(self.begin), bytes: self.config.page_bytes() as u32 };
+            remote.submit(tag(self.reading.next(), false), page)?;
+            self.reading.push(Reading::Page);
             self.compacting = true;
         }
         Ok(())
@@ -384,15 +389,16 @@ impl LogStore {
         came: &mut dyn FnMut(u64, u64, &[u8]),
     ) -> Result<bool, StoreError> {
         let (mut failed, mut any) = (Ok(()), false);
-        remote.wait(&mut |done| {
+        let until = remote.now() + WAIT;
+        remote.poll(until, &mut |tag, outcome| {
             any = true;
-            let taken = self.take(done, came);
+            let taken = self.take(tag, outcome, came);
             if failed.is_ok() {
                 failed = taken;
             }
         })?;
         failed?;
-        while self.leaving.front().is_some_and(|(_, reads)| *reads <= self.reads_done) {
+        while self.leaving.front().is_some_and(|(_, reads)| *reads <= self.reading.first()) {
             self.free = self.leaving.pop_front().map_or(self.free, |(page, _)| page + 1);
         }
         self.compact(remote)?;
@@ -400,17 +406,20 @@ impl LogStore {
         Ok(any)
     }
 
-    fn take(&mut self, done: Done<'_>, came: &mut dyn FnMut(u64, u64, &[u8])) -> Result<(), StoreError> {
-        let bytes = match done {
-            Done::Written if self.written == self.writing => return Err(StoreError::Unasked),
-            Done::Written => {
-                self.written += 1;
-                return Ok(());
-            }
-            Done::Read(bytes) => bytes,
+    fn take(
+        &mut self,
+        tag: u64,
+        outcome: Outcome<'_>,
+        came: &mut dyn FnMut(u64, u64, &[u8]),
+    ) -> Result<(), StoreError> {
+        let (number, writes) = (tag >> 1, tag & 1 == 1);
+        let bytes = match outcome {
+            Outcome::Written if writes => return self.writing.take(number).ok_or(StoreError::Unasked),
+            Outcome::Read(bytes) if !writes => bytes,
+            Outcome::Failed(status) => return Err(status.into()),
+            Outcome::Read(_) | Outcome::Written | Outcome::Word(_) => return Err(StoreError::Unasked),
         };
-        self.reads_done += 1;
-        match self.reading.pop_front() {
+        match self.reading.take(number) {
             None => Err(StoreError::Unasked),
             Some(Reading::Value { token, key, record }) => {
                 if bytes.len() != self.config.record_bytes() {
@@ -448,7 +457,7 @@ impl LogStore {
             }
             moving.done += 1;
         }
-        self.leaving.push_back((self.begin, self.reads_asked));
+        self.leaving.push_back((self.begin, self.reading.next()));
         self.begin += 1;
         self.compacting = false;
         self.counters.pages_compacted += 1;

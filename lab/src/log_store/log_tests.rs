@@ -1,16 +1,16 @@
 use super::*;
 use p4rack_fabric::common::SplitMix;
-use std::collections::{HashMap, VecDeque};
+use p4rack_hosts::remote::{Abilities, Local};
+use std::collections::HashMap;
 
-/// Remote memory that takes its time: requests of a kind are done in order, reads and writes in any order among each other, and
-/// what is done is told later.
+/// Remote memory that takes its time: operations are done and end in any order.
 struct Slow {
+    abilities: Abilities,
     bytes: Vec<u8>,
     random: SplitMix,
-    reads: VecDeque<(u64, u32)>,
-    writes: VecDeque<(u64, Vec<u8>)>,
-    read: VecDeque<Vec<u8>>,
-    written: usize,
+    reads: Vec<(u64, u64, u32)>,
+    writes: Vec<(u64, u64, Vec<u8>)>,
+    done: Vec<(u64, Option<Vec<u8>>)>,
     /// Loses the write of this number.
     loses: Option<usize>,
     writes_done: usize,
@@ -18,54 +18,62 @@ struct Slow {
 
 impl Slow {
     fn new(bytes: u64, seed: u64) -> Slow {
+        let local = Local::new(bytes);
         Slow {
+            abilities: local.abilities().clone(),
             bytes: vec![0xee; bytes as usize],
             random: SplitMix(seed),
-            reads: VecDeque::new(),
-            writes: VecDeque::new(),
-            read: VecDeque::new(),
-            written: 0,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            done: Vec::new(),
             loses: None,
             writes_done: 0,
         }
     }
+
+    /// One of so many.
+    fn any(&mut self, of: usize) -> usize {
+        self.random.next() as usize % of
+    }
 }
 
 impl Remote for Slow {
-    fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
-        self.reads.push_back((at, bytes));
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        self.abilities.check(&operation)?;
+        match operation {
+            Operation::Read { at, bytes } => self.reads.push((tag, at, bytes)),
+            Operation::Write { at, bytes } => self.writes.push((tag, at, bytes.to_vec())),
+            Operation::Modify { .. } => return Err(Status::BadOperation),
+        }
         Ok(())
     }
 
-    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
-        self.writes.push_back((at, bytes.to_vec()));
-        Ok(())
-    }
-
-    fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
+    fn poll(&mut self, _: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
         for _ in 0..self.random.next() % 6 {
-            if self.random.next().is_multiple_of(2)
-                && let Some((at, bytes)) = self.reads.pop_front()
-            {
-                self.read.push_back(self.bytes[at as usize..][..bytes as usize].to_vec());
+            if self.random.next().is_multiple_of(2) && !self.reads.is_empty() {
+                let nth = self.any(self.reads.len());
+                let (tag, at, bytes) = self.reads.swap_remove(nth);
+                self.done.push((tag, Some(self.bytes[at as usize..][..bytes as usize].to_vec())));
             }
-            if self.random.next().is_multiple_of(2)
-                && let Some((at, bytes)) = self.writes.pop_front()
-            {
+            if self.random.next().is_multiple_of(2) && !self.writes.is_empty() {
+                let nth = self.any(self.writes.len());
+                let (tag, at, bytes) = self.writes.swap_remove(nth);
                 if self.loses != Some(self.writes_done) {
                     self.bytes[at as usize..][..bytes.len()].copy_from_slice(&bytes);
                 }
                 self.writes_done += 1;
-                self.written += 1;
+                self.done.push((tag, None));
             }
         }
-        for _ in 0..self.random.next() % 6 {
-            if let Some(bytes) = self.read.pop_front() {
-                came(Done::Read(&bytes));
-            }
-            if self.written > 0 {
-                self.written -= 1;
-                came(Done::Written);
+        for _ in 0..self.random.next() % 12 {
+            if !self.done.is_empty() {
+                let nth = self.any(self.done.len());
+                let (tag, read) = self.done.swap_remove(nth);
+                ended(tag, read.as_deref().map_or(Outcome::Written, Outcome::Read));
             }
         }
         Ok(())

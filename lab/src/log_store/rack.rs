@@ -3,6 +3,7 @@
 use super::client::{Outcome, READY, setup};
 use super::log::{Config, MEMORY_PAGES_MIN};
 use crate::control;
+use crate::edm;
 use crate::error::LabError;
 use crate::measure::Plan;
 use crate::network::{HOST_INTERFACE, setup_ip, switch_setup_ip};
@@ -15,7 +16,7 @@ use crate::text;
 use crate::workload::Span;
 use p4rack_codegen::Rack;
 use p4rack_codegen::scheme::cowbird::Cowbird;
-use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::{Engine, Service, Way};
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
 use std::net::Ipv4Addr;
@@ -34,7 +35,7 @@ const ALL_RECORDS: Duration = Duration::from_secs(60);
 pub(crate) fn check(rack: &Rack, way: Way) -> Result<(), LabError> {
     let setup = setup(rack, Nanos::ZERO, 0)?;
     let config = setup.config(way);
-    if way == Way::Local {
+    if !way.is_remote() {
         return Ok(());
     }
     if !config.has_share(setup.records as usize, setup.memory_percent) {
@@ -46,6 +47,18 @@ pub(crate) fn check(rack: &Rack, way: Way) -> Result<(), LabError> {
             setup.records,
             pages * config.page_records
         )));
+    }
+    if way.definition().service == Service::Node {
+        let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
+        p4rack_memory::memory_node(rack, server)?;
+        let most = p4rack_memory::edm(rack)?.message_bytes_max as usize;
+        if config.page_bytes() > most {
+            return Err(LabError::Unfit(format!(
+                "{way}: a page of the log has {} bytes, and edm.message_bytes_max is {most}: raise that, or lower \
+                 workload.value_bytes",
+                config.page_bytes()
+            )));
+        }
     }
     let Some(cowbird) = rack.protocol::<Cowbird>() else { return Ok(()) };
     let shape = config.shape();
@@ -114,26 +127,37 @@ struct Parties<'a> {
 }
 
 impl Parties<'_> {
-    /// Starts pool and engine, as far as the way has them.
+    /// Starts what offers the memory, and an engine, as far as the way has them.
     fn serve(&self, config: &Config, plan: Plan<'_>) -> Result<Vec<Process>, LabError> {
-        if self.way == Way::Local {
-            return Ok(Vec::new());
-        }
         let server = plan.workload.ends().0;
+        match self.way.definition().service {
+            Service::None => return Ok(Vec::new()),
+            Service::Pool => {}
+            Service::Node => {
+                let args = edm::serve_args(self.running, server, config.region_bytes());
+                return Ok(vec![self.start("the memory node", server, args)?]);
+            }
+            Service::Bytes => {
+                let path = self.running.path.display().to_string();
+                let mut args = words(&["memory", "serve", &path, "--name", server, "--way", self.way.name()]);
+                args.extend(["--bytes".to_owned(), format!("{} B", config.region_bytes())]);
+                return Ok(vec![self.start("the server of bytes", server, args)?]);
+            }
+        }
         let mut args = words(&["roce", "serve", "--memory", "4 KiB"]);
         args.extend(["--reserve".to_owned(), format!("{} B", config.region_bytes())]);
         args.extend(self.adapter(server)?);
         args.extend(listen(setup_ip(self.running.index(server)?), POOL_PORT));
         let mut serving = vec![self.start("the pool", server, args)?];
         let pool = self.pool(server)?;
-        match (self.way, self.running.rack.log().and_then(|log| log.engine.as_deref())) {
-            (Way::CowbirdSpot, Some(host)) => {
+        match (self.way.definition().engine, self.running.rack.log().and_then(|log| log.engine.as_deref())) {
+            (Some(Engine::Host), Some(host)) => {
                 let mut args = words(&["cowbird", "engine", "--pool", &pool]);
                 args.extend(self.adapter(host)?);
                 args.extend(listen(setup_ip(self.running.index(host)?), ENGINE_PORT));
                 serving.push(self.start("the engine", host, args)?);
             }
-            (Way::CowbirdP4, _) => {
+            (Some(Engine::Switch), _) => {
                 let path = self.running.path.display().to_string();
                 let mut args = words(&["cowbird", "switch", &path, "--pool", &pool]);
                 args.extend(["--scheme".to_owned(), self.running.scheme.name()]);
@@ -153,18 +177,25 @@ impl Parties<'_> {
         let host = clients.first().map_or("", String::as_str);
         let mut args = words(&["log-client", &self.running.path.display().to_string()]);
         let mut push = |option: &str, value: String| args.extend([option.to_owned(), value]);
+        push("--name", host.to_owned());
+        push("--arch", self.running.rack.switch.arch.name().to_owned());
         push("--way", self.way.name().to_owned());
         push("--duration-ns", plan.window_ns.to_string());
         push("--seed", plan.seed.to_string());
-        push("--pool", self.pool(server)?);
-        let engine = match self.way {
-            Way::CowbirdSpot => self.running.rack.log().and_then(|log| log.engine.as_deref()),
-            _ => None,
-        };
-        match engine {
-            Some(engine) => push("--engine", at(setup_ip(self.running.index(engine)?), ENGINE_PORT)),
-            None if self.way == Way::CowbirdP4 => push("--engine", at(switch_setup_ip(), ENGINE_PORT)),
-            None => {}
+        match self.way.definition().service {
+            Service::Pool => push("--memory", self.pool(server)?),
+            Service::Bytes => {
+                let ip = self.running.rack.hosts[self.running.index(server)?].ip;
+                push("--memory", at(ip, p4rack_memory::BYTES_PORT));
+            }
+            Service::None | Service::Node => {}
+        }
+        match (self.way.definition().engine, self.running.rack.log().and_then(|log| log.engine.as_deref())) {
+            (Some(Engine::Host), Some(engine)) => {
+                push("--engine", at(setup_ip(self.running.index(engine)?), ENGINE_PORT));
+            }
+            (Some(Engine::Switch), _) => push("--engine", at(switch_setup_ip(), ENGINE_PORT)),
+            _ => {}
         }
         args.extend(self.adapter(host)?);
         self.running.program(host, args)

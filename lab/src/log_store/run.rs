@@ -5,8 +5,8 @@ use super::ycsb::{Client, Report};
 use crate::store::client::Contents;
 use p4rack_codegen::rack::Mix;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::cowbird::remote::{Done, Remote, RemoteError, Shape, UnderWay};
-use p4rack_hosts::cowbird::setting::{Setting, Switch, Used};
+use p4rack_hosts::remote::setting::{Setting, Switch, Used};
+use p4rack_hosts::remote::{Local, Remote, RemoteError, Shape, UnderWay};
 use p4rack_wire::Nanos;
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub struct Setup {
 impl Setup {
     /// The store's sizes.
     pub fn config(&self, way: Way) -> Config {
-        let percent = if way == Way::Local { ALL_LOCAL } else { self.memory_percent };
+        let percent = if way.is_remote() { self.memory_percent } else { ALL_LOCAL };
         Config::new(self.records as usize, self.value_bytes, percent, way.depth(self.depth))
     }
 }
@@ -102,40 +102,18 @@ pub enum RunError {
     Remote(#[from] RemoteError),
 }
 
-/// Remote memory that nobody needs.
-pub(super) struct Nowhere;
-
-impl Nowhere {
-    fn refuse() -> Result<(), RemoteError> {
-        Err(RemoteError::Refused("the store was to stay in local memory".into()))
-    }
-}
-
-impl Remote for Nowhere {
-    fn read(&mut self, _at: u64, _bytes: u32) -> Result<(), RemoteError> {
-        Nowhere::refuse()
-    }
-
-    fn write(&mut self, _at: u64, _bytes: &[u8]) -> Result<(), RemoteError> {
-        Nowhere::refuse()
-    }
-
-    fn wait(&mut self, _came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
-        Nowhere::refuse()
-    }
-}
-
 /// Loads the records, runs the mixes and reads every record again, in a way that needs no switch.
 pub fn run(way: Way, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
-    match way {
-        Way::Local => measure(way, setup, &mut Nowhere, &|| Ok(Used::default())),
-        _ => behind(way, setup, |shape| Setting::start(way, shape)),
+    if way.is_remote() {
+        return behind(way, setup, |shape| Setting::start(way, shape));
     }
+    let mut local = Local::new(setup.config(way).region_bytes());
+    measure(way, setup, &mut local, &|| Ok(Used::default()))
 }
 
-/// The same behind [`Way::CowbirdP4`].
+/// The same behind [`Way::COWBIRD_P4`].
 pub fn run_in_switch(switch: Switch, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
-    behind(Way::CowbirdP4, setup, |shape| Setting::in_switch(switch, shape))
+    behind(Way::COWBIRD_P4, setup, |shape| Setting::in_switch(switch, shape))
 }
 
 fn behind(
@@ -242,7 +220,7 @@ mod tests {
             each: Nanos::from_millis(20),
             seed: 1,
         };
-        let all = run(Way::Local, &setup).unwrap();
+        let all = run(Way::LOCAL, &setup).unwrap();
         assert_eq!(all.iter().map(|figures| figures.mix).collect::<Vec<_>>(), ["A", "B", "C", "F"]);
         for figures in all {
             assert!(figures.operations > 100, "{figures:?}");

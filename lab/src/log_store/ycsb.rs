@@ -9,7 +9,7 @@ use crate::store::client::{Contents, Teller};
 use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
 use p4rack_history::{Records, fill, version_of};
-use p4rack_hosts::cowbird::remote::Remote;
+use p4rack_hosts::remote::Remote;
 use p4rack_netdev::clock;
 use p4rack_sim::{Random, Zipf};
 use p4rack_wire::Nanos;
@@ -312,9 +312,8 @@ fn empty() -> Report {
 mod tests {
     use super::super::log::Config;
     use super::*;
-    use p4rack_hosts::cowbird::remote::{Done, RemoteError};
-    use std::cell::Cell;
-    use std::collections::VecDeque;
+    use p4rack_hosts::remote::{Abilities, Local, Operation, Outcome, RemoteError, Status};
+    use std::sync::Mutex;
 
     /// What becomes of requests.
     #[derive(Clone, Copy, PartialEq)]
@@ -327,47 +326,45 @@ mod tests {
     }
 
     struct Memory<'a> {
-        bytes: Vec<u8>,
-        done: VecDeque<Option<Vec<u8>>>,
-        mood: &'a Cell<Mood>,
+        local: Local,
+        mood: &'a Mutex<Mood>,
     }
 
     impl Remote for Memory<'_> {
-        fn read(&mut self, at: u64, bytes: u32) -> Result<(), RemoteError> {
-            let mut bytes = self.bytes[at as usize..][..bytes as usize].to_vec();
-            if self.mood.get() == Mood::Spoils {
-                *bytes.last_mut().unwrap() ^= 0x10;
-            }
-            self.done.push_back(Some(bytes));
-            Ok(())
+        fn abilities(&self) -> &Abilities {
+            self.local.abilities()
         }
 
-        fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
-            self.bytes[at as usize..][..bytes.len()].copy_from_slice(bytes);
-            self.done.push_back(None);
-            Ok(())
+        fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+            self.local.submit(tag, operation)
         }
 
-        fn wait(&mut self, came: &mut dyn FnMut(Done<'_>)) -> Result<(), RemoteError> {
-            let count = if self.mood.get() == Mood::Silent { 0 } else { self.done.len() };
-            for done in self.done.drain(..count) {
-                came(done.as_deref().map_or(Done::Written, Done::Read));
+        fn poll(&mut self, _: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+            let mood = *self.mood.lock().unwrap();
+            if mood == Mood::Silent {
+                return Ok(());
             }
-            Ok(())
+            self.local.poll(Nanos::ZERO, &mut |tag, outcome| match outcome {
+                Outcome::Read(bytes) if mood == Mood::Spoils => {
+                    let mut bytes = bytes.to_vec();
+                    *bytes.last_mut().unwrap() ^= 0x10;
+                    ended(tag, Outcome::Read(&bytes));
+                }
+                outcome => ended(tag, outcome),
+            })
         }
     }
 
     /// Loads 2,000 records, of which some are cold, and goes on in another mood.
     fn loaded<T>(mood: Mood, then: impl FnOnce(&mut Client<'_>) -> T) -> T {
         let config = Config::new(2_000, 56, 10, 8);
-        let now = Cell::new(Mood::Good);
-        let mut remote =
-            Memory { bytes: vec![0; config.region_bytes() as usize], done: VecDeque::new(), mood: &now };
+        let now = Mutex::new(Mood::Good);
+        let mut remote = Memory { local: Local::new(config.region_bytes()), mood: &now };
         let mut store = LogStore::new(config).unwrap();
         let mut client = Client::new(&mut store, &mut remote, 2_000, 56, 8);
         client.patience = Nanos::from_millis(20);
         client.load(1).unwrap();
-        now.set(mood);
+        *now.lock().unwrap() = mood;
         then(&mut client)
     }
 

@@ -4,7 +4,7 @@ use super::NO_ICRC;
 use super::in_switch::InSwitch;
 use crate::cmd::adapter::text;
 use p4rack_fabric::remote::Way;
-use p4rack_hosts::cowbird::hash::{self, Probes, RECORD_BYTES_MAX};
+use p4rack_hosts::remote::hash::{self, Probes, RECORD_BYTES_MAX};
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::netns;
 
@@ -44,14 +44,14 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
     let mut all = Vec::new();
     for bytes in records {
         eprintln!("measuring records of {bytes} B");
-        for scheme in Way::WITHOUT_SWITCH {
+        for scheme in Way::OF_COWBIRD.iter().copied().filter(|way| *way != Way::COWBIRD_P4) {
             let probes = hash::run(scheme, args.records, *bytes, args.seconds)
                 .map_err(|error| format!("{}, {bytes} B: {error}", scheme.title()))?;
             all.push(probes);
         }
         if args.switch {
             let probes = in_switch(args, *bytes)
-                .map_err(|error| format!("{}, {bytes} B: {error}", Way::CowbirdP4.title()))?;
+                .map_err(|error| format!("{}, {bytes} B: {error}", Way::COWBIRD_P4.title()))?;
             all.push(probes);
         }
     }

@@ -1,7 +1,7 @@
 //! A rack of this machine whose switch has the engine: the switch and its controller are processes of this program.
 
 use crate::cmd::adapter::text;
-use p4rack_hosts::cowbird::setting::Switch;
+use p4rack_hosts::remote::setting::Switch;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::star::Star;
 use p4rack_wire::Nanos;

@@ -9,14 +9,17 @@ use super::connect::kept_rack_hint;
 use super::values::{Bytes, dump, hex, in_hex, opcode};
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
-use p4rack_codegen::rack::{Host, Rack};
+use p4rack_codegen::rack::{Host, Rack, Run};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
+use p4rack_fabric::remote::{Service, Way};
 use p4rack_hosts::memory::{Client, Error, PortError, Remote, Server, ServerConfig, ServerError};
+use p4rack_hosts::remote::tcp::Served;
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
 use p4rack_wire::edm::Opcode;
 use serde_json::json;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -99,6 +102,9 @@ struct SchemeArgs {
 struct ServeArgs {
     #[command(flatten)]
     here: Here,
+    /// How others reach it: tcp, to the host's address, or a mode of EDM [default: the scheme's]
+    #[arg(long, value_name = "WAY")]
+    way: Option<Way>,
     /// Size, e.g. "64 MiB": of fresh memory, or of a file to be made
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, required_unless_present = "file")]
     bytes: Option<u64>,
@@ -238,16 +244,42 @@ impl Here {
     }
 }
 
-fn serve(args: ServeArgs) -> Result<(), String> {
+/// The memory that is offered.
+fn pages(args: &ServeArgs) -> Result<Pages, String> {
+    match &args.file {
+        Some(path) => Pages::file(path, args.bytes),
+        None => Pages::fresh(args.bytes.unwrap_or(0)),
+    }
+    .map_err(in_words)
+}
+
+/// Offers memory over TCP, from address 0 on.
+fn serve_bytes(args: &ServeArgs) -> Result<(), String> {
+    let rack = Rack::load(&args.here.rack).map_err(in_words)?;
+    let at = SocketAddr::from((args.here.host(&rack)?.ip, p4rack_memory::BYTES_PORT));
+    let bytes = pages(args)?;
+    let (size, served) = (bytes.as_ref().len() as u64, Served::new(bytes, args.read_only));
+    let signals = Signals::take().map_err(in_words)?;
+    let listener = TcpListener::bind(at)
+        .map_err(|error| format!("{at}: {error}; does this run on {}?", args.here.name))?;
+    output::announce(&format!("ready {}: {} at {at}", args.here.name, show_size(size)));
+    served.serve(&listener, &signals).map_err(in_words)
+}
+
+fn serve(mut args: ServeArgs) -> Result<(), String> {
+    match args.way.map(|way| (way, way.definition().service)) {
+        Some((_, Service::Bytes)) => return serve_bytes(&args),
+        Some((way, Service::Node)) => args.here.scheme.scheme = Some(Run::by(way).scheme),
+        Some((way, _)) => {
+            return Err(format!("--way {way}: `p4rack roce serve` offers memory to RDMA adapters"));
+        }
+        None => {}
+    }
     let rack = args.here.rack()?;
     let host = args.here.host(&rack)?;
     let (port, node) = p4rack_memory::server(&rack, host, &args.here.interface).map_err(in_words)?;
     args.telling.check()?;
-    let bytes = match (&args.file, args.bytes) {
-        (Some(path), bytes) => Pages::file(path, bytes),
-        (None, bytes) => Pages::fresh(bytes.unwrap_or(0)),
-    };
-    let bytes = bytes.map_err(in_words)?;
+    let bytes = pages(&args)?;
     let size = bytes.as_ref().len() as u64;
     let rights = Rights { read: true, write: !args.read_only };
     let region = Region { start: args.address, bytes, key: args.key, rights };

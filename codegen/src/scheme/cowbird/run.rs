@@ -2,7 +2,7 @@
 
 use super::{Cowbird, Scheme};
 use crate::rack::{Log, Rack, Run};
-use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
 
 /// Reason why a run is impossible.
@@ -10,8 +10,9 @@ const NO_LOG: &str = "needs a log store: add [workload.log] to a workload of kin
 
 impl Run {
     /// A log store's run.
-    pub const fn by(way: Way) -> Run {
-        let scheme = if matches!(way, Way::CowbirdP4) { Scheme::COWBIRD } else { Scheme::L2 };
+    pub fn by(way: Way) -> Run {
+        // A test sees to it that every way's scheme is one.
+        let scheme = way.definition().scheme.parse().unwrap_or(Scheme::L2);
         Run { scheme, way: Some(way) }
     }
 }
@@ -19,16 +20,12 @@ impl Run {
 impl FromStr for Run {
     type Err = String;
     fn from_str(text: &str) -> Result<Run, String> {
-        if let Ok(way) = text.parse() {
-            return Ok(Run::by(way));
-        }
-        let scheme = text.parse::<Scheme>();
-        scheme.map(Run::from).map_err(|error| format!("{error}; for a log store {}", names_of_ways()))
+        // A mode of EDM is both; which is meant, the workload says.
+        text.parse::<Scheme>().map(Run::from).or_else(|error| {
+            let way = text.parse().map_err(|_| format!("{error}; for a log store {}", Way::names()))?;
+            Ok(Run::by(way))
+        })
     }
-}
-
-fn names_of_ways() -> String {
-    Way::ALL.map(Way::name).join(", ")
 }
 
 impl Rack {
@@ -44,26 +41,32 @@ impl Rack {
             own.dedup();
             return own.into_iter().map(Run::from).collect();
         };
-        let has = |way: &Way| match way {
-            Way::CowbirdSpot => log.engine.is_some(),
-            Way::CowbirdP4 => self.protocol::<Cowbird>().is_some(),
-            _ => true,
-        };
-        Way::ALL.into_iter().filter(has).map(Run::by).collect()
+        let has_engine = |way: &Way| way.definition().engine != Some(Engine::Host) || log.engine.is_some();
+        let all = Way::ALL.iter().copied().filter(has_engine).map(Run::by);
+        all.filter(|run| self.under(run.scheme).is_ok()).collect()
+    }
+
+    /// The same run, with the way to a log store's older records that its scheme's name means.
+    pub fn meant(&self, run: Run) -> Run {
+        let named = || self.log().and_then(|_| run.scheme.name().parse().ok());
+        Run { way: run.way.or_else(named), ..run }
     }
 
     /// The same rack as it is during a run. Errors: the reason why it can't run, and the remedy; continues a sentence that
     /// starts with the run's name.
     pub fn during(&self, run: Run) -> Result<Rack, String> {
+        let run = self.meant(run);
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;
         match (run.way, self.log()) {
             (None, None) => Ok(rack),
             (Some(_), None) => Err(NO_LOG.to_owned()),
             (None, Some(_)) => Err(format!(
                 "is no way to the older records of a log store: write one of {}, or remove [workload.log]",
-                names_of_ways()
+                Way::names()
             )),
-            (Some(Way::CowbirdSpot), Some(Log { engine: None, .. })) => {
+            (Some(way), Some(log))
+                if way.definition().engine == Some(Engine::Host) && log.engine.is_none() =>
+            {
                 Err("needs a spare host: add engine, the name of one, to [workload.log]".to_owned())
             }
             (Some(_), Some(_)) => ends_may(&rack).map(|()| rack),
@@ -84,4 +87,24 @@ fn ends_may(rack: &Rack) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::PROTOCOLS;
+
+    #[test]
+    fn every_way_has_a_scheme_and_every_mode_of_edm_is_a_way() {
+        for way in Way::ALL {
+            let run = Run::by(*way);
+            assert_eq!((run.scheme.name().as_str(), run.way), (way.definition().scheme, Some(*way)));
+        }
+        let edm = PROTOCOLS.iter().find(|protocol| protocol.section() == "edm").unwrap();
+        for mode in edm.variants() {
+            assert!(mode.parse::<Way>().is_ok(), "{mode}");
+            assert_eq!(mode.parse::<Run>().unwrap().way, None, "{mode} is a scheme first");
+        }
+        assert_eq!("rdma-async".parse::<Run>().unwrap(), Run::by(Way::RDMA));
+    }
 }

@@ -1,12 +1,13 @@
 //! Remote memory on this machine with all that serves it: pool, engine and thread are in namespaces of their own.
 
-use super::rack::{Pool, Rack};
-use super::remote::{End, Held, Place, Remote, RemoteError, Shape, open, runtime};
+use super::{Held, Place, Remote, RemoteError, Shape, open, runtime};
 use crate::commands::Handle;
+use crate::cowbird::rack::{Pool, Rack};
 use crate::roce::setup::Server;
 use crate::roce::star::{FRAMES, Star};
 use p4rack_fabric::cowbird;
 pub use p4rack_fabric::remote::Way;
+use p4rack_fabric::remote::{Engine, Link};
 use p4rack_fabric::roce::{Adapter, Config, Regions};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
@@ -38,7 +39,7 @@ impl Used {
 
 /// Remote memory and everything that serves it.
 pub struct Setting {
-    end: Box<dyn Remote + Send>,
+    end: Box<dyn Remote>,
     meter: Meter,
 }
 
@@ -79,16 +80,16 @@ pub struct Meter {
 impl Setting {
     /// Starts pool, engine and the thread's end, without a switch. Errors: this way needs one, or no remote memory.
     pub fn start(way: Way, shape: Shape) -> Result<Setting, RemoteError> {
-        let end = match way {
-            Way::CowbirdSpot => End::Rings(vec![Rack::engine_server()]),
-            Way::RdmaSync | Way::RdmaAsync => End::Pair,
-            Way::Local | Way::CowbirdP4 => {
-                return Err(RemoteError::Refused(format!("{way} has no pool without a switch")));
-            }
-        };
+        let definition = way.definition();
+        if definition.link != Link::Adapter || definition.engine == Some(Engine::Switch) {
+            return Err(RemoteError::Lacks(format!(
+                "more than a pool and a spare host to be {way}: see `p4rack up`"
+            )));
+        }
         let rack = Rack::start(1, &config(), cowbird::Config::default(), shape.region_bytes)?;
         let (ns, ip) = rack.compute_node(0);
-        let (remote, held) = ns.run(|| open(end, place(ip, config()), shape))??;
+        let place = Place { engines: vec![Rack::engine_server()], ..place(ip, config()) };
+        let (remote, held) = ns.run(|| open(way, place, shape))??;
         Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Rack(rack) } })
     }
 
@@ -98,8 +99,8 @@ impl Setting {
         let config = Config { reads_max: Config::default().reads_max, ..config() };
         let Switch { star, engine, cpu } = switch;
         let pool = Pool::start(star, &config, shape.region_bytes)?;
-        let (end, place) = (End::Rings(vec![engine]), place(Star::ip(1), config));
-        let (remote, held) = pool.star.host(1).run(|| open(end, place, shape))??;
+        let place = Place { engines: vec![engine], ..place(Star::ip(1), config) };
+        let (remote, held) = pool.star.host(1).run(|| open(Way::COWBIRD_P4, place, shape))??;
         Ok(Setting { end: remote, meter: Meter { held, runtime: runtime()?, base: Base::Switch(cpu, pool) } })
     }
 
@@ -113,11 +114,11 @@ impl Setting {
             bytes.map(|bytes| bytes.copy_from_slice(&content))
         });
         let filled = self.meter.runtime.block_on(filled)?;
-        filled.ok_or_else(|| RemoteError::Refused("the pool has no region, or a smaller one".into()))
+        filled.ok_or_else(|| RemoteError::Broken("the pool has no region, or a smaller one".into()))
     }
 
     /// The thread's end, and the parties that serve it.
-    pub fn split(self) -> (Box<dyn Remote + Send>, Meter) {
+    pub fn split(self) -> (Box<dyn Remote>, Meter) {
         (self.end, self.meter)
     }
 }
@@ -150,5 +151,5 @@ fn config() -> Config {
 
 /// An end's place in the racks of this machine.
 fn place(ip: Ipv4Addr, adapter: Config) -> Place {
-    Place { interface: FRAMES.to_owned(), ip, adapter, pool: Pool::server() }
+    Place::at(FRAMES, ip, adapter, Pool::server())
 }

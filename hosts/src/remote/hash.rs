@@ -5,14 +5,13 @@
 //! whose adapter is software: its time includes what a network adapter would do. Cowbird's includes loads and stores alone,
 //! as the adapter that answers the engine is another thread, whose time is reported separately.
 
-use super::remote::{Done, Remote, RemoteError, Shape, UnderWay};
 use super::setting::{Setting, Switch, Used};
+use super::{Operation, Outcome, Remote, RemoteError, Shape, UnderWay, Window};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::remote::Way;
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use serde::Serialize;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// One record in this many is in local memory: 5 %.
@@ -21,6 +20,8 @@ const LOCAL: u64 = 20;
 const BATCH: usize = 100;
 /// Longest wait for a response.
 const PATIENCE: Nanos = Nanos::from_secs(10);
+/// How long to wait before the time is looked at.
+const WAIT: Nanos = Nanos::from_millis(5);
 /// Bytes of a record at most.
 pub const RECORD_BYTES_MAX: u32 = 4_096;
 
@@ -125,7 +126,7 @@ fn look_up(
     (remote_records, depth): (Option<&mut dyn Remote>, usize),
     span: Nanos,
 ) -> Result<(u64, Nanos, Nanos), HashError> {
-    let (mut random, mut asked, mut probes, mut wrong) = (SplitMix(3), VecDeque::new(), 0u64, None);
+    let (mut random, mut asked, mut probes, mut wrong) = (SplitMix(3), Window::default(), 0u64, None);
     let bytes = table.record_bytes as usize;
     let mut record = [0; RECORD_BYTES_MAX as usize];
     let check = |key: u64, record: &[u8]| record.first_chunk() == Some(&key.to_le_bytes());
@@ -140,8 +141,10 @@ fn look_up(
             let (_, number) = table.places[table.find(wanted)];
             match remote_records.as_deref_mut().filter(|_| !is_local(number)) {
                 Some(far) => {
-                    far.read(remote(number) * u64::from(table.record_bytes), table.record_bytes)?;
-                    asked.push_back(wanted);
+                    let at = remote(number) * u64::from(table.record_bytes);
+                    let tag = asked.push(wanted);
+                    let read = Operation::Read { at, bytes: table.record_bytes };
+                    far.submit(tag, read).map_err(RemoteError::from)?;
                 }
                 None => {
                     let place = if local.len() as u64 / u64::from(table.record_bytes) == table.records {
@@ -160,9 +163,9 @@ fn look_up(
         }
         let Some(far) = remote_records.as_deref_mut().filter(|_| !asked.is_empty()) else { continue };
         let waiting = asked.len();
-        far.wait(&mut |done| {
+        far.poll(clock::now() + WAIT, &mut |tag, outcome| {
             let (wanted, record) =
-                (asked.pop_front(), if let Done::Read(record) = done { record } else { &[] });
+                (asked.take(tag), if let Outcome::Read(record) = outcome { record } else { &[] });
             if !wanted.is_some_and(|wanted| check(wanted, record)) {
                 wrong = wanted.or(Some(0));
             }
@@ -185,14 +188,14 @@ pub fn run(way: Way, records: u64, record_bytes: u32, seconds: f64) -> Result<Pr
     let span = span(seconds);
     let record_bytes = record_bytes.clamp(8, RECORD_BYTES_MAX).next_multiple_of(8);
     let table = Table::new(records.max(2), record_bytes);
-    if way == Way::Local {
+    if way == Way::LOCAL {
         let measured = look_up(&table, &table.content(|_| true), (None, BATCH), span)?;
         return Ok(probes(way, record_bytes, measured, Used::default()));
     }
     run_in(way, &table, |shape| Setting::start(way, shape), span)
 }
 
-/// Measures [`Way::CowbirdP4`] in the same way.
+/// Measures [`Way::COWBIRD_P4`] in the same way.
 pub fn run_in_switch(
     switch: Switch,
     records: u64,
@@ -201,7 +204,7 @@ pub fn run_in_switch(
 ) -> Result<Probes, HashError> {
     let record_bytes = record_bytes.clamp(8, RECORD_BYTES_MAX).next_multiple_of(8);
     let table = Table::new(records.max(2), record_bytes);
-    run_in(Way::CowbirdP4, &table, |shape| Setting::in_switch(switch, shape), span(seconds))
+    run_in(Way::COWBIRD_P4, &table, |shape| Setting::in_switch(switch, shape), span(seconds))
 }
 
 fn span(seconds: f64) -> Nanos {

@@ -1,0 +1,53 @@
+//! Why a way to remote memory can't be opened, or is gone.
+
+use super::Status;
+use crate::commands::Gone;
+use crate::cowbird::NodeError;
+use crate::cowbird::rack::RackError;
+use crate::memory;
+use crate::roce::{PortError, SetupError};
+use p4rack_fabric::roce::PairError;
+
+/// Why remote memory can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// The rack did not start.
+    #[error(transparent)]
+    Rack(#[from] RackError),
+    /// The compute node did not start.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// An adapter failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// A set-up failed.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A queue pair was refused.
+    #[error(transparent)]
+    Pair(#[from] PairError),
+    /// A node of EDM failed.
+    #[error(transparent)]
+    Edm(#[from] memory::PortError),
+    /// The same, while it was at work.
+    #[error(transparent)]
+    EdmGone(#[from] memory::Error),
+    /// A thread has ended.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// A namespace can't be entered.
+    #[error(transparent)]
+    Device(#[from] p4rack_netdev::Error),
+    /// The system refused something.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// The place lacks what the way needs.
+    #[error("this way needs {0}")]
+    Lacks(String),
+    /// An operation failed that a program can't do without.
+    #[error("remote memory: {0}")]
+    Failed(#[from] Status),
+    /// The other end does not do what it should.
+    #[error("{0}")]
+    Broken(String),
+}

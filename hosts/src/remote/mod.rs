@@ -1,0 +1,192 @@
+//! Remote memory: one region, whatever the way to it.
+//!
+//! ```text
+//!  program ─ Remote ─┬─ Local      bytes of this process
+//!                    ├─ Tcp        ═ a server of bytes
+//!                    ├─ Pair       ═ RDMA ═ a pool
+//!                    ├─ Edm        ═ EDM ═ a memory node
+//!                    └─ Rings      ═ Cowbird's engine ═ RDMA ═ a pool
+//! ```
+//!
+//! [`Remote`] is what programs use: they submit operations under tags of their own and poll for what came of them. [`open`] opens
+//! a way by name. A new way is a module here with a line in [`OPENERS`], and a line in `p4rack_fabric::remote`, the list of names.
+//! What stands in front of a way, as [`Certain`] does, is a [`Remote`] around another.
+//!
+//! **Order.** [`Abilities::order`] says which operations take effect in the order in which they were submitted. Whatever it says,
+//! an operation that was submitted after another one had ended takes effect after it, as long as that one's end means that it is
+//! in the memory ([`Abilities::writes`]).
+//!
+//! **No answer.** An operation of which nothing is heard ends as [`Status::Unknown`]: it was carried out once, is still to be, or
+//! never will. A read may be asked again. A write too, as long as nobody else writes there. An atomic operation may not: read the
+//! word and decide.
+
+mod certain;
+mod edm;
+mod error;
+pub mod hash;
+mod local;
+mod operation;
+mod pair;
+mod rings;
+pub mod setting;
+pub mod tcp;
+mod window;
+
+pub use certain::Certain;
+pub use edm::Edm;
+pub use error::RemoteError;
+pub use local::Local;
+pub use operation::{Abilities, Operation, Order, Outcome, Shape, Status, UnderWay, WordOrder, Written};
+pub use p4rack_wire::edm::Opcode;
+pub use window::Window;
+
+use crate::commands::Gone;
+use crate::memory;
+use crate::roce::setup::Server;
+use p4rack_fabric::remote::Way;
+use p4rack_fabric::roce::Config;
+use p4rack_netdev::clock;
+use p4rack_wire::Nanos;
+use std::fmt;
+use std::net::Ipv4Addr;
+
+/// One region of remote memory, whose bytes count from 0. One thread at a time uses it.
+pub trait Remote: Send {
+    /// What it can do.
+    fn abilities(&self) -> &Abilities;
+
+    /// Accepts an operation, which ends under this tag; bytes to write are copied. It leaves with the next [`poll`](Self::poll) at
+    /// the latest, so what is submitted between two polls is a batch. Errors: it is refused, and will not end.
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status>;
+
+    /// Hands over what has ended, with its tag. If nothing has, waits for something, at most until then. May come back earlier
+    /// without anything. Errors: the way is gone, and nothing more will end.
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError>;
+
+    /// The time by which [`poll`](Self::poll) waits: the machine's, or that of a simulation.
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+}
+
+impl<R: Remote + ?Sized> Remote for Box<R> {
+    fn abilities(&self) -> &Abilities {
+        (**self).abilities()
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        (**self).submit(tag, operation)
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        (**self).poll(until, ended)
+    }
+
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+}
+
+/// Where a program's end of a way is, and who serves it. Each way takes what it needs of it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Interface to the rack.
+    pub interface: String,
+    /// Address of this end's adapter.
+    pub ip: Ipv4Addr,
+    /// Parameters of the adapter.
+    pub adapter: Config,
+    /// The pool's set-up service, or the server of bytes.
+    pub memory: Option<Server>,
+    /// Set-up services of engines.
+    pub engines: Vec<Server>,
+    /// EDM's node of this host, and whose memory it uses.
+    pub node: Option<(memory::ClientConfig, memory::Remote)>,
+}
+
+impl Place {
+    /// An adapter's, with a pool or a server of bytes.
+    pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Place {
+        let (interface, memory) = (interface.to_owned(), Some(memory));
+        Place { interface, ip, adapter, memory, engines: Vec::new(), node: None }
+    }
+
+    /// Nowhere: enough for memory of the program's own.
+    pub fn here() -> Place {
+        let adapter = Config::default();
+        let ip = Ipv4Addr::UNSPECIFIED;
+        Place { interface: String::new(), ip, adapter, memory: None, engines: Vec::new(), node: None }
+    }
+
+    fn memory(&self, what: &str) -> Result<&Server, RemoteError> {
+        self.memory.as_ref().ok_or_else(|| RemoteError::Lacks(format!("the address of {what}")))
+    }
+}
+
+/// What keeps an end connected: its memory is freed when this is dropped.
+pub struct Held(Option<Box<dyn Lease>>);
+
+/// A lease of remote memory.
+trait Lease: Send {
+    /// Processor time of a thread that works for the one that asks, where there is another.
+    fn adapter_cpu(&self) -> Result<Option<Nanos>, Gone> {
+        Ok(None)
+    }
+}
+
+impl Held {
+    /// Processor time of the adapter's thread, where that is another than the one that asks.
+    pub fn adapter_cpu(&self) -> Result<Option<Nanos>, Gone> {
+        self.0.as_ref().map_or(Ok(None), |lease| lease.adapter_cpu())
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
+/// An open way, and what keeps it so.
+pub type Opened = (Box<dyn Remote>, Held);
+
+/// A runtime for calls that stay open.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
+}
+
+/// Opens a way, for what a program submits at most.
+type Open = fn(Place, Shape) -> Result<Opened, RemoteError>;
+
+/// How each way is opened.
+static OPENERS: &[(Way, Open)] = &[
+    (Way::LOCAL, local::open),
+    (Way::TCP, tcp::open),
+    (Way::RDMA_SYNC, pair::open),
+    (Way::RDMA, pair::open),
+    (Way::EDM_TIMED_DST, edm::open),
+    (Way::EDM_TIMED, edm::open),
+    (Way::EDM_CALENDAR, edm::open),
+    (Way::EDM_MATCHED, edm::open),
+    (Way::COWBIRD_SPOT, rings::open),
+    (Way::COWBIRD_P4, rings::open),
+];
+
+/// Opens a way, from the calling thread's network namespace. Errors: the place lacks something, or what it names does not answer.
+pub fn open(way: Way, place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+    let opener = OPENERS.iter().find(|(known, _)| *known == way);
+    let (_, open) = opener.ok_or_else(|| RemoteError::Lacks(format!("a module that opens {way}")))?;
+    open(place, shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_has_one_module() {
+        for way in Way::ALL {
+            assert_eq!(OPENERS.iter().filter(|(known, _)| known == way).count(), 1, "{way}");
+        }
+    }
+}

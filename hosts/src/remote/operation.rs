@@ -1,0 +1,301 @@
+//! Operations on remote memory, how they end, and what a way says of them.
+
+use p4rack_wire::edm::Opcode;
+use std::fmt;
+
+/// What to do with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// Reads bytes.
+    Read {
+        /// The first one.
+        at: u64,
+        /// How many.
+        bytes: u32,
+    },
+    /// Writes bytes.
+    Write {
+        /// Where the first one goes.
+        at: u64,
+        /// All of them.
+        bytes: &'a [u8],
+    },
+    /// Changes a word of eight bytes in one step.
+    Modify {
+        /// The word, at a multiple of 8.
+        at: u64,
+        /// How.
+        opcode: Opcode,
+        /// Operands; those that the opcode does not have are ignored.
+        operands: [u64; 2],
+    },
+}
+
+impl Operation<'_> {
+    /// Puts `new` in place of `expected`, if that is the word.
+    pub const fn cas(at: u64, expected: u64, new: u64) -> Operation<'static> {
+        Operation::Modify { at, opcode: Opcode::Cas, operands: [expected, new] }
+    }
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// What was read; it is there only now.
+    Read(&'a [u8]),
+    /// The write has ended: what that means, [`Abilities::writes`] says.
+    Written,
+    /// The word before an atomic operation.
+    Word(u64),
+    /// It was refused, or nothing is known of it.
+    Failed(Status),
+}
+
+/// Why an operation failed. The numbers are those of the C interface, where 0 is success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Status {
+    /// No answer: whether it was carried out is unknown. See the [module](super).
+    Unknown = 1,
+    /// Its bytes are not all in the region.
+    OutOfBounds = 2,
+    /// The region has another key.
+    WrongKey = 3,
+    /// The region does not permit it.
+    NotPermitted = 4,
+    /// It has no bytes, or more than the way takes.
+    BadLength = 5,
+    /// The way has no such operation, or its word is not at a multiple of eight.
+    BadOperation = 6,
+    /// The memory's host has too much to answer: ask again later.
+    Busy = 7,
+    /// Too many operations are under way: poll first.
+    Full = 8,
+    /// The rack has no such host.
+    NoSuchNode = 9,
+    /// The way is gone: open it anew.
+    Gone = 10,
+}
+
+impl Status {
+    /// All.
+    pub const ALL: [Status; 10] = [
+        Status::Unknown,
+        Status::OutOfBounds,
+        Status::WrongKey,
+        Status::NotPermitted,
+        Status::BadLength,
+        Status::BadOperation,
+        Status::Busy,
+        Status::Full,
+        Status::NoSuchNode,
+        Status::Gone,
+    ];
+
+    /// The status with this number.
+    pub fn of(number: u8) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| *status as i32 == i32::from(number))
+    }
+
+    /// Whether the same operation may go well later.
+    pub const fn is_passing(self) -> bool {
+        matches!(self, Status::Unknown | Status::Busy | Status::Full)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Status::Unknown => "no answer in time: whether it was done is unknown",
+            Status::OutOfBounds => "out of bounds: the bytes are not all in the region",
+            Status::WrongKey => "the region has another key",
+            Status::NotPermitted => "the region does not permit it",
+            Status::BadLength => "it has no bytes, or more than this way takes",
+            Status::BadOperation => "this way has no such operation, or its address is no multiple of eight",
+            Status::Busy => "the memory's host has too much to answer already: ask again later",
+            Status::Full => "too many operations are under way: collect some first",
+            Status::NoSuchNode => "the rack has no such other host",
+            Status::Gone => "the way to the memory is gone: open it anew",
+        })
+    }
+}
+
+impl std::error::Error for Status {}
+
+/// What the end of a write means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is in the memory.
+    There,
+    /// It has left: a program that has to know more reads it back, or puts a [`Certain`](super::Certain) in front.
+    Sent,
+}
+
+/// Which operations take effect in the order in which they were submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All.
+    Program,
+    /// Reads among each other, writes among each other, and reads after writes before them; a write may pass a read.
+    ReadsAfterWrites,
+    /// Writes of the same bytes.
+    SameBytes,
+    /// None: what must not be passed has to have ended before.
+    None,
+}
+
+/// Which byte of a word comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordOrder {
+    /// The highest.
+    BigEndian,
+    /// The lowest.
+    LittleEndian,
+}
+
+impl WordOrder {
+    /// A word's bytes.
+    pub const fn bytes(self, word: u64) -> [u8; 8] {
+        match self {
+            WordOrder::BigEndian => word.to_be_bytes(),
+            WordOrder::LittleEndian => word.to_le_bytes(),
+        }
+    }
+
+    /// The word of these bytes.
+    pub const fn word(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            WordOrder::BigEndian => u64::from_be_bytes(bytes),
+            WordOrder::LittleEndian => u64::from_le_bytes(bytes),
+        }
+    }
+}
+
+/// What a way can do with its region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Bytes of the region.
+    pub region_bytes: u64,
+    /// Bytes of a read at most.
+    pub read_bytes_max: u32,
+    /// Bytes of a write at most.
+    pub write_bytes_max: u32,
+    /// Bytes of a write that become visible in one step, if they begin where a write begins.
+    pub whole_bytes: u32,
+    /// Operations under way at most.
+    pub under_way_max: usize,
+    /// Atomic operations that it has.
+    pub atomics: &'static [Opcode],
+    /// How the words of atomic operations stand.
+    pub words: WordOrder,
+    /// What the end of a write means.
+    pub writes: Written,
+    /// What is ordered with what.
+    pub order: Order,
+}
+
+impl Abilities {
+    /// Whether an operation is one that this way takes: its bytes are in the region, and not too many.
+    pub fn check(&self, operation: &Operation<'_>) -> Result<(), Status> {
+        let (at, bytes, most) = match *operation {
+            Operation::Read { at, bytes } => (at, u64::from(bytes), self.read_bytes_max),
+            Operation::Write { at, bytes } => (at, bytes.len() as u64, self.write_bytes_max),
+            Operation::Modify { at, opcode, .. } => {
+                if !at.is_multiple_of(8) || !self.atomics.contains(&opcode) {
+                    return Err(Status::BadOperation);
+                }
+                (at, 8, 8)
+            }
+        };
+        if bytes == 0 || bytes > most.into() {
+            return Err(Status::BadLength);
+        }
+        match at.checked_add(bytes) {
+            Some(end) if end <= self.region_bytes => Ok(()),
+            _ => Err(Status::OutOfBounds),
+        }
+    }
+}
+
+/// What a program submits at most, and the bytes that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of the region.
+    pub region_bytes: u64,
+    /// Reads under way.
+    pub reads: UnderWay,
+    /// Writes under way.
+    pub writes: UnderWay,
+}
+
+/// Operations of a kind that are under way at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// How many.
+    pub count: u64,
+    /// Bytes of all.
+    pub bytes: u64,
+    /// Bytes of the longest.
+    pub longest_bytes: u32,
+}
+
+impl UnderWay {
+    /// As many of the same length.
+    pub const fn of(count: u64, bytes: u32) -> UnderWay {
+        UnderWay { count, bytes: count * bytes as u64, longest_bytes: bytes }
+    }
+
+    /// Bytes of a ring that has room for all: what does not fit before its end begins anew, and a request has at most half.
+    pub fn ring_bytes(&self) -> u64 {
+        let longest = u64::from(self.longest_bytes);
+        (self.bytes + longest).max(2 * longest).max(1_024).next_power_of_two()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_has_room_for_all_that_is_under_way() {
+        for (under_way, bytes) in [
+            (UnderWay::default(), 1_024),
+            (UnderWay::of(100, 8), 1_024),
+            (UnderWay::of(1, 4_096), 8_192),
+            (UnderWay::of(100, 512), 65_536),
+            (UnderWay { count: 101, bytes: 100 * 256 + 8_192, longest_bytes: 8_192 }, 65_536),
+        ] {
+            assert_eq!(under_way.ring_bytes(), bytes, "{under_way:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_way_does_not_take_is_refused_for_a_reason() {
+        let abilities = Abilities {
+            region_bytes: 64,
+            read_bytes_max: 16,
+            write_bytes_max: 8,
+            whole_bytes: 8,
+            under_way_max: 1,
+            atomics: &[Opcode::Cas],
+            words: WordOrder::BigEndian,
+            writes: Written::There,
+            order: Order::Program,
+        };
+        let add = Operation::Modify { at: 0, opcode: Opcode::FetchAdd, operands: [1, 0] };
+        for (operation, expected) in [
+            (Operation::Read { at: 48, bytes: 16 }, Ok(())),
+            (Operation::Read { at: 49, bytes: 16 }, Err(Status::OutOfBounds)),
+            (Operation::Read { at: u64::MAX, bytes: 16 }, Err(Status::OutOfBounds)),
+            (Operation::Read { at: 0, bytes: 0 }, Err(Status::BadLength)),
+            (Operation::Read { at: 0, bytes: 17 }, Err(Status::BadLength)),
+            (Operation::Write { at: 0, bytes: &[0; 9] }, Err(Status::BadLength)),
+            (Operation::cas(56, 0, 1), Ok(())),
+            (Operation::cas(60, 0, 1), Err(Status::BadOperation)),
+            (Operation::cas(64, 0, 1), Err(Status::OutOfBounds)),
+            (add, Err(Status::BadOperation)),
+        ] {
+            assert_eq!(abilities.check(&operation), expected, "{operation:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A queue pair of the thread's own as a way to remote memory.
+
+use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
+use super::{Opcode, Status, WordOrder, Written};
+use crate::roce::setup::{Connected, Offer, Reserved, Station, numbers};
+use crate::roce::{Loss, Port, SetupError};
+use p4rack_fabric::roce::{Completion, Failure, Outcome as Done, Refused, Regions, Request};
+use p4rack_wire::Nanos;
+use std::collections::VecDeque;
+use tokio::runtime::Runtime;
+
+struct Pair {
+    port: Port<Regions>,
+    abilities: Abilities,
+    qpn: u32,
+    offer: Offer,
+    /// Tags of what is under way: a queue pair ends requests in order.
+    tags: VecDeque<u64>,
+}
+
+impl Remote for Pair {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
+    }
+
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        self.abilities.check(&operation)?;
+        let (key, start) = (self.offer.key, self.offer.address);
+        let request = match operation {
+            Operation::Read { at, bytes } => Request::Read { key, address: start + at, bytes },
+            Operation::Write { at, bytes } => {
+                Request::Write { key, address: start + at, bytes: bytes.to_vec(), immediate: None }
+            }
+            Operation::Modify { at, opcode: Opcode::Cas, operands: [compare, swap] } => {
+                Request::CompareSwap { key, address: start + at, compare, swap }
+            }
+            Operation::Modify { at, operands: [add, _], .. } => {
+                Request::FetchAdd { key, address: start + at, add }
+            }
+        };
+        self.port.adapter().handle_request(self.qpn, request).map_err(|refused| match refused {
+            Refused::TooLong => Status::BadLength,
+            Refused::Unaligned => Status::BadOperation,
+            Refused::Full => Status::Full,
+            Refused::UnknownPair | Refused::Broken => Status::Gone,
+        })?;
+        self.tags.push_back(tag);
+        Ok(())
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        self.port.turn(Some(until))?;
+        while let Some((_, completion)) = self.port.adapter().poll_completion() {
+            let Completion::Request(_, done) = completion else {
+                return Err(RemoteError::Broken(format!(
+                    "the adapter has {completion:?}, which is not asked for"
+                )));
+            };
+            let tag = self.tags.pop_front();
+            let tag = tag.ok_or_else(|| RemoteError::Broken("the adapter ended a request twice".into()))?;
+            match done {
+                Done::Read(bytes) => ended(tag, Outcome::Read(&bytes)),
+                Done::Done => ended(tag, Outcome::Written),
+                Done::Word(word) => ended(tag, Outcome::Word(word)),
+                Done::Failed(failure) => ended(tag, Outcome::Failed(status(failure))),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn status(failure: Failure) -> Status {
+    match failure {
+        Failure::InvalidRequest => Status::BadOperation,
+        Failure::RemoteAccess => Status::NotPermitted,
+        Failure::RemoteOperational => Status::Gone,
+        Failure::RetriesExceeded | Failure::RnrRetriesExceeded | Failure::Flushed => Status::Unknown,
+    }
+}
+
+/// What keeps a queue pair connected. The runtime keeps both calls open.
+struct PairLease {
+    _reserved: Reserved,
+    _connected: Connected,
+    _runtime: Runtime,
+}
+
+impl Lease for PairLease {}
+
+/// Reserves memory of a pool and connects a queue pair to it.
+pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
+    let pool = place.memory("a pool")?.clone();
+    let Place { interface, ip, adapter: config, .. } = place;
+    let mut port = Port::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
+    let station = Station { mac: port.mac(), ip };
+    // Its threads have to be in the namespace, as its connections are.
+    let runtime = super::runtime()?;
+    let (reserved, connected) = runtime.block_on(async {
+        let reserved = pool.reserve(vec![shape.region_bytes]).await?;
+        let connected = pool.connect(station, &config, Some(&reserved.token), &mut numbers()).await?;
+        Ok::<_, SetupError>((reserved, connected))
+    })?;
+    port.adapter().add_pair(connected.qpn, connected.connection)?;
+    let offer = reserved.offers.first().copied();
+    let offer = offer.ok_or_else(|| RemoteError::Broken("the pool gave no region".into()))?;
+    let abilities = Abilities {
+        region_bytes: shape.region_bytes,
+        read_bytes_max: config.message_bytes_max,
+        write_bytes_max: config.message_bytes_max,
+        whole_bytes: config.mtu.bytes(),
+        under_way_max: config.requests_max,
+        atomics: &[Opcode::Cas, Opcode::FetchAdd],
+        words: WordOrder::LittleEndian,
+        writes: Written::There,
+        order: Order::Program,
+    };
+    let pair = Pair { port, abilities, qpn: connected.qpn, offer, tags: VecDeque::new() };
+    let lease = PairLease { _reserved: reserved, _connected: connected, _runtime: runtime };
+    Ok((Box::new(pair), Held(Some(Box::new(lease)))))
+}
