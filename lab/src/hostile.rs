@@ -173,7 +173,7 @@ fn one(
     let window_ns = (options.window_s * 1e9) as u64;
     let plan = Plan { workload: &workload, window_ns, seed: workload.seed };
     if let Some(store) = &workload.store {
-        let result = store::run::run(&mut running, store, plan, progress)?;
+        let result = store::run::run(&mut running, scheme.way(), store, plan, progress)?;
         if let Some(attacker) = &mut attacker {
             attacker.check_running()?;
             attacker.kill();

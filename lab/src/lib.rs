@@ -29,6 +29,7 @@ pub mod sys;
 pub mod table;
 pub mod text;
 pub mod up;
+pub mod ways;
 pub mod workload;
 pub mod worlds;
 

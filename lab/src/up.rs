@@ -11,8 +11,8 @@ use crate::running::Running;
 use crate::store;
 use crate::sys;
 use crate::text;
-use p4rack_codegen::rack::{Run, Target, Workload};
-use p4rack_codegen::scheme::cowbird::Cowbird;
+use crate::ways;
+use p4rack_codegen::rack::{Run, Store, Target, Workload};
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_fabric::remote::Link;
@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     let plan =
         Plan { workload, window_ns: (duration_s * 1e9) as u64, seed: options.seed.unwrap_or(workload.seed) };
     let machine = Machine::here();
-    let mtu = rack.protocol::<Cowbird>().map_or(Mtu::B1024, |cowbird| cowbird.mtu);
+    let mtu = ways::mtu(&rack);
     let (mut results, mut tcp) = (Vec::new(), String::new());
     let (path, captures) = (options.path.as_path(), options.captures.as_deref());
     for &run in &runs {
@@ -83,10 +83,12 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             Access::Agent => Running::start(&rack, path, &network, run.scheme, captures, &progress)?,
             _ => Running::without_agents(&rack, path, &network, run, captures, &progress)?,
         };
-        let result = match (run.way, &workload.store) {
-            (Some(way), _) => log_store::rack::run(&mut running, way, plan, &progress)?,
-            (None, Some(store)) => store::run::run(&mut running, store, plan, &progress)?,
-            (None, None) => measure::run(&mut running, plan, None, &progress)?,
+        let result = match (&workload.store, run.way) {
+            (Some(Store { log: Some(_), .. }), Some(way)) => {
+                log_store::rack::run(&mut running, way, plan, &progress)?
+            }
+            (Some(store), way) => store::run::run(&mut running, way, store, plan, &progress)?,
+            (None, _) => measure::run(&mut running, plan, None, &progress)?,
         };
         let lost = format!("{} frames lost in the fabric", text::count(result.fabric_drops));
         progress.line(&match &result.store {
@@ -157,12 +159,14 @@ fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
     let all: Vec<Run> = all.into_iter().map(|run| rack.meant(run)).collect();
     for &run in &all {
         let during = rack_during(rack, run)?;
-        if let Some(way) = run.way {
-            log_store::rack::check(&during, way)?;
-        } else if let Some(workload) = rack.workload.as_ref().filter(|_| p4rack_memory::runs(&during))
-            && let Some(store) = &workload.store
-        {
-            store::run::check(&during, store, workload.ends().0)?;
+        let workload = rack.workload.as_ref();
+        let store = workload.and_then(|workload| Some((workload, workload.store.as_ref()?)));
+        match (store, run.way) {
+            (Some((_, Store { log: Some(_), .. })), Some(way)) => log_store::rack::check(&during, way)?,
+            (Some((workload, store)), Some(way)) => {
+                store::run::check(&during, way, store, workload.ends().0)?;
+            }
+            _ => {}
         }
     }
     Ok(all)

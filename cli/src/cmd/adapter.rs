@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
 /// An adapter of ours.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(super) struct Adapter {
     /// Interface of the link; unless the system has the adapter's address there, the adapter takes exclusive use of it
     /// (offloads and ARP off, no address)

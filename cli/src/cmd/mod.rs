@@ -41,6 +41,7 @@ pub mod switch_trace;
 pub mod top;
 pub mod up;
 mod values;
+mod way;
 
 /// A time that an option takes. `parse` also reads "nan" and "inf", which no time can be.
 fn finite(text: &str) -> Result<f64, String> {

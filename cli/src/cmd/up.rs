@@ -160,23 +160,23 @@ enum Program {
         rack: PathBuf,
     },
     /// Write every record of a store once
-    StoreLoad(StoreArgs),
+    StoreLoad(Box<StoreArgs>),
     /// Use a store by the workload's mixes
     StoreClient {
         #[command(flatten)]
-        store: StoreArgs,
+        store: Box<StoreArgs>,
         #[command(flatten)]
         span: SpanArgs,
     },
     /// Write beside a store's clients, as fast as it can
     StoreBulk {
         #[command(flatten)]
-        store: StoreArgs,
+        store: Box<StoreArgs>,
         #[command(flatten)]
         span: SpanArgs,
     },
     /// Read every record of a store
-    StoreContents(StoreArgs),
+    StoreContents(Box<StoreArgs>),
     /// Own a log store and use it by the workload's mixes
     LogClient(Box<super::log_client::Args>),
     /// Attack until stopped
@@ -218,28 +218,22 @@ struct SpanArgs {
     duration_ns: u64,
 }
 
-/// Whose store, and how it is reached: over TCP, or in EDM memory.
+/// Whose store, and how it is reached: in remote memory, or from a server over TCP.
 #[derive(clap::Args, Debug, Clone)]
 struct StoreArgs {
     /// Rack description with a store as workload
     rack: PathBuf,
-    /// Name of this host
-    #[arg(long)]
-    name: String,
-    /// Scheme of the rack
-    #[arg(long)]
-    scheme: Scheme,
-    /// Architecture of the switch's program
-    #[arg(long, default_value_t = Arch::V1model)]
-    arch: Arch,
+    #[command(flatten)]
+    way: super::way::WayArgs,
     /// Seed of keys, operations and values
     #[arg(long, default_value_t = 1, value_parser = crate::numbers::number::<u64>)]
     seed: u64,
 }
 
 impl StoreArgs {
-    fn run(&self, task: Task) -> Result<(), LabError> {
-        run::use_store(&self.rack, &self.name, self.scheme, self.arch, self.seed, task)
+    fn run(self, task: Task) -> Result<(), LabError> {
+        let name = self.way.name.clone();
+        run::use_store(&self.rack, &name, self.way.end(), self.seed, task)
     }
 }
 

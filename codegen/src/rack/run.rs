@@ -5,19 +5,24 @@ use p4rack_fabric::remote::Way;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// A column of `up`'s table: a scheme of the switch, and with a log store its way to remote memory.
+/// A column of `up`'s table: a scheme of the switch, and the way to a store's remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// What runs on the switch.
     pub scheme: Scheme,
-    /// How the log store reaches its older records.
+    /// How a store's remote memory is reached.
     pub way: Option<Way>,
 }
 
 impl Run {
-    /// Its name in files and on the command line: the way's, or the scheme's.
+    /// Its name in files and on the command line: the way's, or the scheme's if the way is a protocol of it.
     pub fn name(&self) -> String {
-        self.way.map_or_else(|| self.scheme.name(), |way| way.name().to_owned())
+        match self.way {
+            Some(way) if !self.scheme.variants().any(|variant| variant == way.name()) => {
+                way.name().to_owned()
+            }
+            _ => self.scheme.name(),
+        }
     }
 }
 

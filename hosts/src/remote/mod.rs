@@ -27,6 +27,7 @@ pub mod hash;
 mod local;
 mod operation;
 mod pair;
+mod region;
 mod rings;
 pub mod setting;
 pub mod tcp;
@@ -38,6 +39,7 @@ pub use error::RemoteError;
 pub use local::Local;
 pub use operation::{Abilities, Operation, Order, Outcome, Shape, Status, UnderWay, WordOrder, Written};
 pub use p4rack_wire::edm::Opcode;
+pub use region::Region;
 pub use window::Window;
 
 use crate::commands::Gone;
@@ -102,20 +104,30 @@ pub struct Place {
     pub engines: Vec<Server>,
     /// EDM's node of this host, and whose memory it uses.
     pub node: Option<(memory::ClientConfig, memory::Remote)>,
+    /// Whether a pool's memory is what it offers to all, instead of a region that is reserved for this end.
+    pub shared: bool,
 }
 
 impl Place {
     /// An adapter's, with a pool or a server of bytes.
     pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Place {
         let (interface, memory) = (interface.to_owned(), Some(memory));
-        Place { interface, ip, adapter, memory, engines: Vec::new(), node: None }
+        Place { interface, ip, adapter, memory, engines: Vec::new(), node: None, shared: false }
     }
 
     /// Nowhere: enough for memory of the program's own.
     pub fn here() -> Place {
         let adapter = Config::default();
         let ip = Ipv4Addr::UNSPECIFIED;
-        Place { interface: String::new(), ip, adapter, memory: None, engines: Vec::new(), node: None }
+        Place {
+            interface: String::new(),
+            ip,
+            adapter,
+            memory: None,
+            engines: Vec::new(),
+            node: None,
+            shared: false,
+        }
     }
 
     fn memory(&self, what: &str) -> Result<&Server, RemoteError> {

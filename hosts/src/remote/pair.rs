@@ -80,7 +80,7 @@ fn status(failure: Failure) -> Status {
 
 /// What keeps a queue pair connected. The runtime keeps both calls open.
 struct PairLease {
-    _reserved: Reserved,
+    _reserved: Option<Reserved>,
     _connected: Connected,
     _runtime: Runtime,
 }
@@ -90,19 +90,25 @@ impl Lease for PairLease {}
 /// Reserves memory of a pool and connects a queue pair to it.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let pool = place.memory("a pool")?.clone();
-    let Place { interface, ip, adapter: config, .. } = place;
+    let Place { interface, ip, adapter: config, shared, .. } = place;
     let mut port = Port::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
     let station = Station { mac: port.mac(), ip };
     // Its threads have to be in the namespace, as its connections are.
     let runtime = super::runtime()?;
     let (reserved, connected) = runtime.block_on(async {
-        let reserved = pool.reserve(vec![shape.region_bytes]).await?;
-        let connected = pool.connect(station, &config, Some(&reserved.token), &mut numbers()).await?;
+        let reserved = match shared {
+            true => None,
+            false => Some(pool.reserve(vec![shape.region_bytes]).await?),
+        };
+        let token = reserved.as_ref().map(|reserved| &reserved.token);
+        let connected = pool.connect(station, &config, token, &mut numbers()).await?;
         Ok::<_, SetupError>((reserved, connected))
     })?;
     port.adapter().add_pair(connected.qpn, connected.connection)?;
-    let offer = reserved.offers.first().copied();
-    let offer = offer.ok_or_else(|| RemoteError::Broken("the pool gave no region".into()))?;
+    let offers = reserved.as_ref().map_or(&connected.offers, |reserved| &reserved.offers);
+    let offer = offers.iter().find(|offer| offer.bytes >= shape.region_bytes).copied();
+    let offer =
+        offer.ok_or_else(|| RemoteError::Broken("the pool has no region, or a smaller one".into()))?;
     let abilities = Abilities {
         region_bytes: shape.region_bytes,
         read_bytes_max: config.message_bytes_max,

@@ -3,17 +3,14 @@
 use super::log::LogStore;
 use super::run::{Setup, mixes};
 use super::ycsb;
-use crate::edm::REGION_KEY;
 use crate::error::LabError;
 use crate::store::client::{ClientReport, Contents, LogCosts, MixReport, counts};
 use crate::sys;
+use crate::ways::End;
 use crate::workload::print_result;
-use p4rack_codegen::rack::Run;
-use p4rack_codegen::{Arch, Rack};
-use p4rack_fabric::remote::{Service, Way};
-use p4rack_hosts::memory;
+use p4rack_codegen::Rack;
 use p4rack_hosts::remote::setting::Used;
-use p4rack_hosts::remote::{self, Certain, Place, Remote, Written};
+use p4rack_hosts::remote::{Certain, Remote, Written};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -28,13 +25,7 @@ const LEAD_NS: u64 = 300_000_000;
 #[derive(Clone, Debug)]
 pub struct ClientTask {
     /// Its way to older records.
-    pub way: Way,
-    /// Name of its host.
-    pub name: String,
-    /// Architecture of the switch's program.
-    pub arch: Arch,
-    /// Its place, but for a node of EDM.
-    pub place: Place,
+    pub end: End,
     /// Duration of all mixes together.
     pub window: Nanos,
     /// Seed of keys and operations.
@@ -74,25 +65,16 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 /// Uses the log store of a description, from the calling thread's network namespace, and prints what was done as JSON.
 pub fn use_store(path: &Path, client: ClientTask) -> Result<(), LabError> {
     let rack = Rack::load(path)?;
-    let setup = setup(&rack, client.window, client.seed)?;
-    let config = setup.config(client.way);
-    let mut place = client.place;
-    if client.way.definition().service == Service::Node {
-        let rack = rack.on(client.arch).under(Run::by(client.way).scheme);
-        let rack = rack.map_err(|error| LabError::Unfit(error.to_string()))?;
-        let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
-        let remote = memory::Remote { node: p4rack_memory::memory_node(&rack, server)?, key: REGION_KEY };
-        let own = &rack.hosts[usize::from(p4rack_memory::node(&rack, &client.name)?)];
-        place.node = Some((p4rack_memory::client(&rack, own, &place.interface)?, remote));
-    }
-    let (opened, _held) = remote::open(client.way, place, config.shape()).map_err(failed)?;
+    let (setup, way) = (setup(&rack, client.window, client.seed)?, client.end.way);
+    let config = setup.config(way);
+    let (opened, _held) = client.end.open(&rack, config.shape())?;
     // A page may go from local memory when it is in the remote one.
     let mut remote: Box<dyn Remote> = match opened.abilities().writes {
         Written::There => opened,
         Written::Sent => Box::new(Certain::new(opened)),
     };
     let mut store = LogStore::new(config).map_err(failed)?;
-    let (records, depth) = (setup.records, client.way.depth(setup.depth));
+    let (records, depth) = (setup.records, way.depth(setup.depth));
     let mut ycsb = ycsb::Client::new(&mut store, remote.as_mut(), records, setup.value_bytes, depth);
     ycsb.load(setup.seed).map_err(failed)?;
     let start_ns = sys::monotonic_ns() + LEAD_NS;

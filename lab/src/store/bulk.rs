@@ -1,19 +1,17 @@
 //! A host that writes to the store's server as fast as it can, beside the clients: what their operations have to bear.
 
-use super::edm::Memory;
 use super::tcp;
 use crate::sys;
 use crate::workload::Span;
 use crate::workload::rpc::connect;
-use p4rack_fabric::edm::host::compute::Request;
-use p4rack_hosts::memory::{Client, Error, Operation, Remote};
+use p4rack_hosts::remote::{Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Writes under way in EDM's memory; TCP has as much under way as its window allows.
+/// Writes under way in remote memory; TCP has as much under way as its window allows.
 pub const UNDER_WAY: usize = 16;
 /// Slots behind the records that are written over and over.
 pub const SLOTS: u32 = 64;
@@ -39,9 +37,8 @@ pub struct Place {
 }
 
 impl Place {
-    fn write(&self, nth: u64) -> (u64, Request) {
-        let address = self.start + nth % u64::from(SLOTS) * self.slot_bytes as u64;
-        (address, Request::Write(vec![nth as u8; self.slot_bytes]))
+    fn at(&self, nth: u64) -> u64 {
+        self.start + nth % u64::from(SLOTS) * self.slot_bytes as u64
     }
 }
 
@@ -62,38 +59,37 @@ pub fn over_tcp(to: SocketAddr, span: Span) -> io::Result<BulkReport> {
     Ok(report)
 }
 
-/// Writes to a node's memory until the span is over.
-pub fn over_edm(client: &mut Client, remote: Remote, place: Place, span: Span) -> Result<BulkReport, Error> {
-    sys::sleep_until(span.start_ns);
-    let (mut report, mut nth) = (BulkReport::default(), 0);
-    while sys::monotonic_ns() < span.end_ns() || client.open_operations() > 0 {
-        while client.open_operations() < UNDER_WAY && sys::monotonic_ns() < span.end_ns() {
-            let (address, request) = place.write(nth);
-            client.submit(Operation { remote, address, request })?;
-            nth += 1;
-        }
-        match client.poll(Some(Nanos(sys::monotonic_ns()) + Nanos::from_millis(100)))? {
-            Some((_, Ok(_))) => report.bytes += place.slot_bytes as u64,
-            // Whether it has left the host, nothing says: it doesn't count.
-            Some((_, Err(Error::Unknown | Error::Busy))) | None => {}
-            Some((_, Err(error))) => return Err(error),
-        }
+/// Writes to remote memory until the span is over, with `depth` writes under way.
+pub fn over(remote: &mut dyn Remote, place: Place, span: Span, depth: usize) -> io::Result<BulkReport> {
+    let failed = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
+    while remote.now().0 < span.start_ns {
+        remote.poll(Nanos(span.start_ns), &mut |_, _| {}).map_err(|error| failed(&error))?;
     }
-    Ok(report)
-}
-
-/// One of [`UNDER_WAY`] writers of a host in memory that does one operation at a time.
-pub fn one_at_a_time(memory: &mut impl Memory, place: Place, span: Span) -> io::Result<BulkReport> {
-    memory.sleep_until(span.start_ns);
-    let (mut report, mut nth) = (BulkReport::default(), 0);
-    while memory.now_ns() < span.end_ns() {
-        let (address, request) = place.write(nth);
-        match memory.perform(address, request) {
-            Ok(_) => report.bytes += place.slot_bytes as u64,
-            Err(Error::Unknown | Error::Busy) => {}
-            Err(error) => return Err(io::Error::other(error.to_string())),
+    let (mut report, mut nth, mut open) = (BulkReport::default(), 0, 0);
+    let mut bytes = vec![0; place.slot_bytes];
+    while remote.now().0 < span.end_ns() || open > 0 {
+        while open < depth && remote.now().0 < span.end_ns() {
+            bytes.fill(nth as u8);
+            let write = Operation::Write { at: place.at(nth), bytes: &bytes };
+            remote.submit(nth, write).map_err(|status| failed(&status))?;
+            (nth, open) = (nth + 1, open + 1);
         }
-        nth += 1;
+        let until = remote.now() + Nanos::from_millis(100);
+        let mut refused = None;
+        let polled: Result<(), RemoteError> = remote.poll(until, &mut |_, outcome| {
+            open -= 1;
+            match outcome {
+                Outcome::Written => report.bytes += place.slot_bytes as u64,
+                // Whether it has left the host, nothing says: it doesn't count.
+                Outcome::Failed(Status::Unknown | Status::Busy) => {}
+                Outcome::Failed(status) => refused = Some(status),
+                Outcome::Read(_) | Outcome::Word(_) => {}
+            }
+        });
+        polled.map_err(|error| failed(&error))?;
+        if let Some(status) = refused {
+            return Err(failed(&status));
+        }
     }
     Ok(report)
 }

@@ -162,7 +162,8 @@ pub fn load(store: &mut impl Store, config: &ClientConfig) -> io::Result<()> {
 pub fn contents(store: &mut impl Store, records: u32) -> io::Result<Contents> {
     let mut contents = Contents::default();
     for key in 0..records {
-        match store.get(key, store.now_ns() + LOST_NS) {
+        let until_ns = store.now_ns() + LOST_NS;
+        match store.get(key, until_ns) {
             Ok(slot) if slot.key == u64::from(key) => contents.versions += slot.version,
             Ok(_) | Err(Failure::Wrong) => contents.wrong += 1,
             Err(Failure::Lost) => contents.lost += 1,
@@ -244,7 +245,8 @@ impl<S: Store> Client<'_, S> {
 
     /// Reads a record and checks it. Returns its version.
     fn get(&mut self, key: u32) -> Result<u64, Failure> {
-        let slot = self.store.get(key, self.store.now_ns() + LOST_NS)?;
+        let until_ns = self.store.now_ns() + LOST_NS;
+        let slot = self.store.get(key, until_ns)?;
         let record = key as usize;
         if slot.key != u64::from(key)
             || self.records.found(record, self.records.newest(record), slot.version).is_err()
@@ -281,7 +283,8 @@ impl<S: Store> Client<'_, S> {
             if confirmed == 0 {
                 continue;
             }
-            match self.store.get(key, self.store.now_ns() + LOST_NS) {
+            let until_ns = self.store.now_ns() + LOST_NS;
+            match self.store.get(key, until_ns) {
                 Ok(slot) => lost += u64::from(slot.version < confirmed),
                 Err(Failure::Ended(why)) => return Err(io::Error::other(why)),
                 Err(_) => lost += 1,

@@ -1,12 +1,13 @@
-//! A key-value store and its clients: YCSB's mixes over TCP, or in EDM memory, on the same rack.
+//! A key-value store and its clients: YCSB's mixes over TCP, or in remote memory by any way that has atomic
+//! operations, on the same rack.
 
 pub mod bulk;
 pub mod client;
-pub mod edm;
 pub(crate) mod figures;
 pub mod run;
 pub mod simulated;
 pub mod slot;
+pub mod slots;
 pub mod tcp;
 
 use crate::sys;
@@ -36,7 +37,7 @@ pub trait Store {
     fn put(&mut self, key: u32, expected: u64, value: &[u8], until_ns: u64) -> Result<Option<u64>, Failure>;
 
     /// The time: the system's monotonic clock, or virtual time.
-    fn now_ns(&self) -> u64 {
+    fn now_ns(&mut self) -> u64 {
         sys::monotonic_ns()
     }
 

@@ -3,25 +3,25 @@
 use super::Store;
 use super::bulk::{self, BulkReport};
 use super::client::{self, ClientConfig, ClientReport};
-use super::edm::{EdmStore, OfNode};
 use super::figures::{self, Measured};
 use super::slot::slot_bytes;
+use super::slots::Slots;
 use super::tcp::{self, TcpStore};
 use crate::control;
-use crate::edm;
 use crate::error::LabError;
 use crate::measure::Plan;
-use crate::network::HOST_INTERFACE;
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::sys;
 use crate::text;
+use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
+use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Store as StoreParameters;
-use p4rack_codegen::{Arch, Rack, Scheme};
-use p4rack_hosts::memory::{Client, Remote};
+use p4rack_fabric::remote::{Link, Service, Way};
+use p4rack_hosts::remote::{Shape, UnderWay};
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,40 +58,58 @@ pub(super) fn bulk_place(store: &StoreParameters) -> bulk::Place {
     bulk::Place { start: u64::from(store.records) * slot_bytes as u64, slot_bytes }
 }
 
-/// Checks that the rack's store can be in the memory of its server under a scheme with EDM.
-pub fn check(rack: &Rack, store: &StoreParameters, server: &str) -> Result<(), LabError> {
-    p4rack_memory::memory_node(rack, server)?;
-    let (slot, chunk) =
-        (slot_bytes(store.value_bytes as usize), p4rack_memory::edm(rack)?.chunk_bytes as usize);
-    if slot > chunk {
-        let fits = chunk.saturating_sub(slot - store.value_bytes as usize);
+/// Bytes of the region that a store needs.
+pub(super) fn region_bytes(store: &StoreParameters) -> u64 {
+    u64::from(slots(store)) * slot_bytes(store.value_bytes as usize) as u64
+}
+
+/// Checks that the rack's store can be in the memory of its server by a way: it has atomic operations, and writes a slot at once.
+pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Result<(), LabError> {
+    if !way.definition().atomics || !way.is_remote() {
         return Err(LabError::Unfit(format!(
-            "a value of {} bytes has a slot of {slot}, but edm.chunk_bytes is {chunk}, and only a chunk is written at once: \
-             set workload.value_bytes to {fits} at most, or edm.chunk_bytes to {slot}",
-            store.value_bytes
+            "{way} has no atomic operations that clients share, which lock the slots of a store: add [workload.log] for one whose \
+             records a single client owns"
+        )));
+    }
+    let (what, whole) = match (way.definition().service, way.definition().link) {
+        (Service::Node, _) => {
+            p4rack_memory::memory_node(rack, server)?;
+            ("edm.chunk_bytes", p4rack_memory::edm(rack)?.chunk_bytes as usize)
+        }
+        (_, Link::Adapter) => ("the payload of a packet", ways::mtu(rack).bytes() as usize),
+        _ => return Ok(()),
+    };
+    let slot = slot_bytes(store.value_bytes as usize);
+    if slot > whole {
+        let fits = whole.saturating_sub(slot - store.value_bytes as usize);
+        return Err(LabError::Unfit(format!(
+            "a value of {} bytes has a slot of {slot}, but {what} is {whole}, and no more is written at once: \
+             set workload.value_bytes to {fits} at most{}",
+            store.value_bytes,
+            if what == "edm.chunk_bytes" { format!(", or {what} to {slot}") } else { String::new() }
         )));
     }
     Ok(())
 }
 
-/// Runs the workload.
-pub fn run(
+/// Runs the workload, by a way to remote memory or against a server.
+pub(crate) fn run(
     running: &mut Running<'_>,
+    way: Option<Way>,
     store: &StoreParameters,
     plan: Plan<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
     let scheme = running.scheme;
     let (server, clients) = plan.workload.ends();
-    let mut serving = start_server(running, store, server)?;
-    serving.wait_for_line("ready", START)?;
-    running.serving.push(serving);
+    let serving = start_server(running, way, store, server)?;
+    running.serving.extend(serving);
     let first = clients.first().map_or("", String::as_str);
     let records = text::count(store.records.into());
     progress.step(
         &format!("{scheme}: writing {records} records"),
         || {
-            let mut client = start_client(running, first, plan.seed, Task::Load)?;
+            let mut client = start_client(running, way, first, plan, plan.seed, Task::Load)?;
             client.finish_beside(ALL_RECORDS, &mut || running.check())
         },
         |_| format!("{scheme}: {records} records written"),
@@ -101,10 +119,10 @@ pub fn run(
     let mut processes = Vec::new();
     for (nth, host) in clients.iter().enumerate() {
         let seed = crate::workload::seed(plan.seed, nth + 1);
-        processes.push(start_client(running, host, seed, Task::Run(window))?);
+        processes.push(start_client(running, way, host, plan, seed, Task::Run(window))?);
     }
     if let Some(bulk) = &store.bulk {
-        processes.push(start_client(running, bulk, plan.seed, Task::Bulk(window))?);
+        processes.push(start_client(running, way, bulk, plan, plan.seed, Task::Bulk(window))?);
     }
     progress.wait_until(&format!("{scheme}: starting the clients"), window.start_ns, &mut || {
         running.check()?;
@@ -120,7 +138,10 @@ pub fn run(
     let reports: Vec<ClientReport> = reports.collect::<Result<_, _>>()?;
     let contents = progress.step(
         &format!("{scheme}: reading {records} records"),
-        || figures::report(&mut start_client(running, first, plan.seed, Task::Contents)?, running),
+        || {
+            let mut client = start_client(running, way, first, plan, plan.seed, Task::Contents)?;
+            figures::report(&mut client, running)
+        },
         |_| format!("{scheme}: {records} records read again"),
     )?;
     running.check()?;
@@ -132,17 +153,30 @@ pub fn run(
     figures::result(running, store, plan, measured, progress)
 }
 
-/// Starts what serves the records under the scheme: a memory node, or a TCP server.
-fn start_server(running: &Running<'_>, store: &StoreParameters, server: &str) -> Result<Process, LabError> {
-    if p4rack_memory::runs(running.rack) {
-        let bytes = u64::from(slots(store)) * slot_bytes(store.value_bytes as usize) as u64;
-        let args = edm::serve_args(running, server, bytes);
-        return Process::start(&format!("the memory node on {server}"), running.namespace(server)?, args);
+/// Starts what has the records: memory, or a TCP server of records.
+fn start_server(
+    running: &Running<'_>,
+    way: Option<Way>,
+    store: &StoreParameters,
+    server: &str,
+) -> Result<Vec<Process>, LabError> {
+    if let Some(way) = way {
+        return Reach { running, way, server }.serve(region_bytes(store), true);
     }
-    running.program(server, vec!["store-server".to_owned(), running.path.display().to_string()])
+    let args = vec!["store-server".to_owned(), running.path.display().to_string()];
+    let mut serving = running.program(server, args)?;
+    serving.wait_for_line("ready", START)?;
+    Ok(vec![serving])
 }
 
-fn start_client(running: &Running<'_>, host: &str, seed: u64, task: Task) -> Result<Process, LabError> {
+fn start_client(
+    running: &Running<'_>,
+    way: Option<Way>,
+    host: &str,
+    plan: Plan<'_>,
+    seed: u64,
+    task: Task,
+) -> Result<Process, LabError> {
     let word = match task {
         Task::Load => "store-load",
         Task::Run(_) => "store-client",
@@ -150,10 +184,11 @@ fn start_client(running: &Running<'_>, host: &str, seed: u64, task: Task) -> Res
         Task::Contents => "store-contents",
     };
     let mut args = vec![word.to_owned(), running.path.display().to_string()];
+    args.extend(match way {
+        Some(way) => Reach { running, way, server: plan.workload.ends().0 }.client(host)?,
+        None => ways::client(running, host)?,
+    });
     let mut push = |option: &str, value: String| args.extend([option.to_owned(), value]);
-    push("--name", host.to_owned());
-    push("--scheme", running.scheme.name());
-    push("--arch", running.rack.switch.arch.name().to_owned());
     push("--seed", seed.to_string());
     if let Task::Run(span) | Task::Bulk(span) = task {
         push("--start-ns", span.start_ns.to_string());
@@ -171,42 +206,30 @@ pub fn serve(path: &Path) -> Result<(), LabError> {
     tcp::serve(at, store.records, store.value_bytes as usize).map_err(LabError::system("serving the store"))
 }
 
-/// Uses the store of a description from one of its hosts under a scheme, and prints the result as JSON.
-pub fn use_store(
-    path: &Path,
-    name: &str,
-    scheme: Scheme,
-    arch: Arch,
-    seed: u64,
-    task: Task,
-) -> Result<(), LabError> {
+/// Uses the store of a description from one of its hosts, by a way to remote memory or over TCP, and prints the result as JSON.
+pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Task) -> Result<(), LabError> {
     let (rack, store) = described(path)?;
-    let rack = rack.on(arch).under(scheme).map_err(|error| LabError::Unfit(error.to_string()))?;
-    let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
     let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
-    let place = bulk_place(&store);
+    let (place, region_bytes) = (bulk_place(&store), region_bytes(&store));
     let config = ClientConfig { mixes: store.mixes, records: store.records, value_bytes, seed, tells: true };
-    if p4rack_memory::runs(&rack) {
-        let remote = Remote { node: p4rack_memory::memory_node(&rack, server)?, key: edm::REGION_KEY };
-        let node = p4rack_memory::client(&rack, &rack.hosts[usize::from(own)], HOST_INTERFACE)?;
-        let mut opened = Client::open(node).map_err(|error| LabError::Unfit(error.to_string()))?;
+    let Some(mut end) = end else {
+        let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
+        let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
         if let Task::Bulk(span) = task {
-            let done = bulk::over_edm(&mut opened, remote, place, span);
-            return told(done.map_err(|error| std::io::Error::other(error.to_string())));
+            return told(bulk::over_tcp(at, span));
         }
-        return operate(
-            EdmStore::new(OfNode { client: opened, remote }, value_bytes, own + 1, config.records),
-            &config,
-            task,
-        );
+        let connected = TcpStore::connect(at, value_bytes);
+        return operate(connected.map_err(LabError::system("connecting to the store"))?, &config, task);
+    };
+    // Its clients share the records.
+    end.place.shared = true;
+    let under_way = UnderWay::of(bulk::UNDER_WAY as u64, slot_bytes(value_bytes) as u32);
+    let shape = Shape { region_bytes, reads: under_way, writes: under_way };
+    let (mut remote, _held) = end.open(&rack, shape)?;
+    match task {
+        Task::Bulk(span) => told(bulk::over(remote.as_mut(), place, span, bulk::UNDER_WAY)),
+        _ => operate(Slots::new(remote, value_bytes, own + 1, config.records), &config, task),
     }
-    let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
-    if let Task::Bulk(span) = task {
-        return told(bulk::over_tcp(at, span));
-    }
-    let connected =
-        TcpStore::connect(at, value_bytes).map_err(LabError::system("connecting to the store"))?;
-    operate(connected, &config, task)
 }
 
 fn operate(mut store: impl Store, config: &ClientConfig, task: Task) -> Result<(), LabError> {

@@ -6,10 +6,9 @@
 
 use super::bulk::{self, BulkReport};
 use super::client::{self, ClientConfig, ClientReport, Contents};
-use super::edm::{EdmStore, Memory};
 use super::figures::{bulk_bps, together, values_bps};
-use super::run::{bulk_place, check, slots};
-use super::slot::slot_bytes;
+use super::run::{bulk_place, check, region_bytes};
+use super::slots::Slots;
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
 use crate::network::HOST_INTERFACE;
@@ -20,6 +19,8 @@ use p4rack_codegen::rack::{Store, Workload};
 use p4rack_fabric::edm::host::compute::Request;
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_hosts::memory::{Error, result};
+use p4rack_hosts::remote::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status};
+use p4rack_hosts::remote::{Opcode, WordOrder, Written};
 use p4rack_sim::{MemoryHost, MemoryRack};
 use p4rack_wire::Nanos;
 use std::io;
@@ -37,36 +38,74 @@ enum Wish {
 /// What it is told: the time, and how what it asked for went.
 type Told = (u64, Option<Result<Vec<u8>, Error>>);
 
-/// A client's end.
+/// A client's end: remote memory with one operation under way at a time.
 struct Virtual {
+    abilities: Abilities,
     now_ns: u64,
+    asked: Option<Asked>,
     wishes: Sender<Wish>,
     told: Receiver<Told>,
 }
 
+/// An operation that is submitted with the next poll.
+struct Asked {
+    tag: u64,
+    address: u64,
+    request: Request,
+}
+
 impl Virtual {
-    /// `None`: the run was given up.
-    fn wait(&mut self, wish: Wish) -> Option<Result<Vec<u8>, Error>> {
-        self.wishes.send(wish).ok()?;
-        let (now_ns, done) = self.told.recv().ok()?;
+    fn wait(&mut self, wish: Wish) -> Result<Option<Result<Vec<u8>, Error>>, RemoteError> {
+        let given_up = || RemoteError::Broken("the run in virtual time was given up".to_owned());
+        self.wishes.send(wish).map_err(|_| given_up())?;
+        let (now_ns, done) = self.told.recv().map_err(|_| given_up())?;
         self.now_ns = now_ns;
-        done
+        Ok(done)
     }
 }
 
-impl Memory for Virtual {
-    fn perform(&mut self, address: u64, request: Request) -> Result<Vec<u8>, Error> {
-        self.wait(Wish::Done(address, request)).unwrap_or(Err(Error::Full))
+impl Remote for Virtual {
+    fn abilities(&self) -> &Abilities {
+        &self.abilities
     }
 
-    fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
-    fn sleep_until(&mut self, at_ns: u64) {
-        if at_ns > self.now_ns {
-            self.wait(Wish::Time(at_ns));
+    fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
+        self.abilities.check(&operation)?;
+        if self.asked.is_some() {
+            return Err(Status::Full);
         }
+        let (address, request) = match operation {
+            Operation::Read { at, bytes } => (at, Request::Read(bytes)),
+            Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec())),
+            Operation::Modify { at, opcode, operands } => (at, Request::Modify(opcode, operands)),
+        };
+        self.asked = Some(Asked { tag, address, request });
+        Ok(())
+    }
+
+    fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
+        let Some(Asked { tag, address, request }) = self.asked.take() else {
+            return if until.0 > self.now_ns { self.wait(Wish::Time(until.0)).map(drop) } else { Ok(()) };
+        };
+        let (is_read, is_write) = (matches!(request, Request::Read(_)), matches!(request, Request::Write(_)));
+        match self.wait(Wish::Done(address, request))? {
+            Some(Ok(bytes)) if is_read => ended(tag, Outcome::Read(&bytes)),
+            Some(Ok(_)) if is_write => ended(tag, Outcome::Written),
+            Some(Ok(bytes)) => ended(
+                tag,
+                match bytes.first_chunk() {
+                    Some(word) => Outcome::Word(u64::from_be_bytes(*word)),
+                    None => Outcome::Failed(Status::Unknown),
+                },
+            ),
+            Some(Err(error)) => ended(tag, Outcome::Failed(Status::from(&error))),
+            None => ended(tag, Outcome::Failed(Status::Unknown)),
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.now_ns)
     }
 }
 
@@ -95,9 +134,24 @@ pub fn run(
     window_ns: u64,
 ) -> Result<SchemeResult, LabError> {
     let (server, clients) = workload.ends();
-    check(rack, store, server)?;
+    let way = rack.scheme().way();
+    let way = way.ok_or_else(|| LabError::Unfit(format!("{} has no EDM", rack.scheme())))?;
+    check(rack, way, store, server)?;
     let server = usize::from(p4rack_memory::memory_node(rack, server)?);
-    let mut simulated = Simulated { rack: built(rack, server, store)?, server: server as u16, store };
+    let edm = p4rack_memory::edm(rack)?;
+    let abilities = Abilities {
+        region_bytes: region_bytes(store),
+        read_bytes_max: edm.message_bytes_max,
+        write_bytes_max: edm.message_bytes_max,
+        whole_bytes: edm.chunk_bytes,
+        under_way_max: 1,
+        atomics: &Opcode::ALL,
+        words: WordOrder::BigEndian,
+        writes: Written::Sent,
+        order: Order::SameBytes,
+    };
+    let built = built(rack, server, store)?;
+    let mut simulated = Simulated { rack: built, abilities, server: server as u16, store };
     let hosts: Vec<usize> = clients
         .iter()
         .map(|name| p4rack_memory::node(rack, name).map(usize::from))
@@ -118,7 +172,7 @@ pub fn run(
         |nth| seed(from, nth + 1),
         |nth, store, config| match nth < clients {
             true => client::run(store, config, span).map(|report| (Some(report), None)),
-            false => bulk::one_at_a_time(store.memory(), place, span).map(|report| (None, Some(report))),
+            false => bulk::over(store.memory().remote(), place, span, 1).map(|report| (None, Some(report))),
         },
     )?;
     let (reports, bulk): (Vec<Option<ClientReport>>, Vec<Option<BulkReport>>) = done.into_iter().unzip();
@@ -150,7 +204,7 @@ pub fn run(
 
 /// The rack, whose server has memory for all records.
 fn built(rack: &Rack, server: usize, store: &Store) -> Result<MemoryRack, LabError> {
-    let bytes = slots(store) as usize * slot_bytes(store.value_bytes as usize);
+    let bytes = region_bytes(store) as usize;
     let mut hosts = Vec::new();
     for (nth, host) in rack.hosts.iter().enumerate() {
         let compute = p4rack_memory::client(rack, host, HOST_INTERFACE)?.node;
@@ -169,6 +223,7 @@ fn built(rack: &Rack, server: usize, store: &Store) -> Result<MemoryRack, LabErr
 
 struct Simulated<'a> {
     rack: MemoryRack,
+    abilities: Abilities,
     server: u16,
     store: &'a Store,
 }
@@ -179,7 +234,7 @@ impl Simulated<'_> {
         &mut self,
         hosts: &[usize],
         seed: impl Fn(usize) -> u64,
-        program: impl Fn(usize, &mut EdmStore<Virtual>, &ClientConfig) -> io::Result<T> + Sync,
+        program: impl Fn(usize, &mut Slots<Virtual>, &ClientConfig) -> io::Result<T> + Sync,
     ) -> Result<Vec<T>, LabError> {
         let now_ns = self.rack.now().0;
         let (value_bytes, store, program) = (self.store.value_bytes as usize, self.store, &program);
@@ -196,9 +251,10 @@ impl Simulated<'_> {
                     seed: seed(nth),
                     tells: false,
                 };
-                let memory = Virtual { now_ns, wishes: to_us, told: from_us };
+                let abilities = self.abilities.clone();
+                let memory = Virtual { abilities, now_ns, asked: None, wishes: to_us, told: from_us };
                 threads.push(scope.spawn(move || {
-                    let mut store = EdmStore::new(memory, value_bytes, host as u16 + 1, config.records);
+                    let mut store = Slots::new(memory, value_bytes, host as u16 + 1, config.records);
                     program(nth, &mut store, &config)
                 }));
                 waiting.push(Waiting { host, wishes, told, state: State::Runs });

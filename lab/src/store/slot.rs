@@ -5,7 +5,9 @@
 //! │ word │ key  │ checksum │ value … │     word: version · 2^16 + owner of the lock, 0 if nobody has it
 //! ```
 //!
-//! The checksum covers version, key and value, so a slot made of parts of several writes is noticed.
+//! The word stands as atomic operations of the way have it; other numbers are big-endian. The checksum covers version, key and value, so a slot made of parts of several writes is noticed.
+
+use p4rack_hosts::remote::WordOrder;
 
 /// Bytes before the value.
 pub const HEADER_BYTES: usize = 24;
@@ -56,9 +58,10 @@ pub fn slot_bytes(value_bytes: usize) -> usize {
 
 impl Slot {
     /// As bytes, unlocked.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self, words: WordOrder) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + self.value.len());
-        for word in [Word::free(self.version).bits(), self.key, self.checksum()] {
+        bytes.extend_from_slice(&words.bytes(Word::free(self.version).bits()));
+        for word in [self.key, self.checksum()] {
             bytes.extend_from_slice(&word.to_be_bytes());
         }
         bytes.extend_from_slice(&self.value);
@@ -66,17 +69,14 @@ impl Slot {
     }
 
     /// From bytes, locked or not; `None` if the checksum is wrong.
-    pub fn decode(bytes: &[u8]) -> Option<Slot> {
-        let word = |n: usize| {
-            let bytes = bytes.get(8 * n..8 * n + 8)?;
-            bytes.try_into().ok().map(u64::from_be_bytes)
-        };
+    pub fn decode(bytes: &[u8], words: WordOrder) -> Option<Slot> {
+        let word = |n: usize| bytes.get(8 * n..)?.first_chunk().copied();
         let slot = Slot {
-            version: Word::from_bits(word(0)?).version,
-            key: word(1)?,
+            version: Word::from_bits(words.word(word(0)?)).version,
+            key: u64::from_be_bytes(word(1)?),
             value: bytes.get(HEADER_BYTES..)?.to_vec(),
         };
-        (word(2)? == slot.checksum()).then_some(slot)
+        (u64::from_be_bytes(word(2)?) == slot.checksum()).then_some(slot)
     }
 
     /// FNV-1a, eight bytes at a time.
@@ -99,15 +99,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_what_is_mixed_is_noticed() {
         let slot = |version, byte| Slot { key: 3, version, value: vec![byte; 100] };
-        let (one, two) = (slot(1, 5).encode(), slot(2, 6).encode());
-        assert_eq!(Slot::decode(&one), Some(slot(1, 5)));
-        for cut in [6, 8, 16, 24, 60, 123] {
-            assert_eq!(Slot::decode(&[&two[..cut], &one[cut..]].concat()), None, "{cut}");
+        for words in [WordOrder::BigEndian, WordOrder::LittleEndian] {
+            let (one, two) = (slot(1, 5).encode(words), slot(2, 6).encode(words));
+            assert_eq!(Slot::decode(&one, words), Some(slot(1, 5)));
+            for cut in [8, 16, 24, 60, 123] {
+                assert_eq!(Slot::decode(&[&two[..cut], &one[cut..]].concat(), words), None, "{cut}");
+            }
+            let locked = words.bytes(Word { version: 1, owner: 9 }.bits());
+            let locked = [&locked, &one[8..]].concat();
+            assert_eq!(Slot::decode(&locked, words), Some(slot(1, 5)), "a lock changes no value");
+            assert_eq!(Slot::decode(&one[..20], words), None);
+            assert_eq!(Slot::decode(&[0; 124], words), None);
         }
-        let locked = Word { version: 1, owner: 9 }.bits().to_be_bytes();
-        assert_eq!(Slot::decode(&[&locked, &one[8..]].concat()), Some(slot(1, 5)), "a lock changes no value");
-        assert_eq!(Slot::decode(&one[..20]), None);
-        assert_eq!(Slot::decode(&[0; 124]), None);
         assert_eq!(slot_bytes(100), 128);
     }
 }

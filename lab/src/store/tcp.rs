@@ -9,6 +9,7 @@
 use super::slot::{self, Slot};
 use super::{ANY, Failure, Store};
 use crate::workload::rpc::{connect, read_until};
+use p4rack_hosts::remote::WordOrder;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,7 +76,7 @@ fn answer(mut stream: TcpStream, slots: &[Mutex<Slot>], value_bytes: usize) -> i
         let lock = || slot.lock().unwrap_or_else(PoisonError::into_inner);
         match request[0] {
             GET => {
-                let bytes = lock().encode();
+                let bytes = lock().encode(WordOrder::BigEndian);
                 stream.write_all(&bytes)?;
             }
             PUT => {
@@ -157,7 +158,7 @@ impl Store for TcpStore {
     fn get(&mut self, key: u32, until_ns: u64) -> Result<Slot, Failure> {
         let mut bytes = vec![0; slot::HEADER_BYTES + self.value_bytes];
         self.ask([GET.into(), key.into(), 0], &[], &mut bytes, until_ns)?;
-        Slot::decode(&bytes).ok_or(Failure::Wrong)
+        Slot::decode(&bytes, WordOrder::BigEndian).ok_or(Failure::Wrong)
     }
 
     fn put(&mut self, key: u32, expected: u64, value: &[u8], until_ns: u64) -> Result<Option<u64>, Failure> {

@@ -1,19 +1,26 @@
-//! Schemes that `p4rack up` runs with a log store, whose older records are in remote memory: Cowbird and the alternatives.
+//! What `p4rack up` runs with a store in remote memory: ways to it, and what they need of a rack.
 
 use super::{Cowbird, Scheme};
 use crate::rack::{Log, Rack, Run};
 use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
 
-/// Reason why a run is impossible.
-const NO_LOG: &str = "needs a log store: add [workload.log] to a workload of kind \"store\"";
+/// Why there is nothing to do by a way.
+const NO_STORE: &str = "is a way to a store's memory: write a workload of kind \"store\"";
 
 impl Run {
-    /// A log store's run.
+    /// A store's run.
     pub fn by(way: Way) -> Run {
         // A test sees to it that every way's scheme is one.
         let scheme = way.definition().scheme.parse().unwrap_or(Scheme::L2);
         Run { scheme, way: Some(way) }
+    }
+}
+
+impl Scheme {
+    /// The way to remote memory that one of its protocols is.
+    pub fn way(&self) -> Option<Way> {
+        self.variants().find_map(|variant| variant.parse().ok())
     }
 }
 
@@ -22,7 +29,7 @@ impl FromStr for Run {
     fn from_str(text: &str) -> Result<Run, String> {
         // A mode of EDM is both; which is meant, the workload says.
         text.parse::<Scheme>().map(Run::from).or_else(|error| {
-            let way = text.parse().map_err(|_| format!("{error}; for a log store {}", Way::names()))?;
+            let way = text.parse().map_err(|_| format!("{error}; for a store's memory {}", Way::names()))?;
             Ok(Run::by(way))
         })
     }
@@ -32,6 +39,10 @@ impl Rack {
     /// Parameters of the workload's log store, if it has one.
     pub fn log(&self) -> Option<&Log> {
         self.workload.as_ref()?.store.as_ref()?.log.as_ref()
+    }
+
+    fn has_store(&self) -> bool {
+        self.workload.as_ref().is_some_and(|workload| workload.store.is_some())
     }
 
     /// The runs of a workload that lists none.
@@ -46,9 +57,9 @@ impl Rack {
         all.filter(|run| self.under(run.scheme).is_ok()).collect()
     }
 
-    /// The same run, with the way to a log store's older records that its scheme's name means.
+    /// The same run, with the way to a store's remote memory that its scheme means: a mode of EDM is one.
     pub fn meant(&self, run: Run) -> Run {
-        let named = || self.log().and_then(|_| run.scheme.name().parse().ok());
+        let named = || run.scheme.way().filter(|_| self.has_store());
         Run { way: run.way.or_else(named), ..run }
     }
 
@@ -59,7 +70,8 @@ impl Rack {
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;
         match (run.way, self.log()) {
             (None, None) => Ok(rack),
-            (Some(_), None) => Err(NO_LOG.to_owned()),
+            (Some(_), None) if !self.has_store() => Err(NO_STORE.to_owned()),
+            (Some(_), None) => Ok(rack),
             (None, Some(_)) => Err(format!(
                 "is no way to the older records of a log store: write one of {}, or remove [workload.log]",
                 Way::names()

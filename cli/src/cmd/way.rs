@@ -1,0 +1,50 @@
+//! Arguments of the programs of a workload that use remote memory.
+
+use super::adapter::Adapter;
+use p4rack_codegen::{Arch, Scheme};
+use p4rack_fabric::remote::Way;
+use p4rack_hosts::remote::Place;
+use p4rack_hosts::roce::setup::Server;
+use p4rack_lab::ways::End;
+
+/// A client's host, and its way to remote memory.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct WayArgs {
+    /// Name of this host in the description
+    #[arg(long)]
+    pub(super) name: String,
+    /// Scheme of the rack
+    #[arg(long)]
+    pub(super) scheme: Scheme,
+    /// Architecture of the switch's program
+    #[arg(long)]
+    pub(super) arch: Arch,
+    #[arg(long, help = format!("How remote memory is reached: {}", Way::names()))]
+    way: Option<Way>,
+    #[command(flatten)]
+    adapter: Adapter,
+    /// Address of the pool's set-up service, or of the server of bytes, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    memory: Option<String>,
+    /// Address of an engine's set-up service, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    engine: Option<String>,
+}
+
+impl WayArgs {
+    /// The client's end of the way; `None` if it has none.
+    pub(super) fn end(self) -> Option<End> {
+        let server = |addr| Server { addr, tls: None };
+        let place = Place {
+            ip: self.adapter.ip,
+            adapter: self.adapter.config(),
+            interface: self.adapter.interface,
+            memory: self.memory.map(server),
+            engines: self.engine.map(server).into_iter().collect(),
+            node: None,
+            shared: false,
+        };
+        let (scheme, arch, name) = (self.scheme, self.arch, self.name);
+        self.way.map(|way| End { way, scheme, arch, name, place })
+    }
+}

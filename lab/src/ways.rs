@@ -1,0 +1,193 @@
+//! Ways to remote memory on a running rack: what offers the memory, and how a client's process reaches it.
+
+use crate::edm::{self, REGION_KEY};
+use crate::error::LabError;
+use crate::network::{HOST_INTERFACE, setup_ip, switch_setup_ip};
+use crate::process::Process;
+use crate::running::Running;
+use p4rack_codegen::scheme::cowbird::Cowbird;
+use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_fabric::remote::{Engine, Service, Way};
+use p4rack_hosts::memory::Remote as EdmRemote;
+use p4rack_hosts::remote::{self, Opened, Place, Shape};
+use p4rack_wire::roce::Mtu;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// Ports of the set-up services.
+const POOL_PORT: u16 = 9_561;
+const ENGINE_PORT: u16 = 9_562;
+/// How long a server may take to start.
+const START: Duration = Duration::from_secs(20);
+
+/// Whose memory clients use on a running rack, and by which way.
+pub(crate) struct Reach<'a> {
+    /// The rack.
+    pub(crate) running: &'a Running<'a>,
+    /// The way.
+    pub(crate) way: Way,
+    /// Host with the memory.
+    pub(crate) server: &'a str,
+}
+
+impl Reach<'_> {
+    /// Starts what offers `bytes` bytes, to all clients or to one that reserves them, and an engine if the way has one.
+    pub(crate) fn serve(&self, bytes: u64, shared: bool) -> Result<Vec<Process>, LabError> {
+        match self.way.definition().service {
+            Service::None => Ok(Vec::new()),
+            Service::Node => {
+                let args = edm::serve_args(self.running, self.server, bytes);
+                Ok(vec![self.start("the memory node", self.server, args)?])
+            }
+            Service::Bytes => {
+                let path = self.running.path.display().to_string();
+                let mut args = words(&["memory", "serve", &path, "--name", self.server, "--way"]);
+                args.extend([self.way.name().to_owned(), "--bytes".to_owned(), format!("{bytes} B")]);
+                Ok(vec![self.start("the server of bytes", self.server, args)?])
+            }
+            Service::Pool => {
+                let mut serving = vec![self.pool(bytes, shared)?];
+                serving.extend(self.engine()?);
+                Ok(serving)
+            }
+        }
+    }
+
+    fn pool(&self, bytes: u64, shared: bool) -> Result<Process, LabError> {
+        let mut args = words(&["roce", "serve", "--memory"]);
+        match shared {
+            true => args.push(format!("{bytes} B")),
+            false => args.extend(["4 KiB".to_owned(), "--reserve".to_owned(), format!("{bytes} B")]),
+        }
+        args.extend(adapter(self.running, self.server)?);
+        args.extend(listen(setup_ip(self.running.index(self.server)?), POOL_PORT));
+        self.start("the pool", self.server, args)
+    }
+
+    fn engine(&self) -> Result<Option<Process>, LabError> {
+        let pool = at(setup_ip(self.running.index(self.server)?), POOL_PORT);
+        match (self.way.definition().engine, self.spare()) {
+            (Some(Engine::Host), Some(host)) => {
+                let mut args = words(&["cowbird", "engine", "--pool", &pool]);
+                args.extend(adapter(self.running, host)?);
+                args.extend(listen(setup_ip(self.running.index(host)?), ENGINE_PORT));
+                self.start("the engine", host, args).map(Some)
+            }
+            (Some(Engine::Switch), _) => {
+                let path = self.running.path.display().to_string();
+                let mut args = words(&["cowbird", "switch", &path, "--pool", &pool]);
+                args.extend(["--scheme".to_owned(), self.running.scheme.name()]);
+                args.extend(["--arch".to_owned(), self.running.rack.switch.arch.name().to_owned()]);
+                args.extend(listen(switch_setup_ip(), ENGINE_PORT));
+                let name = "the controller of the engine in the switch";
+                ready(Process::start(name, &self.running.network.switch, args)?).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The spare host for an engine.
+    fn spare(&self) -> Option<&str> {
+        self.running.rack.log().and_then(|log| log.engine.as_deref())
+    }
+
+    /// Options of a client's process on a host, as [`End`] has them.
+    pub(crate) fn client(&self, host: &str) -> Result<Vec<String>, LabError> {
+        let mut args = client(self.running, host)?;
+        args.extend(["--way".to_owned(), self.way.name().to_owned()]);
+        let server = self.running.index(self.server)?;
+        match self.way.definition().service {
+            Service::Pool => args.extend(["--memory".to_owned(), at(setup_ip(server), POOL_PORT)]),
+            Service::Bytes => {
+                let ip = self.running.rack.hosts[server].ip;
+                args.extend(["--memory".to_owned(), at(ip, p4rack_memory::BYTES_PORT)]);
+            }
+            Service::None | Service::Node => {}
+        }
+        let engine = match (self.way.definition().engine, self.spare()) {
+            (Some(Engine::Host), Some(host)) => Some(setup_ip(self.running.index(host)?)),
+            (Some(Engine::Switch), _) => Some(switch_setup_ip()),
+            _ => None,
+        };
+        args.extend(engine.into_iter().flat_map(|ip| ["--engine".to_owned(), at(ip, ENGINE_PORT)]));
+        Ok(args)
+    }
+
+    /// Starts a process on a host, and waits until it is ready.
+    fn start(&self, what: &str, host: &str, args: Vec<String>) -> Result<Process, LabError> {
+        ready(Process::start(&format!("{what} on {host}"), self.running.namespace(host)?, args)?)
+    }
+}
+
+/// Options of a client's process on a host, whatever its way.
+pub(crate) fn client(running: &Running<'_>, host: &str) -> Result<Vec<String>, LabError> {
+    let mut args = words(&["--name", host, "--arch", running.rack.switch.arch.name(), "--scheme"]);
+    args.push(running.scheme.name());
+    args.extend(adapter(running, host)?);
+    Ok(args)
+}
+
+/// Options of a host's adapter.
+fn adapter(running: &Running<'_>, host: &str) -> Result<Vec<String>, LabError> {
+    let ip = running.rack.hosts[running.index(host)?].ip;
+    let mtu = mtu(running.rack);
+    let mut options = words(&["--interface", HOST_INTERFACE, "--ip", &ip.to_string()]);
+    // A switch that rewrites packets can't compute iCRCs. So that ways can be compared, none checks them.
+    options.extend(["--mtu".to_owned(), mtu.bytes().to_string(), "--ignore-icrc".to_owned()]);
+    Ok(options)
+}
+
+/// Payload of a packet of RDMA on a rack.
+pub(crate) fn mtu(rack: &Rack) -> Mtu {
+    rack.protocol::<Cowbird>().map_or(Mtu::B1024, |cowbird| cowbird.mtu)
+}
+
+fn ready(mut process: Process) -> Result<Process, LabError> {
+    process.wait_for_line("ready", START)?;
+    Ok(process)
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn at(ip: Ipv4Addr, port: u16) -> String {
+    format!("{ip}:{port}")
+}
+
+/// Where a set-up service listens. Only the rack's processes reach it.
+fn listen(ip: Ipv4Addr, port: u16) -> Vec<String> {
+    words(&["--insecure", "--grpc-server-addr", &at(ip, port)])
+}
+
+/// A client's end of a way, as its process is told.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// The way.
+    pub way: Way,
+    /// What runs on the switch.
+    pub scheme: Scheme,
+    /// Architecture of the switch's program.
+    pub arch: Arch,
+    /// Name of the client's host.
+    pub name: String,
+    /// Its place, but for a node of EDM.
+    pub place: Place,
+}
+
+impl End {
+    /// Opens it, for the memory of the server of the description's workload.
+    pub(crate) fn open(self, rack: &Rack, shape: Shape) -> Result<Opened, LabError> {
+        let mut place = self.place;
+        if self.way.definition().service == Service::Node {
+            let rack = rack.on(self.arch).under(self.scheme);
+            let rack = rack.map_err(|error| LabError::Unfit(error.to_string()))?;
+            let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
+            let remote = EdmRemote { node: p4rack_memory::memory_node(&rack, server)?, key: REGION_KEY };
+            let own = &rack.hosts[usize::from(p4rack_memory::node(&rack, &self.name)?)];
+            place.node = Some((p4rack_memory::client(&rack, own, &place.interface)?, remote));
+        }
+        remote::open(self.way, place, shape)
+            .map_err(|error| LabError::measurement(format!("{} on {}", self.way, self.name), error))
+    }
+}
