@@ -104,6 +104,9 @@ pub struct Way(&'static Definition);
 impl Way {
     /// Not at all: the memory is the program's own.
     pub const LOCAL: Way = Way(&Definition::plain("local", "local memory", Link::Kernel, Service::None));
+    /// The same, whose ends come late: for tests.
+    pub const DELAYED: Way =
+        Way(&Definition::plain("delayed", "local memory, late", Link::Kernel, Service::None));
     /// By requests to a server of bytes over TCP.
     pub const TCP: Way = Way(&Definition::plain("tcp", "TCP", Link::Kernel, Service::Bytes));
     /// By one-sided RDMA, one request at a time.
@@ -130,6 +133,7 @@ impl Way {
     /// All. A new way is a line here and one in `p4rack_hosts::remote`.
     pub const ALL: &[Way] = &[
         Way::LOCAL,
+        Way::DELAYED,
         Way::TCP,
         Way::RDMA_SYNC,
         Way::RDMA,

@@ -21,6 +21,7 @@
 //! word and decide.
 
 mod certain;
+mod delayed;
 mod edm;
 mod error;
 pub mod hash;
@@ -34,6 +35,7 @@ pub mod tcp;
 mod window;
 
 pub use certain::Certain;
+pub use delayed::Delayed;
 pub use edm::Edm;
 pub use error::RemoteError;
 pub use local::Local;
@@ -173,6 +175,7 @@ type Open = fn(Place, Shape) -> Result<Opened, RemoteError>;
 /// How each way is opened.
 static OPENERS: &[(Way, Open)] = &[
     (Way::LOCAL, local::open),
+    (Way::DELAYED, delayed::open),
     (Way::TCP, tcp::open),
     (Way::RDMA_SYNC, pair::open),
     (Way::RDMA, pair::open),
