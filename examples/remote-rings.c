@@ -17,10 +17,10 @@
 #define AT_ONCE 32
 #define PATIENCE_US 5000000
 
-static void check(const char *what, p4rack_cowbird_status status)
+static void check(const char *what, p4rack_memory_status status)
 {
-    if (status != P4RACK_COWBIRD_OK) {
-        fprintf(stderr, "%s: %s\n", what, p4rack_cowbird_status_text(status));
+    if (status != P4RACK_MEMORY_OK) {
+        fprintf(stderr, "%s: %s\n", what, p4rack_memory_status_text(status));
         exit(1);
     }
 }
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     printf("%d records written and read, %" PRIu64 " words wrong\n", RECORDS, wrong);
 
     printf("beyond the end: %s\n",
-           p4rack_cowbird_status_text(
+           p4rack_memory_status_text(
                p4rack_cowbird_async_read(thread, 0, regions[0], record, sizeof record, &request)));
     p4rack_cowbird_thread_close(thread);
     p4rack_cowbird_close(node);

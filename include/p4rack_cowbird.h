@@ -1,5 +1,5 @@
 /*
- * Cowbird for C programs: threads read and write remote memory by loads and stores alone; an offload engine moves the data.
+ * Cowbird's rings for C programs that want them themselves; p4rack_memory.h has any remote memory, by Cowbird too. Threads read and write remote memory by loads and stores alone; an offload engine moves the data.
  *
  *     cargo build --release -p p4rack-memory
  *     cc program.c -Iinclude -Ltarget/release -lp4rack_memory
@@ -10,6 +10,7 @@
 #ifndef P4RACK_COWBIRD_H
 #define P4RACK_COWBIRD_H
 
+#include <p4rack_memory.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,22 +44,11 @@ typedef struct p4rack_cowbird_config {
     const char *server_name;      /* name in the servers' certificates, if it differs from the address, or NULL */
 } p4rack_cowbird_config;
 
-/* Whether a request, or waiting for some, was accepted. */
-typedef enum p4rack_cowbird_status {
-    P4RACK_COWBIRD_OK = 0,
-    P4RACK_COWBIRD_REQUESTS_FULL = 1,      /* no room in the request ring: try again */
-    P4RACK_COWBIRD_REQUEST_DATA_FULL = 2,  /* no room for what a write carries: try again */
-    P4RACK_COWBIRD_RESPONSE_DATA_FULL = 3, /* no room for what a read brings: wait for earlier reads first */
-    P4RACK_COWBIRD_UNKNOWN_REGION = 4,
-    P4RACK_COWBIRD_OUT_OF_BOUNDS = 5,      /* it reaches beyond the region's end */
-    P4RACK_COWBIRD_BAD_LENGTH = 6,         /* no bytes, or more than half of a ring */
-    P4RACK_COWBIRD_ENDED = 7,              /* the engine serves these rings no more: open a new compute node */
-    P4RACK_COWBIRD_UNKNOWN_GROUP = 8,
-    P4RACK_COWBIRD_UNKNOWN_REQUEST = 9,    /* it was never made, or is done and told */
-    P4RACK_COWBIRD_TWICE = 10,             /* the request is in the group already */
-    P4RACK_COWBIRD_CORRUPT = 11,           /* the engine says that more is done than was asked for */
-    P4RACK_COWBIRD_BAD_ARGUMENT = 12       /* a null pointer */
-} p4rack_cowbird_status;
+/*
+ * Functions return a p4rack_memory_status: P4RACK_MEMORY_FULL where a ring has no room (for what a read brings: until earlier reads
+ * are fetched), P4RACK_MEMORY_GONE when the engine serves these rings no more, P4RACK_MEMORY_BAD_ARGUMENT for a group or request that
+ * is not there, or is there already.
+ */
 
 /* Who serves a compute node. */
 typedef enum p4rack_cowbird_state {
@@ -89,31 +79,28 @@ void p4rack_cowbird_thread_close(p4rack_cowbird_thread *thread);
  * Asks for `length` bytes of a region, from `src` on. They are copied to `dest` when p4rack_cowbird_poll_wait tells of the request;
  * until then `dest` has to stay. `request` receives its id.
  */
-p4rack_cowbird_status p4rack_cowbird_async_read(p4rack_cowbird_thread *thread, uint16_t region, uint64_t src, void *dest,
+p4rack_memory_status p4rack_cowbird_async_read(p4rack_cowbird_thread *thread, uint16_t region, uint64_t src, void *dest,
                                                 uint32_t length, uint64_t *request);
 
 /* Asks for `length` bytes to be written to a region, from `dest` on. They are copied before this returns. */
-p4rack_cowbird_status p4rack_cowbird_async_write(p4rack_cowbird_thread *thread, uint16_t region, const void *src,
+p4rack_memory_status p4rack_cowbird_async_write(p4rack_cowbird_thread *thread, uint16_t region, const void *src,
                                                  uint64_t dest, uint32_t length, uint64_t *request);
 
 /* Makes a notification group. Returns its number. */
 uint32_t p4rack_cowbird_poll_create(p4rack_cowbird_thread *thread);
 
 /* Adds a request to a group. */
-p4rack_cowbird_status p4rack_cowbird_poll_add(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t request);
+p4rack_memory_status p4rack_cowbird_poll_add(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t request);
 
 /* Removes a request from a group; it goes on. */
-p4rack_cowbird_status p4rack_cowbird_poll_remove(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t request);
+p4rack_memory_status p4rack_cowbird_poll_remove(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t request);
 
 /*
  * Waits until `max` requests of a group are done, none is left in it, or the time is over; 0 does not wait. `requests` receives their
  * ids, `count` how many there are. Spins.
  */
-p4rack_cowbird_status p4rack_cowbird_poll_wait(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t *requests, size_t max,
+p4rack_memory_status p4rack_cowbird_poll_wait(p4rack_cowbird_thread *thread, uint32_t poll, uint64_t *requests, size_t max,
                                                uint64_t timeout_us, size_t *count);
-
-/* A status in words, for messages. */
-const char *p4rack_cowbird_status_text(p4rack_cowbird_status status);
 
 #ifdef __cplusplus
 }

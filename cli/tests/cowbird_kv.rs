@@ -1,4 +1,4 @@
-//! A log store whose older records are in remote memory, as `up`'s workload: every way to these on one rack.
+//! A log store whose older records are in remote memory, as `up`'s workload: every way to these on one rack, in one table.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use common::{can_make_namespaces, one_at_a_time, p4rack, repo, stderr, stdout};
 use serde_json::Value;
 use std::fs;
 
-const WAYS: [&str; 5] = ["local", "rdma-sync", "rdma", "cowbird-spot", "cowbird-p4"];
+const WAYS: [&str; 7] = ["local", "tcp", "rdma-sync", "rdma", "edm-timed-dst", "cowbird-spot", "cowbird-p4"];
 
 #[test]
 fn up_runs_a_log_store_in_every_way_and_reports_all() {
@@ -20,7 +20,8 @@ fn up_runs_a_log_store_in_every_way_and_reports_all() {
     let (json, html) = (folder.path().join("results.json"), folder.path().join("report.html"));
     let output = p4rack()
         .args(["up", "--duration", "1.2"])
-        .arg(repo("examples/cowbird-kv.toml"))
+        .args(WAYS.iter().flat_map(|way| ["--scheme", way]))
+        .arg(repo("examples/memory-kv.toml"))
         .arg(format!("--json={}", json.display()))
         .arg(format!("--html={}", html.display()))
         .output()
@@ -73,7 +74,7 @@ fn a_run_that_makes_no_sense_is_refused_before_anything_starts() {
         text.lines().filter(|found| !found.starts_with(line)).collect::<Vec<_>>().join("\n")
     };
     for (text, words, says) in [
-        (example.clone(), &["--scheme", "l2"][..], "write one of local, rdma-sync"),
+        (example.clone(), &["--scheme", "l2"][..], "write one of local, delayed, tcp, rdma-sync"),
         (edm, &["--scheme", "cowbird-spot"], "add [workload.log]"),
         (example.replace("value_bytes = 248", "value_bytes = 250"), &[], "write a multiple of 8"),
         (

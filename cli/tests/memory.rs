@@ -82,6 +82,41 @@ impl Rack {
     }
 }
 
+/// The same commands by other ways, on the same rack: its agents carry TCP and RDMA.
+#[test]
+fn memory_is_used_by_the_way_that_is_named() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let rack = Rack::up();
+    let confirm = rack.memory("h1", "serve", &["--way", "tcp", "--bytes", "4096"]).output().unwrap();
+    assert!(stderr(&confirm).contains("confirm with --insecure"), "{}", stderr(&confirm));
+    for way in ["tcp", "rdma"] {
+        let said = rack.folder.path().join(way);
+        let mut serve = rack.memory("h1", "serve", &["--way", way, "--bytes", "0x1000", "--insecure"]);
+        let _serving = Serving(serve.stdout(File::create(&said).unwrap()).spawn().unwrap());
+        assert!(wait_until(LIMIT, || fs::read_to_string(&said).unwrap().starts_with("ready ")), "{way}");
+        let by = |what: &str, options: &[&str]| rack.use_it(what, &[&["--way", way], options].concat());
+        let succeeds = |what: &str, options: &[&str]| {
+            let output = by(what, options);
+            assert!(output.status.success(), "{way} {what}: {}", stderr(&output));
+            stdout(&output)
+        };
+        let wrote = succeeds("write", &["--address", "0xff0", "--text", "remote memory"]);
+        assert_eq!(wrote, "wrote 13 bytes at 0xff0 of h1, and read them back\n");
+        assert!(succeeds("read", &["--address", "0xff0", "--bytes", "13"]).contains("remote memory"));
+        assert_eq!(succeeds("cas", &["--address", "8", "0", "0x10"]), "0 (0x0) was at 0x8 of h1\n");
+        let json: Value = serde_json::from_str(&succeeds("add", &["--address", "8", "1", "--json"])).unwrap();
+        assert_eq!(json["old"], 16);
+        let beyond = by("read", &["--address", "0xff8", "--bytes", "9"]);
+        assert!(stderr(&beyond).contains("out of bounds"), "{way}: {}", stderr(&beyond));
+        let wrong = by("read", &["--interface", "lo", "--bytes", "1"]);
+        assert!(stderr(&wrong).contains("is not h2's link to the rack"), "{way}: {}", stderr(&wrong));
+        let swap = by("modify", &["--operation", "swap", "--operand", "1"]);
+        assert_eq!(swap.status.success(), way == "tcp", "{way}: {}", stderr(&swap));
+    }
+}
+
 /// Bytes from one host to the file of another, words changed there, refusals in words; everything on real packets.
 #[test]
 fn a_host_uses_a_file_of_another() {
@@ -226,7 +261,7 @@ fn a_c_program_uses_the_memory_of_another_host() {
     let said = |visitor: u32, sum: u32| {
         format!(
             "read back: written from C\nvisitor {visitor}\nthe lock was free\nsum of the counters {sum}\n\
-             with another key: the region has another key\n"
+             read later: written from C\na word at 4: this way has no such operation, or its address is no multiple of eight\n"
         )
     };
     for (host, visitor, sum) in [("h2", 1, 28), ("h3", 2, 56)] {
@@ -286,9 +321,9 @@ fn descriptions_without_memory_are_refused_in_words() {
     let without = repo("examples/two-hosts.toml").display().to_string();
     let read = ["--at", "h1", "--bytes", "8"];
     for (words, expected) in [
-        (&["read", &without, "--name", "h2"][..], "has no EDM"),
+        (&["read", &without, "--name", "h2"][..], "has no way to remote memory"),
         (&["read", &with, "--name", "h9"], "no host is called `h9`; there are h1, h2, h3, h4"),
-        (&["read", &with, "--name", "h2", "--scheme", "l2"], "has no EDM under this scheme"),
+        (&["read", &with, "--name", "h2", "--scheme", "l2"], "has no way to remote memory under this scheme"),
         (&["read", &with, "--name", "h2", "--interface", "nowhere0"], "nowhere0"),
     ] {
         let output = p4rack().arg("memory").args(words).args(read).output().unwrap();

@@ -66,6 +66,36 @@ fn up_runs_a_store_over_tcp_and_in_memory_and_reports_both() {
     assert!(page.contains("Mix F") && !page.contains("NaN"));
 }
 
+/// The slots' clients know no network: a way that has atomic operations carries them, whatever the order of bytes in its words.
+#[test]
+fn slots_are_carried_by_any_way_with_atomic_operations() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("results.json");
+    let output = p4rack()
+        .args(["up", "--duration", "1", "--scheme", "tcp", "--scheme", "rdma"])
+        .arg(repo("examples/edm-kv.toml"))
+        .arg(format!("--json={}", json.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let schemes = results["schemes"].as_array().unwrap();
+    assert_eq!(schemes.iter().map(|scheme| &scheme["name"]).collect::<Vec<_>>(), ["tcp", "rdma"]);
+    for scheme in schemes {
+        let store = &scheme["store"];
+        assert_eq!((&store["lost"], &store["wrong"]), (&0.into(), &0.into()), "{store}");
+        let mixes = store["mixes"].as_array().unwrap();
+        assert!(mixes.iter().all(|mix| mix["ops_per_s"].as_f64() > Some(50.0)), "{store}");
+    }
+    let refused =
+        p4rack().args(["up", "--scheme", "local"]).arg(repo("examples/edm-kv.toml")).output().unwrap();
+    assert!(stderr(&refused).contains("no atomic operations that clients share"), "{}", stderr(&refused));
+}
+
 /// What another host writes to the server's port at the same time: TCP fills the port's queue with it, EDM does not, however late
 /// processes are. How long operations wait depends on the machine as well, so it is shown here and not asserted.
 #[test]
@@ -169,6 +199,12 @@ fn a_client_sees_that_records_are_corrupted() {
         let words = words.iter().map(|word| (*word).to_owned());
         std::iter::once(own.to_owned()).chain(words).chain(options).collect::<Vec<_>>()
     };
+    let client = |what: &str| {
+        let mut line = words(&["workload", what], "h2");
+        let way = ["--arch", "v1model", "--interface", "eth0", "--ip", "10.0.0.2", "--way", SCHEME];
+        line.extend(way.map(str::to_owned));
+        line
+    };
     let on = |host: &str, line: Vec<String>| -> Command {
         rack.exec(host, &line.iter().map(String::as_str).collect::<Vec<_>>())
     };
@@ -183,14 +219,12 @@ fn a_client_sees_that_records_are_corrupted() {
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
-    let contents = || -> Value {
-        serde_json::from_str(&succeeds(words(&["workload", "store-contents"], "h2"))).unwrap()
-    };
-    succeeds(words(&["workload", "store-load"], "h2"));
+    let contents = || -> Value { serde_json::from_str(&succeeds(client("store-contents"))).unwrap() };
+    succeeds(client("store-load"));
     assert_eq!(contents(), serde_json::json!({ "versions": RECORDS, "lost": 0, "wrong": 0 }));
 
     let run = || {
-        let mut line = words(&["workload", "store-client"], "h2");
+        let mut line = client("store-client");
         line.extend(["--start-ns".to_owned(), clock::now().0.to_string()]);
         line.extend(["--duration-ns".to_owned(), 1_200_000_000u64.to_string()]);
         on("h2", line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -42,7 +42,13 @@ impl Reach<'_> {
             Service::Bytes => {
                 let path = self.running.path.display().to_string();
                 let mut args = words(&["memory", "serve", &path, "--name", self.server, "--way"]);
-                args.extend([self.way.name().to_owned(), "--bytes".to_owned(), format!("{bytes} B")]);
+                let size = format!("{bytes} B");
+                args.extend([
+                    self.way.name().to_owned(),
+                    "--bytes".to_owned(),
+                    size,
+                    "--insecure".to_owned(),
+                ]);
                 Ok(vec![self.start("the server of bytes", self.server, args)?])
             }
             Service::Pool => {
@@ -95,7 +101,13 @@ impl Reach<'_> {
     pub(crate) fn client(&self, host: &str) -> Result<Vec<String>, LabError> {
         let mut args = client(self.running, host)?;
         args.extend(["--way".to_owned(), self.way.name().to_owned()]);
-        let server = self.running.index(self.server)?;
+        args.extend(self.services()?);
+        Ok(args)
+    }
+
+    /// Options that say where the memory and an engine are.
+    pub(crate) fn services(&self) -> Result<Vec<String>, LabError> {
+        let (server, mut args) = (self.running.index(self.server)?, Vec::new());
         match self.way.definition().service {
             Service::Pool => args.extend(["--memory".to_owned(), at(setup_ip(server), POOL_PORT)]),
             Service::Bytes => {

@@ -2,6 +2,9 @@
 //! configured. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
 
 pub mod c;
+mod open;
+
+pub use open::{Access, Memory, OpenError, open, way};
 
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Host;
@@ -15,6 +18,9 @@ const TIMEOUT_MIN: Nanos = Nanos::from_millis(50);
 
 /// Port at which hosts offer bytes over TCP.
 pub const BYTES_PORT: u16 = 7_004;
+
+/// Port of the set-up service of a host's pool.
+pub const POOL_PORT: u16 = 9_561;
 
 /// Why a rack has no such memory. The message says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -65,6 +65,18 @@ pub(super) struct GrpcServer {
 }
 
 impl GrpcServer {
+    /// At an address, in plain text.
+    pub(super) fn plain(at: SocketAddr) -> GrpcServer {
+        GrpcServer {
+            grpc_server_addr: Some(at),
+            grpc_server_ssl: false,
+            grpc_server_cert: None,
+            grpc_server_key: None,
+            grpc_server_cacert: None,
+            insecure: true,
+        }
+    }
+
     /// The address, and how it is encrypted. Errors: others could connect in plain text, and that was not confirmed;
     /// `danger` says what everyone who connects then can do.
     pub(super) fn check(
@@ -150,6 +162,12 @@ pub(super) fn text(error: impl Display) -> String {
 }
 
 impl Adapter {
+    /// A rack's host's, which does not check iCRCs; everything else is as the options have it.
+    pub(super) fn of(interface: String, ip: Ipv4Addr) -> Adapter {
+        let (mtu, reads_max, timeout_ms, ignore_icrc, lose_per_mille) = (Mtu::B1024, 16, 20, true, 0);
+        Adapter { interface, ip, mtu, reads_max, timeout_ms, ignore_icrc, lose_per_mille }
+    }
+
     /// Parameters.
     pub(super) fn config(&self) -> Config {
         Config {

@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 const UDP_PORT: u16 = 0xc000;
 
 /// Values of both ends, instead of a set-up. All of them, or none.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(super) struct ByHand {
     /// The peer's MAC address
     #[arg(long, help_heading = HEADING, value_name = "MAC", requires_all = ["peer_ip", "peer_qpn", "peer_psn", "qpn", "psn"])]

@@ -16,6 +16,7 @@ use p4rack_lab::rows::Rows;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_netdev::{clock, netns};
 use p4rack_wire::Nanos;
+use p4rack_wire::roce::Mtu;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use tokio::runtime::Runtime;
@@ -148,6 +149,25 @@ pub fn run(args: Args) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Offers memory of a rack's host until a signal ends the process: to all peers, or to those that reserve it. What comes through a
+/// switch that rewrites packets has no right iCRC, so none is checked.
+pub(super) fn serve_memory(
+    (interface, ip): (String, Ipv4Addr),
+    at: SocketAddr,
+    (bytes, reserved): (u64, bool),
+    telling: Telling,
+) -> Result<(), String> {
+    serve(ServeArgs {
+        adapter: Adapter::of(interface, ip),
+        memory: if reserved { u64::from(Mtu::B4096.bytes()) } else { bytes },
+        reserve: reserved.then_some(bytes),
+        tenants: None,
+        setup: GrpcServer::plain(at),
+        telling,
+        by_hand: ByHand::default(),
+    })
 }
 
 fn serve(args: ServeArgs) -> Result<(), String> {

@@ -1,11 +1,18 @@
-//! Arguments of the programs of a workload that use remote memory.
+//! Ways to remote memory as arguments.
 
 use super::adapter::Adapter;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::remote::Place;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_lab::ways::End;
+
+/// Takes a way by its name, which help and completions list.
+pub(super) fn ways() -> impl TypedValueParser<Value = Way> {
+    let named = |way: &Way| PossibleValue::new(way.name()).help(way.title()).aliases(way.definition().alias);
+    PossibleValuesParser::new(Way::ALL.iter().map(named)).try_map(|name| name.parse::<Way>())
+}
 
 /// A client's host, and its way to remote memory.
 #[derive(clap::Args, Clone, Debug)]
@@ -19,7 +26,8 @@ pub(super) struct WayArgs {
     /// Architecture of the switch's program
     #[arg(long)]
     pub(super) arch: Arch,
-    #[arg(long, help = format!("How remote memory is reached: {}", Way::names()))]
+    /// How remote memory is reached
+    #[arg(long, value_parser = ways())]
     way: Option<Way>,
     #[command(flatten)]
     adapter: Adapter,

@@ -1,5 +1,5 @@
-//! A way whose reads and writes end well unless the memory is lost: what is unknown is asked for again, and writes that have only
-//! left are read back.
+//! A way whose reads and writes succeed unless the memory is lost: it repeats those with an unknown result, and reads back writes
+//! that have only left.
 
 use super::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status, Window, Written};
 use p4rack_wire::Nanos;
@@ -200,7 +200,7 @@ mod tests {
         }
 
         fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
-            let is_lost = self.never || self.random.next().is_multiple_of(3);
+            let is_lost = self.never || self.random.next().is_multiple_of(8);
             match operation {
                 Operation::Write { at, bytes } if is_lost => {
                     // It has left, and something else is there.

@@ -104,6 +104,8 @@ impl From<&Error> for Status {
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let node =
         place.node.ok_or_else(|| RemoteError::Lacks("a rack with EDM, and a memory node of it".into()))?;
-    let edm = Edm::new(Client::open(node.0)?, node.1, shape.region_bytes);
+    // Where its region is, the memory node knows.
+    let region_bytes = if shape.region_bytes == 0 { u64::MAX } else { shape.region_bytes };
+    let edm = Edm::new(Client::open(node.0)?, node.1, region_bytes);
     Ok((Box::new(edm), Held(None)))
 }

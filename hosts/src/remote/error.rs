@@ -41,11 +41,11 @@ pub enum RemoteError {
     /// The system refused something.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// The place lacks what the way needs.
+    /// The place lacks something that the way needs.
     #[error("this way needs {0}")]
     Lacks(String),
     /// An operation failed that a program can't do without.
-    #[error("remote memory: {0}")]
+    #[error(transparent)]
     Failed(#[from] Status),
     /// The other end does not do what it should.
     #[error("{0}")]

@@ -17,7 +17,7 @@
 //! in the memory ([`Abilities::writes`]).
 //!
 //! **No answer.** An operation of which nothing is heard ends as [`Status::Unknown`]: it was carried out once, is still to be, or
-//! never will. A read may be asked again. A write too, as long as nobody else writes there. An atomic operation may not: read the
+//! never will. A read may be asked again. A write too, as long as no other program writes there. An atomic operation may not: read the
 //! word and decide.
 
 mod certain;
@@ -27,6 +27,7 @@ mod error;
 pub mod hash;
 mod local;
 mod operation;
+mod own;
 mod pair;
 mod region;
 mod rings;
@@ -40,6 +41,7 @@ pub use edm::Edm;
 pub use error::RemoteError;
 pub use local::Local;
 pub use operation::{Abilities, Operation, Order, Outcome, Shape, Status, UnderWay, WordOrder, Written};
+pub use own::Own;
 pub use p4rack_wire::edm::Opcode;
 pub use region::Region;
 pub use window::Window;
@@ -91,7 +93,7 @@ impl<R: Remote + ?Sized> Remote for Box<R> {
     }
 }
 
-/// Where a program's end of a way is, and who serves it. Each way takes what it needs of it.
+/// Where a program's end of a way is, and which services it uses. Each way takes what it needs of it.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Interface to the rack.

@@ -220,7 +220,7 @@ impl Abilities {
 /// What a program submits at most, and the bytes that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of the region.
+    /// Bytes of the region; 0: those that the other end offers.
     pub region_bytes: u64,
     /// Reads under way.
     pub reads: UnderWay,

@@ -110,7 +110,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let offer =
         offer.ok_or_else(|| RemoteError::Broken("the pool has no region, or a smaller one".into()))?;
     let abilities = Abilities {
-        region_bytes: shape.region_bytes,
+        region_bytes: offer.bytes,
         read_bytes_max: config.message_bytes_max,
         write_bytes_max: config.message_bytes_max,
         whole_bytes: config.mtu.bytes(),

@@ -99,7 +99,8 @@ impl<R: Remote> Region<R> {
         if total == 0 { Err(Status::BadLength.into()) } else { ok(failed) }
     }
 
-    /// Writes bytes, in pieces if the way takes no more at once. What the end means, the way's abilities say. Errors: the first
+    /// Writes bytes, in pieces if the way takes no more at once. [`Abilities::writes`](super::Abilities::writes) says what
+    /// the end means. Errors: the first
     /// piece that failed says why.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
         let piece = self.remote.abilities().write_bytes_max as usize;
@@ -117,6 +118,11 @@ impl<R: Remote> Region<R> {
     /// Puts `new` in place of `expected`, if that is the word. Returns the word before.
     pub fn cas(&mut self, at: u64, expected: u64, new: u64) -> Result<u64, RemoteError> {
         self.modify(at, Opcode::Cas, [expected, new])
+    }
+
+    /// Adds to a word, modulo 2^64. Returns the word before.
+    pub fn fetch_add(&mut self, at: u64, more: u64) -> Result<u64, RemoteError> {
+        self.modify(at, Opcode::FetchAdd, [more, 0])
     }
 
     /// Does any atomic operation; an operand that it does not have is ignored. Returns the word before.

@@ -1,4 +1,4 @@
-//! Cowbird's rings as a way to remote memory. Those who want the rings themselves, and their cost, find them in `p4rack_cowbird`.
+//! Cowbird's rings as a way to remote memory. Programs that want the rings themselves, at their own cost, use `p4rack_cowbird`.
 
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Status, WordOrder, Written};

@@ -192,7 +192,8 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// Connects, for as long as the server may take to start. Errors: another program answers, or its region is smaller.
+    /// Connects, for as long as the server may take to start. Errors: another program answers, or its region is smaller than
+    /// `region_bytes`.
     pub fn connect(to: &str, region_bytes: u64) -> Result<Tcp, RemoteError> {
         let start = Instant::now();
         let mut stream = loop {
@@ -218,7 +219,7 @@ impl Tcp {
         let mut poller = Poller::new();
         poller.add(&stream)?;
         let abilities = Abilities {
-            region_bytes,
+            region_bytes: has,
             read_bytes_max: BYTES_MAX,
             write_bytes_max: BYTES_MAX,
             whole_bytes: BYTES_MAX,

@@ -31,7 +31,7 @@ impl Slow {
         }
     }
 
-    /// One of so many.
+    /// A random index below `of`.
     fn any(&mut self, of: usize) -> usize {
         self.random.next() as usize % of
     }

@@ -4,7 +4,7 @@ mod ping_pong;
 
 pub use ping_pong::{Way, ping_pong};
 
-use crate::edm::{self, REGION_KEY};
+use crate::edm::REGION_KEY;
 use crate::error::LabError;
 use crate::network::{Access, HOST_INTERFACE};
 use crate::process::Process;
@@ -13,9 +13,13 @@ use crate::running::Running;
 use crate::stats::histogram;
 use crate::sys;
 use crate::up::{create_network, rack_under};
+use crate::ways::{self, Reach};
 use hdrhistogram::Histogram;
+use p4rack_codegen::rack::Run;
+use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_hosts::memory::{Client, Error, Operation, Remote};
+use p4rack_fabric::remote::{Link, Service, Way as Reached};
+use p4rack_hosts::remote::{Operation, Outcome, Region, Remote, RemoteError, Status};
 use p4rack_wire::edm::Opcode;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -74,8 +78,6 @@ pub struct MemoryFigures {
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Whose memory.
-    pub remote: Remote,
     /// Address of bytes that may be overwritten, a multiple of eight.
     pub address: u64,
     /// Bytes per read and write.
@@ -84,18 +86,18 @@ pub struct Load {
     pub each: Duration,
 }
 
-type Run = fn(Load) -> Operation;
-
-/// Reads, writes and adds through a client: one at a time, then several.
-pub fn measure(client: &mut Client, load: Load) -> Result<MemoryFigures, Error> {
-    let add: Run = |load| Operation::modify(load.remote, load.address, Opcode::FetchAdd, 1);
-    let kinds: [(&str, Run); 3] = [
-        ("read", |load| Operation::read(load.remote, load.address, load.bytes)),
-        ("write", |load| Operation::write(load.remote, load.address, vec![0x5a; load.bytes as usize])),
-        ("fetch-add", add),
+/// Reads, writes and adds, if the way can: one at a time, then several. Errors: nothing is known of any of a kind, or one is refused.
+pub fn measure<R: Remote>(region: &mut Region<R>, load: Load) -> Result<MemoryFigures, RemoteError> {
+    let (at, content) = (load.address, vec![0x5a; load.bytes as usize]);
+    let mut kinds = vec![
+        ("read", Operation::Read { at, bytes: load.bytes }),
+        ("write", Operation::Write { at, bytes: &content }),
     ];
+    if region.remote().abilities().atomics.contains(&Opcode::FetchAdd) {
+        kinds.push(("fetch-add", Operation::Modify { at, opcode: Opcode::FetchAdd, operands: [1, 0] }));
+    }
     let mut figures = MemoryFigures { bytes: load.bytes, ..MemoryFigures::default() };
-    for (what, operation) in kinds {
+    for (what, operation) in &kinds {
         let (mut latencies, mut unknown) = (histogram(), 0);
         let end_ns = sys::monotonic_ns() + load.each.as_nanos() as u64;
         loop {
@@ -103,39 +105,48 @@ pub fn measure(client: &mut Client, load: Load) -> Result<MemoryFigures, Error> 
             if start_ns >= end_ns {
                 break;
             }
-            match client.run(operation(load)) {
-                Ok(_) => latencies.saturating_record(sys::monotonic_ns() - start_ns),
-                Err(Error::Unknown) => unknown += 1,
-                Err(error) => return Err(error),
+            let (done, silent) = run(region, [*operation])?;
+            unknown += silent;
+            if done > 0 {
+                latencies.saturating_record(sys::monotonic_ns() - start_ns);
             }
         }
         if latencies.is_empty() {
-            return Err(Error::Unknown);
+            return Err(Status::Unknown.into());
         }
         figures.latencies.push(figures_of(what, &latencies, unknown));
     }
-    for (what, operation) in kinds {
-        let (mut done, mut unknown) = (0u64, 0);
+    for (what, operation) in &kinds {
+        let (mut done, mut unknown) = (0, 0);
         let start_ns = sys::monotonic_ns();
         let end_ns = start_ns + load.each.as_nanos() as u64;
         while sys::monotonic_ns() < end_ns {
-            for result in client.batch((0..BATCH).map(|_| operation(load))) {
-                match result {
-                    Ok(_) => done += 1,
-                    Err(Error::Unknown) => unknown += 1,
-                    Err(error) => return Err(error),
-                }
-            }
+            let (ended, silent) = run(region, [*operation; BATCH])?;
+            (done, unknown) = (done + ended, unknown + silent);
         }
         let took_s = (sys::monotonic_ns() - start_ns) as f64 / 1e9;
         figures.rates.push(RateFigures {
-            what: what.to_owned(),
+            what: (*what).to_owned(),
             at_once: BATCH,
             per_s: done as f64 / took_s,
             unknown,
         });
     }
     Ok(figures)
+}
+
+/// Does operations at the same time. Returns how many ended well, and of how many nothing is known.
+fn run<R: Remote, const N: usize>(
+    region: &mut Region<R>,
+    operations: [Operation<'_>; N],
+) -> Result<(u64, u64), RemoteError> {
+    let (mut done, mut unknown, mut refused) = (0, 0, None);
+    region.batch(operations, |_, outcome| match outcome {
+        Outcome::Failed(Status::Unknown) => unknown += 1,
+        Outcome::Failed(status) => refused = Some(status),
+        Outcome::Read(_) | Outcome::Written | Outcome::Word(_) => done += 1,
+    })?;
+    refused.map_or(Ok((done, unknown)), |status| Err(status.into()))
 }
 
 fn figures_of(what: &str, latencies: &Histogram<u64>, unknown: u64) -> LatencyFigures {
@@ -158,6 +169,8 @@ pub struct Benchmark {
     pub rack: String,
     /// Scheme that ran.
     pub scheme: String,
+    /// How the memory was reached.
+    pub way: String,
     /// Host that asked.
     pub client: String,
     /// Host that answered.
@@ -170,12 +183,12 @@ pub struct Benchmark {
     pub ping_pongs: Vec<LatencyFigures>,
 }
 
-/// Builds the rack on this machine, measures the memory of its first memory node from its first other host, and UDP ping-pongs
-/// beside it.
+/// Builds the rack on this machine, measures the memory of one host from another by a way, and UDP ping-pongs beside it. The host
+/// with the memory is the first that may have it, the other one the first that may not.
 pub fn bench(
     rack: &Rack,
     path: &Path,
-    scheme: Scheme,
+    (scheme, way): (Scheme, Reached),
     bytes: u32,
     each: Duration,
     quiet: bool,
@@ -183,22 +196,44 @@ pub fn bench(
     sys::catch_interrupts();
     let progress = Progress::new(quiet);
     let rack = rack_under(rack, scheme)?;
-    let with_memory = p4rack_memory::edm(&rack)?.memory.as_slice();
-    let server = with_memory.first().cloned().unwrap_or_default();
-    let other = rack.hosts.iter().find(|host| !with_memory.contains(&host.name));
+    let with_memory: &[String] = match (way.definition().service, rack.protocol::<Cowbird>()) {
+        (Service::Node, _) => &p4rack_memory::edm(&rack)?.memory,
+        (Service::None, _) => {
+            return Err(LabError::Unfit(format!("{way}: that memory is each program's own")));
+        }
+        (_, Some(cowbird)) => &cowbird.pool,
+        (_, None) => &[],
+    };
+    let server = with_memory.first().or_else(|| rack.hosts.first().map(|host| &host.name)).cloned();
+    let server = server.unwrap_or_default();
+    let other = rack.hosts.iter().find(|host| host.name != server && !with_memory.contains(&host.name));
     let client = other.ok_or_else(|| LabError::Unfit(format!("all hosts of {} have memory", rack.name)))?;
-    let network = create_network(&rack, Access::Agent, &progress)?;
-    let mut running = Running::start(&rack, path, &network, scheme, None, &progress)?;
-    let args = edm::serve_args(&running, &server, REGION_BYTES);
-    let mut serving =
-        Process::start(&format!("the memory node on {server}"), running.namespace(&server)?, args)?;
-    serving.wait_for_line("ready", FINISH)?;
-    running.serving.push(serving);
+    let access = match way.definition().link {
+        Link::Agent => Access::Agent,
+        Link::Adapter => Access::Adapter(ways::mtu(&rack)),
+        Link::Kernel => Access::Kernel,
+    };
+    let network = create_network(&rack, access, &progress)?;
+    let mut running = match access {
+        Access::Agent => Running::start(&rack, path, &network, scheme, None, &progress)?,
+        _ => {
+            let run = Run { scheme, way: Some(way) };
+            Running::without_agents(&rack, path, &network, run, None, &progress)?
+        }
+    };
+    let reserves = way.definition().engine.is_some();
+    let reach = Reach { running: &running, way, server: &server };
+    let (serving, mut services) = (reach.serve(REGION_BYTES, !reserves)?, reach.services()?);
+    if reserves {
+        services.extend(["--reserve".to_owned(), format!("{REGION_BYTES} B")]);
+    }
+    running.serving.extend(serving);
     let mut args = ["memory", "bench", &path.display().to_string()].map(str::to_owned).to_vec();
     for (option, value) in [
         ("--name", client.name.clone()),
         ("--interface", HOST_INTERFACE.to_owned()),
         ("--at", server.clone()),
+        ("--way", way.name().to_owned()),
         ("--scheme", scheme.name()),
         ("--arch", rack.switch.arch.name().to_owned()),
         ("--key", REGION_KEY.to_string()),
@@ -207,6 +242,7 @@ pub fn bench(
     ] {
         args.extend([option.to_owned(), value]);
     }
+    args.extend(services);
     args.push("--json".to_owned());
     let memory = progress.step(
         &format!("measuring the memory of {server} from {}", client.name),
@@ -229,6 +265,7 @@ pub fn bench(
     Ok(Benchmark {
         rack: rack.name.clone(),
         scheme: scheme.name(),
+        way: way.name().to_owned(),
         client: client.name.clone(),
         server,
         rate_bps: client.rate_bps,

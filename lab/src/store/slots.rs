@@ -1,5 +1,5 @@
-//! The store in remote memory: slots side by side in one region, and nobody but the clients to look after them. It needs a way with
-//! atomic operations, one of which writes a slot in one step.
+//! The store in remote memory: slots side by side in one region, which the clients alone look after. It needs a way that has atomic
+//! operations and writes a slot in one step.
 //!
 //! A read is one operation. A write locks the slot's word (CAS from the known version to the same with the client's number), and
 //! writes the next version over the whole slot, which unlocks it. Where the end of a write only means that it has left, the client

@@ -1,6 +1,6 @@
 //! Cowbird's client, as `include/p4rack_cowbird.h` declares and explains it.
 
-use super::{needed, tell, text};
+use super::{Status, needed, tell, text};
 use p4rack_cowbird::{Layout, PollError, PollId, Refused, RequestId};
 use p4rack_fabric::roce::Config;
 use p4rack_hosts::cowbird::node::ThreadClient;
@@ -10,7 +10,7 @@ use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::tls::ClientTls;
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -74,65 +74,13 @@ pub struct Rings {
     dests: Vec<*mut u8>,
 }
 
-/// Whether something was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub enum Status {
-    /// It was.
-    Ok = 0,
-    /// No room in the request ring.
-    RequestsFull,
-    /// No room for what a write carries.
-    RequestDataFull,
-    /// No room for what a read brings.
-    ResponseDataFull,
-    /// No region has this number.
-    UnknownRegion,
-    /// It reaches beyond the region's end.
-    OutOfBounds,
-    /// No bytes, or more than half of a ring.
-    BadLength,
-    /// The engine serves these rings no more.
-    Ended,
-    /// No group has this number.
-    UnknownGroup,
-    /// The request was never made, or is done and told.
-    UnknownRequest,
-    /// The request is in the group already.
-    Twice,
-    /// The engine says that more is done than was asked for.
-    Corrupt,
-    /// A null pointer.
-    BadArgument,
-}
-
-/// The statuses' texts, by number.
-const TEXTS: [&CStr; 13] = [
-    c"accepted",
-    c"the request ring is full: try again",
-    c"the request data ring is full: try again",
-    c"the response data ring is full: wait for earlier reads first",
-    c"there is no such region",
-    c"the request reaches beyond the region's end",
-    c"a request has 1 byte to half of a data ring",
-    c"the engine has ended these rings: open a new compute node",
-    c"there is no such group",
-    c"the request was never made, or is done and told",
-    c"the request is in the group already",
-    c"the engine says that more is done than was asked for",
-    c"a null pointer",
-];
-
 impl From<Refused> for Status {
     fn from(refused: Refused) -> Status {
         match refused {
-            Refused::RequestsFull => Status::RequestsFull,
-            Refused::RequestDataFull => Status::RequestDataFull,
-            Refused::ResponseDataFull => Status::ResponseDataFull,
-            Refused::UnknownRegion => Status::UnknownRegion,
-            Refused::OutOfBounds => Status::OutOfBounds,
+            Refused::RequestsFull | Refused::RequestDataFull | Refused::ResponseDataFull => Status::Full,
+            Refused::UnknownRegion | Refused::OutOfBounds => Status::OutOfBounds,
             Refused::BadLength => Status::BadLength,
-            Refused::Ended(_) => Status::Ended,
+            Refused::Ended(_) => Status::Gone,
         }
     }
 }
@@ -140,11 +88,8 @@ impl From<Refused> for Status {
 impl From<PollError> for Status {
     fn from(error: PollError) -> Status {
         match error {
-            PollError::UnknownGroup => Status::UnknownGroup,
-            PollError::UnknownRequest => Status::UnknownRequest,
-            PollError::Twice => Status::Twice,
-            PollError::Ended(_) => Status::Ended,
-            PollError::Corrupt => Status::Corrupt,
+            PollError::UnknownGroup | PollError::UnknownRequest | PollError::Twice => Status::BadArgument,
+            PollError::Ended(_) | PollError::Corrupt => Status::Gone,
         }
     }
 }
@@ -426,7 +371,7 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_remove(rings: *mut Rings, poll: u32
     let Some(rings) = (unsafe { rings.as_mut() }) else { return Status::BadArgument };
     match rings.client.poll_remove(PollId::of_number(poll), RequestId(request)) {
         Ok(true) => Status::Ok,
-        Ok(false) => Status::UnknownRequest,
+        Ok(false) => Status::BadArgument,
         Err(error) => error.into(),
     }
 }
@@ -477,10 +422,4 @@ impl Rings {
     fn slot(&self, id: RequestId) -> usize {
         slot(id, self.dests.len())
     }
-}
-
-/// A status in words; see the header.
-#[unsafe(no_mangle)]
-pub extern "C" fn p4rack_cowbird_status_text(status: u32) -> *const c_char {
-    TEXTS.get(status as usize).map_or(c"no such status", |text| *text).as_ptr()
 }

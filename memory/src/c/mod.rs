@@ -1,7 +1,10 @@
 //! The C interfaces, as the headers in `include/` declare and explain them.
 
 pub mod cowbird;
-pub mod edm;
+pub mod memory;
+mod status;
+
+pub use status::Status;
 
 use std::ffi::{CStr, c_char};
 

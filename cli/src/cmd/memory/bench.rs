@@ -1,7 +1,6 @@
 //! `p4rack memory bench`: how fast remote memory is.
 
-use super::{Here, SchemeArgs, There, client, in_words};
-use p4rack_codegen::Rack;
+use super::{Here, SchemeArgs, Services, There, described, in_words, open};
 use p4rack_lab::memory::{self, Benchmark, LatencyFigures, Load, MemoryFigures};
 use p4rack_lab::rows::Rows;
 use p4rack_lab::text;
@@ -12,18 +11,20 @@ use std::time::Duration;
 /// Arguments of `p4rack memory bench`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Rack description with an [edm] table
+    /// Rack description
     rack: PathBuf,
     /// Measure from this host, on which the command runs, instead of building the rack
     #[arg(long, requires = "at")]
     name: Option<String>,
-    /// With --name: interface to the switch
-    #[arg(long, default_value = "eth0", requires = "name")]
-    interface: String,
+    /// With --name: interface to the rack [default: the one that has the host's address]
+    #[arg(long, requires = "name")]
+    interface: Option<String>,
     /// With --name: host with the memory
     #[arg(long, value_name = "HOST", requires = "name")]
     at: Option<String>,
-    /// With --name: key of the region
+    #[command(flatten)]
+    services: Services,
+    /// With --name, by EDM: key of the region
     #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>, requires = "name")]
     key: u32,
     /// With --name: address of bytes that may be overwritten, a multiple of eight
@@ -50,10 +51,11 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let each = Duration::try_from_secs_f64(args.each).map_err(|error| format!("--each: {error}"))?;
     if let (Some(name), Some(at)) = (args.name, args.at) {
         let here = Here { rack: args.rack, name, interface: args.interface, scheme: args.scheme };
-        let there = There { here, at, key: args.key, address: args.address, json: args.json };
-        let (mut client, remote, _) = client(&there)?;
-        let load = Load { remote, address: there.address, bytes: args.bytes, each };
-        let figures = memory::measure(&mut client, load)
+        let (services, key, address, json) = (args.services, args.key, args.address, args.json);
+        let there = There { here, at, services, key, address, json };
+        let mut opened = open(&there)?;
+        let load = Load { address: there.address, bytes: args.bytes, each };
+        let figures = memory::measure(&mut opened, load)
             .map_err(|error| there.failed("using", args.bytes as usize, &error))?;
         match args.json {
             true => println!("{}", json!(figures)),
@@ -61,17 +63,17 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         }
         return Ok(());
     }
-    let rack = Rack::load(&args.rack).map_err(in_words)?;
-    let rack = rack.on(args.scheme.arch.unwrap_or(rack.switch.arch));
-    let scheme = args.scheme.scheme.unwrap_or_else(|| rack.scheme());
-    let done = memory::bench(&rack, &args.rack, scheme, args.bytes, each, args.quiet).map_err(in_words)?;
+    let rack = described(&args.rack, &args.scheme)?;
+    let way = p4rack_memory::way(&rack, args.scheme.way).map_err(in_words)?;
+    let run = (rack.scheme(), way);
+    let done = memory::bench(&rack, &args.rack, run, args.bytes, each, args.quiet).map_err(in_words)?;
     if args.json {
         println!("{}", json!(done));
         return Ok(());
     }
-    let Benchmark { rack, scheme, client, server, rate_bps, memory, ping_pongs } = &done;
+    let Benchmark { rack, way, client, server, rate_bps, memory, ping_pongs, .. } = &done;
     println!(
-        "{rack}, {scheme}: {client} uses the memory of {server} through the embedded switch, links of {}\n",
+        "{rack}, {way}: {client} uses the memory of {server} through the embedded switch, links of {}\n",
         text::rate(*rate_bps as f64)
     );
     print!("{}", table(memory, ping_pongs));

@@ -1,0 +1,144 @@
+//! `p4rack memory serve`.
+
+use super::{Here, in_words, not_opened};
+use crate::cmd::adapter::Telling;
+use crate::cmd::roce;
+use crate::output;
+use p4rack_codegen::Rack;
+use p4rack_codegen::rack::units::{parse_bytes, show_size};
+use p4rack_fabric::edm::host::memory::{Region, Rights};
+use p4rack_fabric::remote::{Link, Service, Way};
+use p4rack_hosts::memory::{PortError, Server, ServerConfig, ServerError};
+use p4rack_hosts::remote::tcp::Served;
+use p4rack_netdev::Pages;
+use p4rack_netdev::signal::Signals;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    #[command(flatten)]
+    here: Here,
+    /// Size, e.g. "64 MiB": of fresh memory, or of a file to be made
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, required_unless_present = "file")]
+    bytes: Option<u64>,
+    /// Offer the contents of this file
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// EDM: key that gives access
+    #[arg(long, default_value = "1", value_parser = crate::numbers::number::<u32>)]
+    key: u32,
+    /// EDM: address of the first byte, decimal or 0x…
+    #[arg(long, default_value = "0", value_parser = crate::numbers::number::<u64>)]
+    address: u64,
+    /// Permit reads only
+    #[arg(long)]
+    read_only: bool,
+    /// By TCP or RDMA: serve every host that reaches this one, in plain text
+    #[arg(long)]
+    insecure: bool,
+    /// Address of the service [default: this host's address in the description]
+    #[arg(long, value_name = "IP")]
+    bind: Option<Ipv4Addr>,
+    #[command(flatten)]
+    telling: Telling,
+}
+
+/// Runs the command.
+pub(super) fn run(args: Args) -> Result<(), String> {
+    let rack = args.here.rack()?;
+    let way = p4rack_memory::way(&rack, args.here.scheme.way).map_err(in_words)?;
+    match way.definition().service {
+        Service::Node => serve_node(args, &rack),
+        Service::Bytes => serve_bytes(args, &rack, way),
+        Service::Pool => serve_pool(args, &rack, way),
+        Service::None => {
+            Err(format!("--way {way}: that memory is each program's own, and nothing serves it"))
+        }
+    }
+}
+
+/// The memory that is offered.
+fn pages(args: &Args) -> Result<Pages, String> {
+    match &args.file {
+        Some(path) => Pages::file(path, args.bytes),
+        None => Pages::fresh(args.bytes.unwrap_or(0)),
+    }
+    .map_err(in_words)
+}
+
+/// Where a service listens. Errors: everyone could use it, and that was not confirmed.
+fn address(args: &Args, rack: &Rack, way: Way, port: u16) -> Result<SocketAddr, String> {
+    let ip = args.bind.map_or_else(|| args.here.host(rack).map(|host| host.ip), Ok)?;
+    if args.insecure || ip.is_loopback() {
+        return Ok((ip, port).into());
+    }
+    Err(format!("--way {way}: every host that reaches {ip} has all of the memory: confirm with --insecure"))
+}
+
+/// Offers memory over TCP, from address 0 on.
+fn serve_bytes(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
+    if args.telling.stats.is_some() || args.telling.metrics_addr.is_some() {
+        return Err(format!(
+            "--way {way}: a server of bytes has no statistics: leave out --stats and --metrics-addr"
+        ));
+    }
+    let at = address(&args, rack, way, p4rack_memory::BYTES_PORT)?;
+    let bytes = pages(&args)?;
+    let (size, served) = (bytes.as_ref().len() as u64, Served::new(bytes, args.read_only));
+    let signals = Signals::take().map_err(in_words)?;
+    let listener = TcpListener::bind(at)
+        .map_err(|error| format!("{at}: {error}; does this run on {}?", args.here.name))?;
+    output::announce(&format!("ready {}: {} at {at}", args.here.name, show_size(size)));
+    served.serve(&listener, &signals).map_err(in_words)
+}
+
+/// Offers fresh memory to adapters: to all of them, or where a way reserves it, to each its own.
+fn serve_pool(args: Args, rack: &Rack, way: Way) -> Result<(), String> {
+    let bytes = match (&args.file, args.bytes, args.read_only) {
+        (None, Some(bytes), false) => bytes,
+        _ => {
+            return Err(format!(
+                "--way {way}: a pool has fresh memory: give --bytes, without --file and --read-only"
+            ));
+        }
+    };
+    let at = address(&args, rack, way, p4rack_memory::POOL_PORT)?;
+    let host = args.here.host(rack)?;
+    let interface = args.here.interface(host, Link::Adapter)?;
+    let reserved = way.definition().engine.is_some();
+    roce::serve_memory((interface, host.ip), at, (bytes, reserved), args.telling)
+}
+
+/// Offers memory under EDM.
+fn serve_node(args: Args, rack: &Rack) -> Result<(), String> {
+    let host = args.here.host(rack)?;
+    p4rack_memory::memory_node(rack, &host.name).map_err(in_words)?;
+    args.telling.check()?;
+    let bytes = pages(&args)?;
+    let interface = args.here.interface(host, Link::Agent)?;
+    let (port, node) = p4rack_memory::server(rack, host, &interface).map_err(in_words)?;
+    let size = bytes.as_ref().len() as u64;
+    let rights = Rights { read: true, write: !args.read_only };
+    let region = Region { start: args.address, bytes, key: args.key, rights };
+    let config = ServerConfig {
+        name: args.here.name.clone(),
+        port,
+        node,
+        stats_file: args.telling.stats,
+        metrics_addr: args.telling.metrics_addr,
+    };
+    let signals = Signals::take().map_err(in_words)?;
+    let server = Server::open(config, vec![region]).map_err(|error| match &error {
+        ServerError::Port(PortError::NotHere(place)) => not_opened(&error, Some(place)),
+        _ => error.to_string(),
+    })?;
+    output::announce(&format!(
+        "ready {}: {} at {:#x} with key {} on {interface}",
+        args.here.name,
+        show_size(size),
+        args.address,
+        args.key
+    ));
+    server.run(&signals).map_err(in_words)
+}

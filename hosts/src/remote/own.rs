@@ -1,0 +1,103 @@
+//! Which interface is a host's link.
+
+use crate::memory::NotHere;
+use p4rack_fabric::remote::Link;
+use p4rack_netdev::{Links, link};
+use p4rack_wire::MacAddr;
+use std::net::Ipv4Addr;
+
+/// A program's host, as the rack knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// Its address.
+    pub ip: Ipv4Addr,
+}
+
+/// What shows to which host an interface belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    name: String,
+    mac: MacAddr,
+    ip: Option<Ipv4Addr>,
+}
+
+impl Own<'_> {
+    /// The interface of this host's link: the one that is named, or the only one that can be it. An adapter shares the one that has
+    /// the host's address, or takes the one with its MAC address; a node of EDM uses the link, whose address an agent may have.
+    /// Errors: the one that is named is another host's, or none is surely this host's. No frame is sent before.
+    pub fn interface(&self, way: Link, named: Option<&str>) -> Result<String, NotHere> {
+        let all = Links::open().and_then(|mut links| links.all()).unwrap_or_default();
+        let seen =
+            |(name, info): (String, link::LinkInfo)| Seen { ip: link::ipv4_of(&name), mac: info.mac, name };
+        self.choose(&all.into_iter().map(seen).collect::<Vec<_>>(), way, named)
+    }
+
+    fn choose(&self, all: &[Seen], way: Link, named: Option<&str>) -> Result<String, NotHere> {
+        let wrong = |interface: &str, why: String| NotHere {
+            interface: interface.to_owned(),
+            host: self.name.to_owned(),
+            why,
+            or: ", or name the link with --interface".to_owned(),
+        };
+        let has_ip = |seen: &&Seen| seen.ip == Some(self.ip);
+        let has_mac = |seen: &&Seen| seen.mac == self.mac;
+        if let Some(named) = named {
+            let found = all.iter().find(|seen| seen.name == named);
+            // EDM's port looks itself: behind an agent a link has another address.
+            if way == Link::Agent || found.is_some_and(|seen| has_ip(&seen) || has_mac(&seen)) {
+                return Ok(named.to_owned());
+            }
+            let why = format!("it has neither the MAC address {} nor the address {}", self.mac, self.ip);
+            return Err(wrong(named, why));
+        }
+        let by_mac = all.iter().find(has_mac);
+        let found = match (way, by_mac) {
+            (Link::Agent, Some(Seen { ip: None, .. })) => by_mac,
+            // Behind an agent the link is the one without an address. EDM's port looks whether the agent is this host's.
+            (Link::Agent, _) => {
+                let mut bare = all.iter().filter(|seen| seen.ip.is_none() && seen.name != "lo");
+                bare.next().filter(|_| bare.next().is_none())
+            }
+            (Link::Adapter | Link::Kernel, found) => all.iter().find(has_ip).or(found),
+        };
+        found.map(|seen| seen.name.clone()).ok_or_else(|| {
+            let why = format!("no interface here is surely the one with MAC address {}", self.mac);
+            wrong("(none named)", why)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_found_by_what_the_rack_says_of_its_host() {
+        let mac = |last| MacAddr([2, 0, 0, 0, 0, last]);
+        let ip = |last| Ipv4Addr::new(10, 0, 0, last);
+        let own = Own { name: "h2", mac: mac(2), ip: ip(2) };
+        let seen = |name: &str, last, ip| Seen { name: name.to_owned(), mac: mac(last), ip };
+        let lo = seen("lo", 0, Some(Ipv4Addr::LOCALHOST));
+        let link = |all: &[Seen], way, named| own.choose(all, way, named).map_err(|error| error.to_string());
+        // Behind an agent: its own interface has the host's addresses.
+        let behind = [lo.clone(), seen("app0", 2, Some(ip(2))), seen("eth0", 77, None)];
+        assert_eq!(link(&behind, Link::Agent, None), Ok("eth0".to_owned()));
+        assert_eq!(link(&behind, Link::Adapter, None), Ok("app0".to_owned()));
+        // Without one.
+        let bare = [lo.clone(), seen("eth1", 2, None), seen("eth0", 9, Some(ip(200)))];
+        assert_eq!(link(&bare, Link::Agent, None), Ok("eth1".to_owned()));
+        assert_eq!(link(&bare, Link::Adapter, Some("eth1")), Ok("eth1".to_owned()));
+        assert!(link(&bare, Link::Adapter, Some("eth0")).unwrap_err().contains("is not h2's link"));
+        // The machine's own interfaces are no host's link.
+        let machine = [lo, seen("eth0", 9, Some(ip(200)))];
+        for way in [Link::Agent, Link::Adapter] {
+            assert!(link(&machine, way, None).unwrap_err().contains("p4rack exec h2"));
+        }
+        let several = [&behind[..], &[seen("eth5", 5, None)]].concat();
+        assert!(link(&several, Link::Agent, None).unwrap_err().contains("--interface"));
+    }
+}

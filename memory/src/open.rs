@@ -1,0 +1,174 @@
+//! Another host's memory, by the name of the way to it.
+
+use crate::{BYTES_PORT, NoMemory, POOL_PORT, client, memory_node, node};
+use p4rack_codegen::Rack;
+use p4rack_codegen::rack::Run;
+use p4rack_fabric::remote::{Engine, Link, Service, Way};
+use p4rack_fabric::roce::Config;
+use p4rack_hosts::memory::{NotHere, PortError};
+use p4rack_hosts::remote::{self, Held, Own, Place, Region, RemoteError, Shape, UnderWay};
+use p4rack_hosts::roce::setup::Server;
+use p4rack_wire::Nanos;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// Operations of a kind under way over rings, and bytes of the longest: what an engine in a switch takes unless its description
+/// says otherwise.
+const UNDER_WAY: u64 = 32;
+const LONGEST_BYTES: u32 = 1_024;
+/// How long an adapter waits before it sends again: processes of one machine wake late.
+const TIMEOUT: Nanos = Nanos::from_millis(20);
+
+/// Whose memory a program uses, from where, by which way.
+#[derive(Clone, Debug)]
+pub struct Access<'a> {
+    /// Name of the program's host.
+    pub host: &'a str,
+    /// Its interface; `None` is the one that has the host's address.
+    pub interface: Option<&'a str>,
+    /// Name of the host with the memory.
+    pub at: &'a str,
+    /// The way; `None` is the one that the scheme has.
+    pub way: Option<Way>,
+    /// Key of the region of a memory node of EDM.
+    pub key: u32,
+    /// Address of what offers the memory, `HOST:PORT`; `None` is a port of the host with the memory.
+    pub memory: Option<&'a str>,
+    /// Address of an engine of Cowbird, `HOST:PORT`.
+    pub engine: Option<&'a str>,
+    /// Bytes to reserve in a pool; 0 uses what it offers to all.
+    pub reserve_bytes: u64,
+}
+
+impl<'a> Access<'a> {
+    /// The memory of `at` from `host`, by the scheme's way, under key 1.
+    pub fn new(host: &'a str, at: &'a str) -> Access<'a> {
+        let (interface, way, key, memory, engine, reserve_bytes) = (None, None, 1, None, None, 0);
+        Access { host, interface, at, way, key, memory, engine, reserve_bytes }
+    }
+}
+
+/// Why memory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The description has no such memory.
+    #[error(transparent)]
+    NoMemory(#[from] NoMemory),
+    /// The interface is not the host's.
+    #[error(transparent)]
+    NotHere(#[from] NotHere),
+    /// The way did not open.
+    #[error(transparent)]
+    Way(#[from] RemoteError),
+}
+
+impl OpenError {
+    /// What shows that this is the wrong place, if that is why.
+    pub fn not_here(&self) -> Option<&NotHere> {
+        match self {
+            OpenError::NotHere(place) | OpenError::Way(RemoteError::Edm(PortError::NotHere(place))) => {
+                Some(place)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Another host's memory: a region of it, or all of it.
+pub struct Memory {
+    region: Region,
+    way: Way,
+    // Last: the lease ends after the way is closed.
+    _held: Held,
+}
+
+impl Memory {
+    /// The way to it.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("way", &self.way).finish_non_exhaustive()
+    }
+}
+
+impl Deref for Memory {
+    type Target = Region;
+    fn deref(&self) -> &Region {
+        &self.region
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut Region {
+        &mut self.region
+    }
+}
+
+/// The way that is meant: the one that is named, or the scheme's.
+pub fn way(rack: &Rack, named: Option<Way>) -> Result<Way, NoMemory> {
+    named.or_else(|| rack.scheme().way()).ok_or_else(|| {
+        let what = "has no way to remote memory under this scheme: name one";
+        NoMemory(format!("rack {}: {what} of {}", rack.name, Way::names()))
+    })
+}
+
+/// Opens another host's memory, from the calling thread's network namespace. `rack` is under the scheme that runs.
+pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
+    let way = way(rack, access.way)?;
+    let definition = way.definition();
+    let own = &rack.hosts[usize::from(node(rack, access.host)?)];
+    let there = &rack.hosts[usize::from(node(rack, access.at)?)];
+    let server = |addr: String| Server { addr, tls: None };
+    let port = match definition.service {
+        Service::Bytes => Some(BYTES_PORT),
+        Service::Pool => Some(POOL_PORT),
+        Service::None | Service::Node => None,
+    };
+    let memory = access.memory.map(str::to_owned).or_else(|| port.map(|port| format!("{}:{port}", there.ip)));
+    let icrc_verified = definition.engine != Some(Engine::Switch);
+    let adapter = Config { icrc_verified, timeout: TIMEOUT, ..Config::default() };
+    let mut place = Place {
+        interface: String::new(),
+        ip: own.ip,
+        adapter,
+        memory: memory.map(server),
+        engines: access.engine.map(str::to_owned).map(server).into_iter().collect(),
+        node: None,
+        shared: access.reserve_bytes == 0,
+    };
+    // The kernel finds its way itself; an interface that is named has to be right even so.
+    if definition.link != Link::Kernel || access.interface.is_some() {
+        let own = Own { name: &own.name, mac: own.mac, ip: own.ip };
+        place.interface = own.interface(definition.link, access.interface)?;
+    }
+    if definition.service == Service::Node {
+        let under = match rack.scheme().way() {
+            Some(running) if running == way => rack.clone(),
+            _ => rack.under(Run::by(way).scheme).map_err(|error| NoMemory(error.to_string()))?,
+        };
+        let remote = p4rack_hosts::memory::Remote { node: memory_node(&under, access.at)?, key: access.key };
+        place.node = Some((client(&under, own, &place.interface)?, remote));
+    }
+    let under_way = UnderWay::of(UNDER_WAY, LONGEST_BYTES);
+    let shape = Shape { region_bytes: access.reserve_bytes, reads: under_way, writes: under_way };
+    let (remote, held) = remote::open(way, place, shape)?;
+    Ok(Memory { region: Region::new(remote), way, _held: held })
+}
+
+#[cfg(test)]
+mod tests {
+    use p4rack_codegen::scheme::edm::Mode;
+    use p4rack_fabric::remote::Service;
+
+    #[test]
+    fn every_mode_of_edm_is_a_way() {
+        for mode in Mode::ALL {
+            let way = mode.scheme().way();
+            assert!(way.is_some_and(|way| way.definition().service == Service::Node), "{mode:?}: {way:?}");
+        }
+    }
+}
