@@ -18,10 +18,10 @@ use std::path::Path;
 
 /// Says that all records are written, and when the first mix begins.
 pub(super) const READY: &str = "ready";
-/// From there to the first mix: whoever watches takes the switch's figures meanwhile.
+/// Pause before the first mix, in which the parent reads the switch's counters.
 const LEAD_NS: u64 = 300_000_000;
 
-/// What a client is to do.
+/// Parameters of a client.
 #[derive(Clone, Debug)]
 pub struct ClientTask {
     /// Its way to older records.
@@ -32,16 +32,16 @@ pub struct ClientTask {
     pub seed: u64,
 }
 
-/// What a client has done.
+/// Results of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) report: ClientReport,
     pub(super) contents: Contents,
-    /// What each mix took, nanoseconds: until its last operation had ended.
+    /// Duration of each mix, nanoseconds, until its last operation had ended.
     pub(super) spans_ns: Vec<u64>,
 }
 
-/// What a description's log store is to do in a time.
+/// Parameters of a description's log store, for a given time.
 pub(super) fn setup(rack: &Rack, window: Nanos, seed: u64) -> Result<Setup, LabError> {
     let store = rack.workload.as_ref().and_then(|workload| workload.store.as_ref());
     let Some((store, log)) = store.zip(rack.log()) else {
@@ -62,7 +62,7 @@ fn failed(error: impl std::fmt::Display) -> LabError {
     LabError::measurement("the store's client", error)
 }
 
-/// Uses the log store of a description, from the calling thread's network namespace, and prints what was done as JSON.
+/// Uses the log store of a description, from the calling thread's network namespace, and prints the results as JSON.
 pub fn use_store(path: &Path, client: ClientTask) -> Result<(), LabError> {
     let rack = Rack::load(path)?;
     let (setup, way) = (setup(&rack, client.window, client.seed)?, client.end.way);

@@ -43,7 +43,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A store for `keys` of which so many per cent fit into local memory; the log in remote memory has twice the room that
+    /// A store for `keys`, of which this percentage fits into local memory; the log in remote memory has twice the room that
     /// all need.
     pub fn new(keys: usize, value_bytes: usize, memory_percent: u64, reads_max: usize) -> Config {
         let page_records = (8_192 / (KEY_BYTES + value_bytes)).max(1) as u64;
@@ -126,13 +126,13 @@ pub enum StoreError {
     /// A read brought another number of bytes than was asked for.
     #[error("remote memory answered with {0} bytes, which is not what was asked for")]
     Short(usize),
-    /// An answer came that nobody waited for.
+    /// An unexpected answer came.
     #[error("remote memory answered what nobody had asked")]
     Unasked,
     /// Nothing came although something is under way.
     #[error("remote memory does not answer")]
     Silence,
-    /// Nobody hears how far it is.
+    /// No progress reports.
     #[error("printing progress: {0}")]
     Telling(std::io::Error),
     /// No room for another key.
@@ -140,7 +140,7 @@ pub enum StoreError {
     Full(usize),
 }
 
-/// What a read found.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'a> {
     /// The value, and its record's number.
@@ -149,7 +149,7 @@ pub enum Found<'a> {
     Later,
     /// Too many reads are under way: wait first.
     Busy,
-    /// Nobody wrote this key.
+    /// The key was never written.
     Missing,
 }
 
@@ -167,7 +167,7 @@ pub enum Replaced {
 /// A read under way.
 #[derive(Debug)]
 enum Reading {
-    /// A value, for whoever gave the token.
+    /// A value, for the caller that gave the token.
     Value { token: u64, key: u64, record: u64 },
     /// The oldest page, for compaction.
     Page,
@@ -181,7 +181,7 @@ struct Moving {
     done: u64,
 }
 
-/// What a store counts.
+/// Counters of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Values read from remote memory.
@@ -237,7 +237,7 @@ impl LogStore {
         })
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -280,7 +280,7 @@ impl LogStore {
         page % self.config.region_pages * self.config.page_bytes() as u64
     }
 
-    /// Reads a value. What is cold comes later, with the token.
+    /// Reads a value. A cold value arrives later, with the token.
     pub fn read(&mut self, remote: &mut dyn Remote, key: u64, token: u64) -> Result<Found<'_>, StoreError> {
         let Some(record) = self.index.get(key) else { return Ok(Found::Missing) };
         let page = record / self.config.page_records;
@@ -329,7 +329,7 @@ impl LogStore {
         Ok(if self.write(remote, key, value)? { Replaced::Done } else { Replaced::Busy })
     }
 
-    /// Whether a record can be added, with so many pages of the region left.
+    /// Whether a record can be added with this many pages of the region left.
     fn has_room(&self, reserve: u64) -> bool {
         if !self.tail.is_multiple_of(self.config.page_records) {
             return true;
@@ -438,7 +438,7 @@ impl LogStore {
         }
     }
 
-    /// Moves what is current in the oldest page to the tail, as far as there is room.
+    /// Moves current records of the oldest page to the tail, as far as there is room.
     fn compact(&mut self, remote: &mut dyn Remote) -> Result<(), StoreError> {
         let Some(mut moving) = self.moving.take() else { return Ok(()) };
         let bytes = self.config.record_bytes();

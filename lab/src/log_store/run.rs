@@ -13,7 +13,7 @@ use serde::Serialize;
 /// Per cent of the records' room in local memory, where all are to stay there and are changed in place.
 const ALL_LOCAL: u64 = 125;
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Records.
@@ -41,7 +41,7 @@ impl Setup {
 }
 
 impl Config {
-    /// What a store of these sizes asks for at most.
+    /// Maximum requests of a store of these sizes.
     pub(super) fn shape(&self) -> Shape {
         let (record, page) = (self.record_bytes() as u64, self.page_bytes() as u64);
         // Compaction reads a page while values are read.
@@ -57,7 +57,7 @@ impl Config {
 /// Figures of one mix.
 #[derive(Clone, Debug, Serialize)]
 pub struct MixFigures {
-    /// How older records are reached.
+    /// Access path to older records.
     pub scheme: Way,
     /// The mix.
     pub mix: &'static str,
@@ -73,7 +73,7 @@ pub struct MixFigures {
     pub p999_us: f64,
     /// Operations that took too long; in the last mix also records that do not have their last version at the end.
     pub lost: u64,
-    /// Values that nobody had written so.
+    /// Values that were never written.
     pub wrong: u64,
     /// Values read from remote memory, for each operation.
     pub cold_share: f64,
@@ -149,7 +149,7 @@ fn measure(
     Ok(all)
 }
 
-/// What was done under a mix, and what that took.
+/// Results under a mix, and their costs.
 pub(super) struct MixRun {
     pub(super) mix: Mix,
     pub(super) report: Report,

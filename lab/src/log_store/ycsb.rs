@@ -21,14 +21,14 @@ const LOST: Nanos = Nanos::from_secs(2);
 /// Longest wait without any answer.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
-/// What was done under a mix.
+/// Results under a mix.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     /// Operations that ended well in time.
     pub(super) operations: u64,
     /// Operations that took too long.
     pub(super) lost: u64,
-    /// Values that were not what had been written.
+    /// Wrong values.
     pub(super) wrong: u64,
     /// Values that were read or written.
     pub(super) values: u64,
@@ -47,7 +47,7 @@ struct Operation {
     start: Nanos,
     /// The version when it began.
     least: u64,
-    /// Whether it writes what it read.
+    /// Whether it writes back after the read.
     replaces: bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// With so many operations under way at most.
+    /// With at most this many operations in flight.
     pub(super) fn new(
         store: &'a mut LogStore,
         remote: &'a mut dyn Remote,
@@ -107,7 +107,7 @@ impl<'a> Client<'a> {
         self.records.versions()
     }
 
-    /// What the store has counted.
+    /// The store's counters.
     pub(super) fn counters(&self) -> Counters {
         self.store.counters()
     }
@@ -161,7 +161,7 @@ impl<'a> Client<'a> {
         Ok(std::mem::replace(&mut self.report, empty()))
     }
 
-    /// Reads every key. What does not have its last version is wrong, or lost if it took too long.
+    /// Reads every key. A value other than the last version is wrong, and a late one lost.
     pub(super) fn contents(&mut self) -> Result<Contents, StoreError> {
         (self.report, self.teller, self.found) = (empty(), None, 0);
         for key in 0..self.keys.into() {
@@ -177,7 +177,7 @@ impl<'a> Client<'a> {
         Ok(Contents { versions: self.found, lost: self.report.lost, wrong: self.report.wrong })
     }
 
-    /// Begins an operation that reads; it may end at once.
+    /// Begins an operation that reads; it may end immediately.
     fn begin(&mut self, token: usize, operation: Operation) -> Result<(), StoreError> {
         self.under_way[token] = Some(operation);
         loop {
@@ -209,7 +209,7 @@ impl<'a> Client<'a> {
             loop {
                 match self.store.replace(self.remote, operation.key, record, &self.value)? {
                     Replaced::Done => break,
-                    // What it should replace is another value by now.
+                    // The value to replace has changed.
                     Replaced::Changed => return self.begin(token, operation),
                     Replaced::Busy => self.step(&mut since)?,
                 }
@@ -255,7 +255,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Waits for remote memory, of which nothing came since then; what comes is handled by [`wait`](Self::wait).
+    /// Waits for remote memory without any response since then; [`wait`](Self::wait) handles responses.
     fn step(&mut self, since: &mut Nanos) -> Result<(), StoreError> {
         let (under_way, all) = (&self.under_way, &mut self.came);
         let came = self.store.wait(self.remote, &mut |token, record, value| {
@@ -315,11 +315,11 @@ mod tests {
     use p4rack_hosts::remote::{Abilities, Local, Operation, Outcome, RemoteError, Status};
     use std::sync::Mutex;
 
-    /// What becomes of requests.
+    /// Fate of requests.
     #[derive(Clone, Copy, PartialEq)]
     enum Mood {
         Good,
-        /// What is read has a bit more.
+        /// Reads return data with one bit added.
         Spoils,
         /// Nothing is answered.
         Silent,

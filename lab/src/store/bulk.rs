@@ -1,4 +1,4 @@
-//! A host that writes to the store's server as fast as it can, beside the clients: what their operations have to bear.
+//! Bulk load: a host writes to the store's server as fast as it can, beside the clients.
 
 use super::tcp;
 use crate::sys;
@@ -17,10 +17,10 @@ pub const UNDER_WAY: usize = 16;
 pub const SLOTS: u32 = 64;
 /// Bytes given to TCP at a time.
 const PIECE_BYTES: usize = 64 << 10;
-/// How long TCP may take for a piece before the span's end is looked at.
+/// Time limit of a TCP write between two checks for the end of the span.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What was written.
+/// Amount written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BulkReport {
     /// Bytes of data that left the host.

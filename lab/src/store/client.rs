@@ -35,7 +35,7 @@ pub struct ClientConfig {
     pub tells: bool,
 }
 
-/// What a client did under one mix.
+/// Results of a client under one mix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MixReport {
     /// The mix.
@@ -44,18 +44,18 @@ pub struct MixReport {
     pub operations: u64,
     /// Operations without an answer.
     pub lost: u64,
-    /// Answers that were not what had been written: wrong checksum, another key, or an older version than seen before.
+    /// Wrong answers: wrong checksum, another key, or an older version than seen before.
     pub wrong: u64,
     /// Values that were read or written.
     pub values: u64,
     /// Latencies in nanoseconds, with their counts; lost operations count with the time they waited.
     pub latencies: Vec<(u64, u64)>,
-    /// What a log store adds.
+    /// Additional results of a log store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<LogCosts>,
 }
 
-/// What a log store's client also counts under one mix.
+/// Additional counters of a log store's client under one mix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogCosts {
     /// Values that were read from remote memory.
@@ -64,7 +64,7 @@ pub struct LogCosts {
     pub thread_cpu_ns: u64,
 }
 
-/// What a client did.
+/// Results of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReport {
     /// By mix.
@@ -75,14 +75,14 @@ pub struct ClientReport {
     pub lost_writes: u64,
 }
 
-/// What is in the store when nobody uses it any more.
+/// Contents of the store after all clients have finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// Versions of all records together: every write adds one.
     pub versions: u64,
     /// Records that could not be read.
     pub lost: u64,
-    /// Records that nobody has written so.
+    /// Records that no client has written.
     pub wrong: u64,
 }
 
@@ -113,7 +113,7 @@ impl SoFar {
     }
 }
 
-/// Prints a progress line now and then for whoever watches.
+/// Prints a progress line at intervals.
 #[derive(Debug)]
 pub(crate) struct Teller {
     so_far: SoFar,
@@ -158,7 +158,7 @@ pub fn load(store: &mut impl Store, config: &ClientConfig) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads every record, when nobody writes.
+/// Reads every record after all writes have ended.
 pub fn contents(store: &mut impl Store, records: u32) -> io::Result<Contents> {
     let mut contents = Contents::default();
     for key in 0..records {

@@ -21,7 +21,7 @@ pub const ANY: u64 = u64::MAX;
 pub enum Failure {
     /// It was not answered in time.
     Lost,
-    /// What came back is not what anybody wrote.
+    /// The returned value was never written.
     Wrong,
     /// The store can't be reached any more, in words.
     Ended(String),

@@ -29,12 +29,12 @@ use std::time::Duration;
 const STORE_PORT: u16 = 7_003;
 /// From starting the clients to their operations.
 const LEAD_NS: u64 = 1_000_000_000;
-/// How long loading or reading all records may take.
+/// Time limit for loading or reading all records.
 const ALL_RECORDS: Duration = Duration::from_secs(60);
-/// How long the server may take to start.
+/// Time limit for the server to start.
 const START: Duration = Duration::from_secs(20);
 
-/// What a client's process does.
+/// Work of a client's process.
 #[derive(Clone, Copy, Debug)]
 pub enum Task {
     /// Writes every record once.
@@ -63,7 +63,7 @@ pub(super) fn region_bytes(store: &StoreParameters) -> u64 {
     u64::from(slots(store)) * slot_bytes(store.value_bytes as usize) as u64
 }
 
-/// Checks that the rack's store can be in the memory of its server by a way: it has atomic operations, and writes a slot at once.
+/// Checks that the rack's store can be in the memory of its server by a way: it has atomic operations, and writes a slot as a whole.
 pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Result<(), LabError> {
     if !way.definition().atomics || !way.is_remote() {
         return Err(LabError::Unfit(format!(

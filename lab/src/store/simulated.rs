@@ -29,13 +29,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// From writing the records to the clients' operations.
 const LEAD_NS: u64 = 1_000_000;
 
-/// What a client waits for.
+/// Event that a client waits for.
 enum Wish {
     Done(u64, Request),
     Time(u64),
 }
 
-/// What it is told: the time, and how what it asked for went.
+/// Reply to it: the time, and the results of its operations.
 type Told = (u64, Option<Result<Vec<u8>, Error>>);
 
 /// A client's end: remote memory with one operation under way at a time.
@@ -109,7 +109,7 @@ impl Remote for Virtual {
     }
 }
 
-/// The other end: what a client waits for.
+/// The other end: the event that a client waits for.
 struct Waiting {
     host: usize,
     wishes: Receiver<Wish>,
@@ -260,7 +260,7 @@ impl Simulated<'_> {
                 waiting.push(Waiting { host, wishes, told, state: State::Runs });
             }
             let conducted = self.conduct(&mut waiting);
-            // Whoever still waits ends.
+            // Ends clients that still wait.
             drop(waiting);
             let ended = threads.into_iter().map(|thread| match thread.join() {
                 Ok(done) => done.map_err(LabError::system("using the store in virtual time")),

@@ -1,8 +1,8 @@
-//! What the store keeps for a key, the same over every network.
+//! The store's record of a key, the same over every network.
 //!
 //! ```text
 //! 0      8      16         24
-//! │ word │ key  │ checksum │ value … │     word: version · 2^16 + owner of the lock, 0 if nobody has it
+//! │ word │ key  │ checksum │ value … │     word: version · 2^16 + owner of the lock, 0 if unlocked
 //! ```
 //!
 //! The word stands as atomic operations of the way have it; other numbers are big-endian. The checksum covers version, key and value, so a slot made of parts of several writes is noticed.
@@ -14,17 +14,17 @@ pub const HEADER_BYTES: usize = 24;
 /// Bits of the word for the owner of the lock.
 const OWNER_BITS: u32 = 16;
 
-/// Version, and who has locked it.
+/// Version and owner of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// Number of writes so far.
     pub version: u64,
-    /// Who is about to write the next version: a client's number, from 1; 0 is nobody.
+    /// The client about to write the next version: its number, from 1; 0: none.
     pub owner: u16,
 }
 
 impl Word {
-    /// Nobody's.
+    /// Unlocked.
     pub fn free(version: u64) -> Word {
         Word { version, owner: 0 }
     }

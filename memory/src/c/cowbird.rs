@@ -225,7 +225,7 @@ pub unsafe extern "C" fn p4rack_cowbird_close(node: *mut ComputeNode) {
     }
 }
 
-/// Who serves a compute node; see the header.
+/// Servers of a compute node; see the header.
 ///
 /// # Safety
 /// The node is open or null. `into` can be written for `length` bytes or is null.
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn p4rack_cowbird_look(
 /// The rings for another thread; see the header.
 ///
 /// # Safety
-/// The node is open and nobody else's meanwhile, or null.
+/// The node is open and used by no other thread during the call, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_take(node: *mut ComputeNode) -> *mut Rings {
     // SAFETY: the caller promises it.
@@ -289,7 +289,7 @@ unsafe fn asked(id: Result<RequestId, Refused>, request: *mut u64) -> Status {
 /// Asks for bytes; see the header.
 ///
 /// # Safety
-/// The rings are open and nobody else's meanwhile, or null. `dest` can be written for `length` bytes until the request is told;
+/// The rings are open and used by no other thread during the call, or null. `dest` can be written for `length` bytes until the request is reported;
 /// `request` is a word or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_async_read(
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn p4rack_cowbird_async_read(
 /// Asks for bytes to be written; see the header.
 ///
 /// # Safety
-/// The rings are open and nobody else's meanwhile, or null. `src` can be read for `length` bytes; `request` is a word or null.
+/// The rings are open and used by no other thread during the call, or null. `src` can be read for `length` bytes; `request` is a word or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_async_write(
     rings: *mut Rings,
@@ -342,7 +342,7 @@ pub unsafe extern "C" fn p4rack_cowbird_async_write(
 /// Makes a group; see the header.
 ///
 /// # Safety
-/// The rings are open and nobody else's meanwhile, or null.
+/// The rings are open and used by no other thread during the call, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_poll_create(rings: *mut Rings) -> u32 {
     // SAFETY: the caller promises it.
@@ -352,7 +352,7 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_create(rings: *mut Rings) -> u32 {
 /// Adds a request to a group; see the header.
 ///
 /// # Safety
-/// The rings are open and nobody else's meanwhile, or null.
+/// The rings are open and used by no other thread during the call, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_poll_add(rings: *mut Rings, poll: u32, request: u64) -> Status {
     // SAFETY: the caller promises it.
@@ -364,7 +364,7 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_add(rings: *mut Rings, poll: u32, r
 /// Removes a request from a group; see the header.
 ///
 /// # Safety
-/// The rings are open and nobody else's meanwhile, or null.
+/// The rings are open and used by no other thread during the call, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_poll_remove(rings: *mut Rings, poll: u32, request: u64) -> Status {
     // SAFETY: the caller promises it.
@@ -379,7 +379,7 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_remove(rings: *mut Rings, poll: u32
 /// Waits for requests of a group; see the header.
 ///
 /// # Safety
-/// The rings are open and nobody else's meanwhile, or null. `requests` are `max` words, `count` is one, or they are null. Places for
+/// The rings are open and used by no other thread during the call, or null. `requests` are `max` words, `count` is one, or they are null. Places for
 /// what is read are as they were promised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_poll_wait(
