@@ -289,7 +289,8 @@ unsafe fn asked(id: Result<RequestId, Refused>, request: *mut u64) -> Status {
 /// Asks for bytes; see the header.
 ///
 /// # Safety
-/// The rings are open and used by no other thread during the call, or null. `dest` can be written for `length` bytes until the request is reported;
+/// The rings are open and used by no other thread during the call, or null.
+/// `dest` can be written for `length` bytes until the request is reported;
 /// `request` is a word or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_async_read(
@@ -317,7 +318,8 @@ pub unsafe extern "C" fn p4rack_cowbird_async_read(
 /// Asks for bytes to be written; see the header.
 ///
 /// # Safety
-/// The rings are open and used by no other thread during the call, or null. `src` can be read for `length` bytes; `request` is a word or null.
+/// The rings are open and used by no other thread during the call, or null.
+/// `src` can be read for `length` bytes; `request` is a word or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_async_write(
     rings: *mut Rings,
@@ -379,7 +381,8 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_remove(rings: *mut Rings, poll: u32
 /// Waits for requests of a group; see the header.
 ///
 /// # Safety
-/// The rings are open and used by no other thread during the call, or null. `requests` are `max` words, `count` is one, or they are null. Places for
+/// The rings are open and used by no other thread during the call, or null.
+/// `requests` are `max` words, `count` is one, or they are null. Places for
 /// what is read are as they were promised.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn p4rack_cowbird_poll_wait(
