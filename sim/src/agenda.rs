@@ -58,9 +58,10 @@ pub(crate) enum Origin {
     Own,
 }
 
-/// Events by time, then by origin, then in the order in which they were added there.
+/// Events by time, then by origin, then in the order in which they were added there. Hosts and switch run ahead of each other, so
+/// the order in which events of one time were added ([`kernel::Agenda`](crate::kernel::Agenda)) would depend on how far.
 #[derive(Debug)]
-pub(crate) struct Agenda<E> {
+pub(crate) struct RankedAgenda<E> {
     heap: BinaryHeap<Reverse<(Nanos, Origin, u64, E)>>,
     count: u64,
 }
@@ -72,9 +73,9 @@ impl RackEvent {
     }
 }
 
-impl<E: Ord + Copy> Agenda<E> {
-    pub fn new() -> Agenda<E> {
-        Agenda { heap: BinaryHeap::new(), count: 0 }
+impl<E: Ord + Copy> RankedAgenda<E> {
+    pub fn new() -> RankedAgenda<E> {
+        RankedAgenda { heap: BinaryHeap::new(), count: 0 }
     }
 
     /// Adds an event.
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn by_time_then_from_elsewhere_then_as_noted() {
-        let mut agenda = Agenda::new();
+        let mut agenda = RankedAgenda::new();
         agenda.push(Nanos(5), 'c');
         agenda.push(Nanos(5), 'a');
         agenda.push(Nanos(4), 'b');

@@ -1,6 +1,6 @@
 //! A host: its state machine, and the threads that feed it.
 
-use crate::agenda::{Agenda, HostEvent};
+use crate::agenda::{HostEvent, RankedAgenda};
 use crate::check::Digest;
 use crate::experiment::{Experiment, MachineLocation, SchemeKind};
 use crate::flow::{Machine, Outflow, Part};
@@ -35,7 +35,7 @@ pub(crate) struct Host {
     pub now: Nanos,
     /// When the machine has something to do; `Nanos::MAX`: never.
     pub machine_due: Nanos,
-    pub agenda: Agenda<HostEvent>,
+    pub agenda: RankedAgenda<HostEvent>,
     pub random: Random,
     /// Per destination: flows that have something to send, by their index at this host.
     outlets: Vec<Outlet>,
@@ -96,7 +96,7 @@ impl Host {
             endpoint,
             now: Nanos::ZERO,
             machine_due: Nanos::MAX,
-            agenda: Agenda::new(),
+            agenda: RankedAgenda::new(),
             random: Random::stream(experiment.spec.seed, 0x0d3a_0000 + index as u64),
             outlets: (0..hosts).map(|_| Outlet::default()).collect(),
             window,

@@ -2,7 +2,7 @@
 
 use super::group::RoundPart;
 use super::plan::Plan;
-use crate::agenda::{Agenda, HostEvent, RackEvent};
+use crate::agenda::{HostEvent, RackEvent, RankedAgenda};
 use crate::experiment::Arrivals;
 use crate::message::FlowId;
 use crate::traffic::{Source, TrafficStats};
@@ -11,7 +11,7 @@ use p4rack_wire::Nanos;
 /// The rack's agenda, and the sources of messages.
 #[derive(Debug)]
 pub(crate) struct Rack {
-    pub agenda: Agenda<RackEvent>,
+    pub agenda: RankedAgenda<RackEvent>,
     sources: Vec<Source>,
     /// Number of events passed on to hosts.
     passed_on: u64,
@@ -28,7 +28,7 @@ pub(crate) enum Order {
 
 impl Rack {
     pub fn new(plan: &Plan, sources: Vec<Source>) -> Rack {
-        let mut agenda = Agenda::new();
+        let mut agenda = RankedAgenda::new();
         agenda.push(Nanos::from_micros(plan.experiment.spec.warmup_us), RackEvent::Warm);
         for (nth, one) in plan.traffic.iter().enumerate() {
             agenda.push(one.start, RackEvent::Start(nth));

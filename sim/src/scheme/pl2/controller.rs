@@ -1,6 +1,6 @@
 //! PL2's controller. It sends the switch the management frames of `p4rack pl2`.
 
-use crate::agenda::Agenda;
+use crate::agenda::RankedAgenda;
 use crate::switch::{Model, SwitchModel};
 use p4rack_codegen::rack::Rack;
 use p4rack_codegen::scheme::pl2::Pl2;
@@ -15,7 +15,7 @@ pub(super) struct Controller {
     /// Time between a report and the action at the switch; `None`: nobody reports.
     pub delay: Option<Nanos>,
     /// Reservations to forget: source, destination.
-    pending: Agenda<(usize, usize)>,
+    pending: RankedAgenda<(usize, usize)>,
     /// Reservations forgotten: time, source, destination.
     pub forgotten: Vec<(Nanos, usize, usize)>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Controller {
 impl Controller {
     /// A controller for a rack with these parameters.
     pub fn new(pl2: Pl2, delay: Option<Nanos>) -> Controller {
-        Controller { pl2, delay, pending: Agenda::new(), forgotten: Vec::new() }
+        Controller { pl2, delay, pending: RankedAgenda::new(), forgotten: Vec::new() }
     }
 
     /// A destination reports a sender that fell silent.
