@@ -15,7 +15,6 @@ mod cowbird;
 mod crew;
 #[cfg(test)]
 mod crew_tests;
-mod events;
 mod experiment;
 mod flow;
 mod frames;
@@ -23,6 +22,7 @@ mod host;
 mod hostile;
 #[cfg(test)]
 mod hostile_tests;
+mod kernel;
 mod latency;
 mod link;
 mod memory;

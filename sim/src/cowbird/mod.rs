@@ -9,8 +9,10 @@
 //! ```
 
 mod competing;
+mod connect;
 mod costs;
 mod experiment;
+mod links;
 mod nic;
 mod outcome;
 mod rack;

@@ -3,6 +3,7 @@
 use super::costs::NicSpec;
 use super::records::Records;
 use crate::frames::{Frame, Frames};
+use crate::kernel::Clock;
 use p4rack_cowbird::Area;
 use p4rack_fabric::roce::{self, Access, Adapter, BadConfig, Denied, Memory, Modify, Place};
 use p4rack_wire::Nanos;
@@ -166,8 +167,7 @@ impl Nic {
 
     /// What a frame of so many bytes takes on the link.
     pub fn wire_ps(&self, bytes: usize) -> u64 {
-        let bits = u128::from(overhead::wire_bytes(bytes as u64)) * 8;
-        (bits * 1_000_000_000_000 / u128::from(self.rate_bps)) as u64
+        Clock::PICOSECONDS.on_wire(bytes, self.rate_bps)
     }
 
     /// What a frame takes from its cause to the link.

@@ -116,7 +116,7 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
     ]
     .map(|ps| ps as f64);
     let whole = (work + communication + waiting).max(1.0);
-    let stats = world.switch.stats(Nanos(world.now_ps / 1_000));
+    let stats = world.hub.model.stats(Nanos(world.now_ps / 1_000));
     // A run ends after its last probe, so it has both marks.
     let zero = Mark { sent: [0; HOSTS], received: [0; HOSTS], competing: None, cores_ps: 0 };
     let [before, after] = [0, 1].map(|nth| world.marks.get(nth).copied().unwrap_or(zero));
@@ -132,7 +132,8 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
         links.insert("spot".to_owned(), link(SPOT));
     }
     let fullest_link = links.values().map(|link| link.sent.max(link.received)).fold(0.0, f64::max);
-    let counted = world.switch.counted().drops.into_iter().map(|(reason, count)| (reason.to_owned(), count));
+    let counted =
+        world.hub.model.counted().drops.into_iter().map(|(reason, count)| (reason.to_owned(), count));
     let mut drops: BTreeMap<String, u64> = counted.collect();
     // What the program drops is counted by its own reasons.
     let others = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);

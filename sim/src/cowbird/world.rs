@@ -10,27 +10,21 @@ use super::competing::Competing;
 use super::experiment::{CowbirdExperiment, CowbirdScheme};
 use super::nic::{Cause, HostMemory, Nic, ps};
 use super::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
-use super::records::{CowbirdPlant, POOL_KEY, POOL_START, Records};
+use super::records::{CowbirdPlant, Records};
 use super::redy::IoThread;
 use super::server::Server;
 use super::spot::Core;
-use super::thread::{ASK_BYTES, Plan, Thread, Way};
+use super::thread::{Plan, Thread};
 use crate::check::Digest;
-use crate::events::Agenda;
 use crate::frames::{Frame, Frames};
+use crate::kernel::{Agenda, Clock, Hub};
 use crate::random::Random;
-use crate::switch::{Model, P4};
-use crate::transport::wire::Pdu;
-use p4rack_cowbird::{Area, Client, Layout};
-use p4rack_fabric::cowbird::{Pool, Set};
+use crate::switch::Model;
+use p4rack_cowbird::Area;
 use p4rack_fabric::roce::Completion;
-use p4rack_wire::Nanos;
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 #[derive(Debug)]
-enum Event {
+pub(super) enum Event {
     /// A host's link is free, and something may be ready for it.
     Link(u16),
     /// A thread does its next step.
@@ -61,6 +55,8 @@ enum Event {
     Flow(u16),
 }
 
+/// The agenda counts picoseconds.
+pub(super) const CLOCK: Clock = Clock::PICOSECONDS;
 /// Bytes of a frame on the wire that the switch does not count.
 const WIRE_BYTES: u64 = 24;
 
@@ -76,13 +72,12 @@ pub(super) struct Mark {
 /// A run.
 #[derive(Debug)]
 pub(super) struct World<'a> {
-    experiment: &'a CowbirdExperiment,
-    plan: Plan,
-    agenda: Agenda<Event>,
-    frames: Frames,
+    pub experiment: &'a CowbirdExperiment,
+    pub plan: Plan,
+    pub agenda: Agenda<Event>,
+    pub frames: Frames,
     pub nics: Vec<Nic>,
-    pub switch: P4,
-    switch_ps: u64,
+    pub hub: Hub,
     turn: Option<(Vec<u8>, u64)>,
     pub threads: Vec<Thread>,
     /// Threads that have ended.
@@ -93,7 +88,7 @@ pub(super) struct World<'a> {
     pub competing: Option<Competing>,
     /// What had been carried when measuring began, and when it ended.
     pub marks: Vec<Mark>,
-    losses: Random,
+    pub losses: Random,
     pub digest: Digest,
     pub frame_hops: u64,
     /// Frames that links lost.
@@ -139,8 +134,7 @@ impl<'a> World<'a> {
             .map_err(|error| error.to_string())?;
         let class = spec.competing.as_ref().map(|tcp| tcp.class).unwrap_or_default();
         let mut world = World {
-            switch: rack::switch(engine.as_ref(), rates_bps, class, spec.seed)?,
-            switch_ps: u64::MAX,
+            hub: Hub::new(rack::switch(engine.as_ref(), rates_bps, class, spec.seed)?, CLOCK),
             turn: None,
             agenda: Agenda::default(),
             frames: Frames::default(),
@@ -165,9 +159,9 @@ impl<'a> World<'a> {
         if let Some(engine) = engine {
             for nth in 0..world.threads.len() {
                 let layout = rack::layout(world.plan.window, spec.record_bytes);
-                rack::serve(&mut world.switch, &mut world.nics, &engine, nth, layout, pool_bytes)?;
+                rack::serve(&mut world.hub.model, &mut world.nics, &engine, nth, layout, pool_bytes)?;
             }
-            let frame = rack::turns(&mut world.switch, &engine, spec.threads)?;
+            let frame = rack::turns(&mut world.hub.model, &engine, spec.threads)?;
             // A packet generator gives turns to one set after the other.
             let every_ps = ps(spec.p4.turn_ns) / u64::from(spec.threads);
             world.turn = Some((frame, every_ps.max(1_000)));
@@ -189,101 +183,6 @@ impl<'a> World<'a> {
         Ok(world)
     }
 
-    /// Makes threads, their queue pairs and rings, and what serves them on hosts.
-    fn connect(&mut self, pool_bytes: u64) -> Result<(), String> {
-        let spec = &self.experiment.spec;
-        let layout = rack::layout(self.plan.window, spec.record_bytes);
-        if spec.scheme == CowbirdScheme::CowbirdSpot {
-            let core = || Core::new(&spec.spot, layout.entries, (layout.request_bytes / 2) as u32);
-            self.cores = (0..spec.spot.cores.min(spec.threads)).map(|_| core()).collect();
-        }
-        if spec.scheme == CowbirdScheme::RdmaTwoSided {
-            self.servers = (0..spec.cpu.servers).map(|_| Server::default()).collect();
-        }
-        if spec.scheme == CowbirdScheme::Redy {
-            self.io_threads()?;
-        }
-        for nth in 0..usize::from(spec.threads) {
-            let way = match spec.scheme {
-                CowbirdScheme::Local => Way::Local,
-                CowbirdScheme::Redy => Way::Handed { asked: VecDeque::new(), brought: VecDeque::new() },
-                CowbirdScheme::Rdma | CowbirdScheme::RdmaTwoSided => {
-                    let two_sided = spec.scheme == CowbirdScheme::RdmaTwoSided;
-                    self.verbs(nth, two_sided)?
-                }
-                CowbirdScheme::CowbirdSpot | CowbirdScheme::CowbirdP4 => {
-                    self.rings(nth, layout, pool_bytes)?
-                }
-            };
-            self.threads.push(Thread::new(way, nth as u64 * self.plan.keys, spec.seed, &self.plan));
-        }
-        Ok(())
-    }
-
-    /// A queue pair to the pool.
-    fn verbs(&mut self, nth: usize, two_sided: bool) -> Result<Way, String> {
-        let qpn = POOL_QPN + nth as u32;
-        self.messages(qpn, if two_sided { 2 * self.plan.window } else { 0 }, 1)?;
-        Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
-    }
-
-    /// A queue pair to the pool that takes so many messages at either end, each with so many requests or answers.
-    fn messages(&mut self, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
-        let record_bytes = self.plan.record_bytes;
-        rack::connect(&mut self.nics, COMPUTE, POOL, qpn)?;
-        for (host, bytes) in [(COMPUTE, record_bytes), (POOL, ASK_BYTES as u32 + record_bytes)] {
-            for _ in 0..receives {
-                let posted = self.nics[host].adapter.handle_receive(qpn, batch * bytes);
-                posted.map_err(|error| format!("a receive is refused: {error:?}"))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// I/O threads, each with its share of the other threads, a queue pair and a server.
-    fn io_threads(&mut self) -> Result<(), String> {
-        let spec = &self.experiment.spec;
-        let count = spec.redy.io_threads.min(spec.threads);
-        for nth in 0..count {
-            let qpn = POOL_QPN + u32::from(nth);
-            self.messages(qpn, 2 * u32::from(spec.redy.messages), spec.redy.batch.into())?;
-            let threads = (nth..spec.threads).step_by(count.into()).map(usize::from).collect();
-            self.io.push(IoThread::new(qpn, threads));
-            self.servers.push(Server::default());
-        }
-        Ok(())
-    }
-
-    /// Rings, which a core of the spare host serves if there is one.
-    fn rings(&mut self, nth: usize, layout: Layout, pool_bytes: u64) -> Result<Way, String> {
-        let words: Arc<[AtomicU64]> = (0..layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
-        let (key, address) = rack::rings_of(nth);
-        let HostMemory::Rings(area) = self.nics[COMPUTE].adapter.memory_mut() else {
-            return Err("the compute node has no rings".to_owned());
-        };
-        if !area.offer(0, key, address, words.clone()) {
-            return Err("two threads have the same rings".to_owned());
-        }
-        let mut client = Client::new(words, layout, vec![pool_bytes; usize::from(self.plan.regions)])
-            .map_err(|error| error.to_string())?;
-        let poll = client.poll_create();
-        let cores = self.cores.len();
-        if cores > 0 {
-            let to_compute = COMPUTE_QPN + nth as u32;
-            rack::connect(&mut self.nics, SPOT, COMPUTE, to_compute)?;
-            let mut regions = Vec::new();
-            for region in 0..self.plan.regions {
-                let qpn = POOL_QPN + nth as u32 + u32::from(region) * u32::from(self.experiment.spec.threads);
-                rack::connect(&mut self.nics, SPOT, POOL, qpn)?;
-                regions.push(Pool { qpn, key: POOL_KEY, address: POOL_START, bytes: pool_bytes });
-            }
-            let set = Set { qpn: to_compute, key, address, layout, regions };
-            let added = self.cores[nth % cores].engine.add(set, Nanos::ZERO);
-            added.map_err(|error| error.to_string())?;
-        }
-        Ok(Way::Cowbird { client: Box::new(client), poll })
-    }
-
     /// Runs until all threads have ended, or time is over.
     pub fn run(&mut self) {
         let limit_ps = self.plan.end_ps + self.experiment.spec.drain_us * 1_000_000;
@@ -302,23 +201,22 @@ impl<'a> World<'a> {
             Event::Thread(nth) => self.step(nth, now_ps),
             Event::AtSwitch(host, frame) => {
                 self.frame_hops += 1;
-                let now = Nanos(now_ps / 1_000);
-                self.digest.frame(now, &frame);
+                self.digest.frame(CLOCK.nanos(now_ps), &frame);
                 // Queue pair and sequence number, which it doesn't look at.
                 let numbers = frame.get(46..54).and_then(|bytes| bytes.try_into().ok());
                 self.digest.add(numbers.map_or(0, u64::from_le_bytes));
-                self.switch.take(host + 1, &frame, now);
+                self.hub.take(host + 1, &frame, now_ps);
                 self.frames.release(frame);
                 self.transmit(now_ps);
             }
-            Event::Switch if self.switch_ps == now_ps => {
-                self.switch_ps = u64::MAX;
-                self.transmit(now_ps);
+            Event::Switch => {
+                if self.hub.is_due(now_ps) {
+                    self.transmit(now_ps);
+                }
             }
-            Event::Switch => {}
             Event::Turn => {
                 if let Some((frame, every_ps)) = &self.turn {
-                    self.switch.take(COMPUTE as u16 + 1, frame, Nanos(now_ps / 1_000));
+                    self.hub.take(COMPUTE as u16 + 1, frame, now_ps);
                     self.agenda.add(now_ps + every_ps, Event::Turn);
                     self.transmit(now_ps);
                 }
@@ -335,7 +233,7 @@ impl<'a> World<'a> {
                     self.frames.release(frame);
                     return self.segment(host, &pdu, now_ps);
                 }
-                self.nics[host].adapter.handle_frame(&frame, Nanos(now_ps / 1_000));
+                self.nics[host].adapter.handle_frame(&frame, CLOCK.nanos(now_ps));
                 self.frames.release(frame);
                 self.complete(host, now_ps);
                 self.send(host, now_ps, now_ps, Cause::Frame);
@@ -371,7 +269,7 @@ impl<'a> World<'a> {
             }
             Event::Timers => {
                 for host in 0..HOSTS {
-                    self.nics[host].adapter.handle_timeout(Nanos(now_ps / 1_000));
+                    self.nics[host].adapter.handle_timeout(CLOCK.nanos(now_ps));
                     self.complete(host, now_ps);
                     self.send(host, now_ps, now_ps, Cause::Frame);
                 }
@@ -382,7 +280,7 @@ impl<'a> World<'a> {
             Event::Flow(nth) => {
                 let mut frame = self.frames.take(false);
                 let Some(competing) = &mut self.competing else { return };
-                match competing.timeout(nth.into(), Nanos(now_ps / 1_000), &mut frame) {
+                match competing.timeout(nth.into(), CLOCK.nanos(now_ps), &mut frame) {
                     true => self.nics[COMPUTE].push(now_ps, frame),
                     false => self.frames.release(frame),
                 }
@@ -392,7 +290,7 @@ impl<'a> World<'a> {
     }
 
     fn mark(&mut self, now_ps: u64) {
-        let stats = self.switch.stats(Nanos(now_ps / 1_000));
+        let stats = self.hub.model.stats(CLOCK.nanos(now_ps));
         let received = |host: usize| {
             let port = stats.ports.iter().find(|port| usize::from(port.port) == host + 1);
             // The switch counts frames without FCS, preamble and gap.
@@ -431,7 +329,7 @@ impl<'a> World<'a> {
         match core.round(now_ps, &self.experiment.spec.spot, is_rings) {
             Some(took_ps) => self.agenda.add(now_ps + took_ps, Event::Core(nth)),
             None => {
-                let due = core.engine.next_timeout().map_or(u64::MAX, |at| at.0.saturating_mul(1_000));
+                let due = core.engine.next_timeout().map_or(u64::MAX, |at| CLOCK.ticks(at));
                 let wake_ps = due.max(now_ps + 1_000);
                 if due < u64::MAX && (wake_ps < core.wake_ps || core.wake_ps <= now_ps) {
                     core.wake_ps = wake_ps;
@@ -478,103 +376,6 @@ impl<'a> World<'a> {
                 }
                 // An answer was sent.
                 _ => {}
-            }
-        }
-    }
-
-    /// Sends what a host's adapter has; what it does now began at `from_ps`.
-    fn send(&mut self, host: usize, now_ps: u64, from_ps: u64, cause: Cause) {
-        self.nics[host].collect(now_ps, from_ps, cause, &mut self.frames);
-        self.plan_link(host, now_ps);
-    }
-
-    /// Puts the next frame of a host's link on the agenda, unless one is there.
-    fn plan_link(&mut self, host: usize, now_ps: u64) {
-        let may_send = || self.competing.as_ref().is_some_and(Competing::may_send);
-        let nic = &self.nics[host];
-        if nic.is_planned {
-            return;
-        }
-        let next_ps = if host == COMPUTE && may_send() { Some(nic.free_ps) } else { nic.next_ps() };
-        if let Some(at_ps) = next_ps {
-            self.nics[host].is_planned = true;
-            self.agenda.add(at_ps.max(now_ps), Event::Link(host as u16));
-        }
-    }
-
-    /// Sends a host's next frame. RDMA goes before competing flows.
-    fn link(&mut self, host: usize, now_ps: u64) {
-        let nic = &mut self.nics[host];
-        nic.is_planned = false;
-        let frame = nic.take(now_ps).or_else(|| {
-            let competing = self.competing.as_mut().filter(|_| host == COMPUTE)?;
-            let mut frame = self.frames.take(false);
-            if competing.poll(Nanos(now_ps / 1_000), &mut frame) {
-                return Some(frame);
-            }
-            self.frames.release(frame);
-            None
-        });
-        if let Some(frame) = frame {
-            let tail_ps = nic.transmit(now_ps, frame.len());
-            let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
-            self.carry(at_ps, Event::AtSwitch(host as u16, frame));
-        }
-        self.plan_link(host, now_ps);
-    }
-
-    /// A segment or an acknowledgement of a competing flow has arrived.
-    fn segment(&mut self, host: usize, pdu: &Pdu, now_ps: u64) {
-        let Some(competing) = &mut self.competing else { return };
-        let (nic, frames) = (&mut self.nics[host], &mut self.frames);
-        competing.handle(pdu, Nanos(now_ps / 1_000), |answer| nic.push(now_ps, frames.copy(answer)));
-        self.plan_link(host, now_ps);
-        self.resume_flows(now_ps);
-    }
-
-    /// Competing flows may have more to send, and other timers.
-    fn resume_flows(&mut self, now_ps: u64) {
-        self.plan_link(COMPUTE, now_ps);
-        let Some(competing) = &mut self.competing else { return };
-        for nth in 0..competing.count() {
-            if let Some(at) = competing.timer(nth, Nanos(now_ps / 1_000)) {
-                self.agenda.add(at.0.saturating_mul(1_000).max(now_ps), Event::Flow(nth as u16));
-            }
-        }
-    }
-
-    /// A link carries a frame, or loses it.
-    fn carry(&mut self, at_ps: u64, event: Event) {
-        if self.losses.chance(self.experiment.spec.loss) {
-            self.lost_frames += 1;
-            if let Event::AtSwitch(_, frame) | Event::Arrived(_, frame) = event {
-                self.frames.release(frame);
-            }
-            return;
-        }
-        self.agenda.add(at_ps, event);
-    }
-
-    /// Sends what the switch has, and asks again when it has more.
-    fn transmit(&mut self, now_ps: u64) {
-        let now = Nanos(now_ps / 1_000);
-        let nic = &self.experiment.spec.nic;
-        let way_ps = ps(nic.switch_ns) + ps(nic.link_ns);
-        loop {
-            let mut frame = self.frames.take(true);
-            let Some(port) = self.switch.poll_transmit(now, &mut frame) else {
-                self.frames.release(frame);
-                break;
-            };
-            let wire_ps = self.nics[usize::from(port - 1)].wire_ps(frame.len());
-            self.carry(now_ps + way_ps + wire_ps, Event::Arrived(port - 1, frame));
-        }
-        let due = self.switch.due();
-        if due < Nanos::MAX {
-            let at_ps = (due.0 * 1_000).max(now_ps);
-            if at_ps < self.switch_ps || self.switch_ps < now_ps {
-                self.switch_ps = at_ps;
-                self.agenda.add(at_ps, Event::Switch);
             }
         }
     }

@@ -1,8 +1,6 @@
 //! Racks of compute and memory nodes, message by message.
 //!
-//! These runs have an event loop of their own. `World` moves Ethernet frames whose bytes a switch reads, in nanoseconds; what
-//! is simulated here are blocks of 0.64 ns in the physical layer, which no frame and no pipeline ever sees, and half a
-//! million chunks of a trace that are of interest only as intervals on links.
+//! Each scheme has an event loop, on the kernel that racks with remote memory share ([`crate::kernel`] says what, and what not).
 //!
 //! ```text
 //! workload ─▶ messages ─▶ scheme: exact, pipeline, published, … ─▶ times of each message ─▶ measures ─▶ outcome
@@ -11,11 +9,13 @@
 mod exact;
 mod experiment;
 mod faults;
+mod host;
 mod hostile;
 mod lane;
 mod latency;
 mod measure;
 mod message;
+mod messages;
 mod mux;
 mod outcome;
 mod packets;

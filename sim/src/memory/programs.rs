@@ -4,7 +4,9 @@
 //! The generated program runs on the switch's core, and hosts have the machines of real ones. Programs, drivers and processors
 //! take no time.
 
-use crate::events::Agenda;
+use super::host::EdmHost;
+use crate::frames::{Frame, Frames};
+use crate::kernel::{Agenda, Clock, Hub};
 use crate::outcome::depth_quantile;
 use crate::switch::{Model, P4};
 use p4rack_codegen::rack::{self, Rack};
@@ -12,13 +14,13 @@ use p4rack_codegen::scheme::edm::{Edm, NO_LOSS};
 use p4rack_fabric::edm::host::compute::{self, Outcome, Refused, Request};
 use p4rack_fabric::edm::host::memory;
 use p4rack_switch::DropReason;
-use p4rack_wire::edm::{self, Control, Kind};
-use p4rack_wire::ethernet::overhead;
+use p4rack_wire::edm;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
 /// From one end of a link to the other.
 const LINK: Nanos = Nanos(300);
+const CLOCK: Clock = Clock::NANOSECONDS;
 
 /// Role of a host.
 #[derive(Clone, Debug)]
@@ -32,29 +34,25 @@ pub struct MemoryHost {
 enum Event {
     /// A host may have something to send, or something that has waited too long.
     Poll(usize),
-    AtSwitch(usize, Vec<u8>),
+    AtSwitch(usize, Frame),
     Switch,
-    AtHost(usize, Vec<u8>),
+    AtHost(usize, Frame),
 }
 
 struct Host {
     mac: MacAddr,
     port: u16,
-    rate_bps: u64,
-    compute: compute::Node,
-    memory: Option<memory::Node>,
-    /// When its link is free, and when it is asked next; other polls are out of date.
-    free: Nanos,
-    poll: Nanos,
+    machines: EdmHost,
 }
 
 /// A rack in virtual time.
 pub struct MemoryRack {
-    switch: P4,
-    switch_due: Nanos,
+    hub: Hub,
     ether_type: EtherType,
     hosts: Vec<Host>,
     agenda: Agenda<Event>,
+    frames: Frames,
+    payload: Vec<u8>,
     ended: VecDeque<(usize, u64, Outcome)>,
     now: Nanos,
 }
@@ -86,22 +84,17 @@ impl MemoryRack {
         let host = |(of_rack, spec): (&rack::Host, MemoryHost)| -> Result<Host, String> {
             let memory =
                 spec.memory.map(|(config, region)| memory::Node::new(config, vec![region])).transpose()?;
-            Ok(Host {
-                mac: of_rack.mac,
-                port: of_rack.port,
-                rate_bps: of_rack.rate_bps,
-                compute: compute::Node::new(spec.compute, 0),
-                memory,
-                free: Nanos::ZERO,
-                poll: Nanos::MAX,
-            })
+            let compute = compute::Node::new(spec.compute, 0);
+            let machines = EdmHost::new(compute, memory, of_rack.rate_bps, CLOCK);
+            Ok(Host { mac: of_rack.mac, port: of_rack.port, machines })
         };
         Ok(MemoryRack {
-            switch,
-            switch_due: Nanos::MAX,
+            hub: Hub::new(switch, CLOCK),
             ether_type: edm.ether_type,
             hosts: rack.hosts.iter().zip(hosts).map(host).collect::<Result<_, String>>()?,
             agenda: Agenda::default(),
+            frames: Frames::default(),
+            payload: Vec::new(),
             ended: VecDeque::new(),
             now: Nanos::ZERO,
         })
@@ -123,7 +116,8 @@ impl MemoryRack {
         address: u64,
         request: Request,
     ) -> Result<u64, Refused> {
-        let number = self.hosts[host].compute.handle_request(node, key, address, request, self.now)?;
+        let number =
+            self.hosts[host].machines.compute.handle_request(node, key, address, request, self.now)?;
         self.after(host);
         Ok(number)
     }
@@ -145,18 +139,18 @@ impl MemoryRack {
 
     /// Queues and the traffic manager's drops are counted from now on.
     pub fn start_counting(&mut self) {
-        self.switch.reset_stats(self.now);
+        self.hub.model.reset_stats(self.now);
     }
 
     /// The switch's counters, with the queues of a host's port. `None`: the rack has no such host.
     pub fn counts(&self, host: usize) -> Option<SwitchCounts> {
         let number = self.hosts.get(host)?.port;
-        let stats = self.switch.stats(self.now);
+        let stats = self.hub.model.stats(self.now);
         let port = stats.ports.iter().find(|port| port.port == number)?;
         // The program's drops are counted there by reason.
         let by_manager = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);
         let by_manager = by_manager.map(|(reason, count)| (format!("switch.{}", reason.name()), *count));
-        let by_program = self.switch.counted().drops;
+        let by_program = self.hub.model.counted().drops;
         let by_program = by_program.into_iter().filter(|(reason, _)| !NO_LOSS.contains(reason));
         let by_program = by_program.map(|(reason, count)| (format!("program.{reason}"), count));
         Some(SwitchCounts {
@@ -168,95 +162,71 @@ impl MemoryRack {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Poll(host) if self.hosts[host].poll == self.now => self.poll(host),
+            Event::Poll(host) if self.hosts[host].machines.uplink.is_due(self.now.0) => self.poll(host),
             Event::Poll(_) => {}
             Event::AtSwitch(host, frame) => {
-                self.switch.take(self.hosts[host].port, &frame, self.now);
+                self.hub.take(self.hosts[host].port, &frame, self.now.0);
+                self.frames.release(frame);
                 self.transmit();
             }
-            Event::Switch if self.switch_due == self.now => self.transmit(),
+            Event::Switch if self.hub.is_due(self.now.0) => self.transmit(),
             Event::Switch => {}
-            Event::AtHost(host, frame) => self.arrived(host, &frame),
+            Event::AtHost(host, frame) => self.arrived(host, frame),
         }
     }
 
-    /// Collects a host's completions, and schedules its next frame or timeout.
+    /// Takes the results of a host, and plans its next turn.
     fn after(&mut self, nth: usize) {
-        let host = &mut self.hosts[nth];
+        let host = &mut self.hosts[nth].machines;
         while let Some((number, outcome)) = host.compute.poll_completion() {
             self.ended.push_back((nth, number, outcome));
         }
-        let messages =
-            [host.compute.next_message(), host.memory.as_ref().and_then(memory::Node::next_message)];
-        let message = messages.into_iter().flatten().min().map(|at| at.max(host.free));
-        let Some(at) = message.into_iter().chain(host.compute.next_timeout()).min() else { return };
-        let at = at.max(self.now);
-        if at < host.poll || host.poll < self.now {
-            host.poll = at;
-            self.agenda.add(at.0, Event::Poll(nth));
-        }
+        let (message, timer) = (host.next_message(), host.compute.next_timeout());
+        let poll = host.uplink.plan(message, timer, self.now.0);
+        self.agenda.extend(poll.map(|at| (at, Event::Poll(nth))));
     }
 
     fn poll(&mut self, nth: usize) {
-        let (now, host, mut payload) = (self.now, &mut self.hosts[nth], Vec::new());
-        host.poll = Nanos::MAX;
+        let (now, host) = (self.now, &mut self.hosts[nth].machines);
         host.compute.handle_timeout(now);
-        let to = match host.free > now {
-            true => None,
-            false => {
-                let of_memory =
-                    host.memory.as_mut().and_then(|memory| memory.poll_message(now, &mut payload));
-                of_memory.or_else(|| host.compute.poll_message(now, &mut payload))
-            }
+        let to = match host.uplink.is_free(now.0) {
+            true => host.poll_message(now, &mut self.payload),
+            false => None,
         };
         if let Some(to) = to.map(usize::from).filter(|to| *to < self.hosts.len()) {
-            let mut frame = Vec::new();
-            edm::emit_frame(self.hosts[to].mac, self.hosts[nth].mac, self.ether_type, &payload, &mut frame);
-            let end = self.end_of(nth, &frame);
-            self.hosts[nth].free = end;
-            self.agenda.add((end + LINK).0, Event::AtSwitch(nth, frame));
+            let mut frame = self.frames.take(true);
+            let (dst, src) = (self.hosts[to].mac, self.hosts[nth].mac);
+            edm::emit_frame(dst, src, self.ether_type, &self.payload, &mut frame);
+            let tail = self.hosts[nth].machines.uplink.send(&frame, now.0);
+            self.agenda.add(tail + LINK.0, Event::AtSwitch(nth, frame));
         }
         self.after(nth);
-    }
-
-    /// When a frame that begins now is whole at the other end of a host's link, but for the link's length.
-    fn end_of(&self, host: usize, frame: &[u8]) -> Nanos {
-        let bits = u128::from(overhead::wire_bytes(frame.len() as u64)) * 8;
-        self.now + Nanos((bits * 1_000_000_000).div_ceil(u128::from(self.hosts[host].rate_bps)) as u64)
     }
 
     fn transmit(&mut self) {
-        let mut frame = Vec::new();
-        self.switch_due = Nanos::MAX;
-        while let Some(port) = self.switch.poll_transmit(self.now, &mut frame) {
-            let frame = std::mem::take(&mut frame);
-            if let Some(host) = self.hosts.iter().position(|host| host.port == port) {
-                let at = self.end_of(host, &frame) + LINK;
-                self.agenda.add(at.0, Event::AtHost(host, frame));
+        let now = self.now.0;
+        while let Some((port, frame)) = self.hub.poll(now, &mut self.frames) {
+            match self.hosts.iter().position(|host| host.port == port) {
+                Some(host) => {
+                    let tail = now + self.hosts[host].machines.uplink.on_wire(&frame);
+                    self.agenda.add(tail + LINK.0, Event::AtHost(host, frame));
+                }
+                None => self.frames.release(frame),
             }
         }
-        let due = self.switch.due();
-        if due < Nanos::MAX {
-            self.switch_due = due.max(self.now);
-            self.agenda.add(self.switch_due.0, Event::Switch);
-        }
+        self.agenda.extend(self.hub.again(now).map(|at| (at, Event::Switch)));
     }
 
-    fn arrived(&mut self, nth: usize, frame: &[u8]) {
-        let Some((ethernet, payload)) = edm::parse_frame(frame, self.ether_type) else { return };
-        let Some(from) = self.hosts.iter().position(|host| host.mac == ethernet.src) else { return };
-        let (now, from, host) = (self.now, from as u16, &mut self.hosts[nth]);
-        let is_of_answer = || Control::parse(payload).is_ok_and(|grant| grant.answer != 0);
-        match Kind::of(payload[0]) {
-            Ok(Kind::Rres) => host.compute.handle_message(from, payload, now),
-            Ok(Kind::Grant) if !is_of_answer() => host.compute.handle_message(from, payload, now),
-            _ => {
-                if let Some(memory) = &mut host.memory {
-                    memory.handle_message(from, payload, now);
-                }
-            }
+    fn arrived(&mut self, nth: usize, frame: Frame) {
+        let parsed = edm::parse_frame(&frame, self.ether_type);
+        let from = |mac: MacAddr| self.hosts.iter().position(|host| host.mac == mac);
+        if let Some((from, payload)) =
+            parsed.and_then(|(ethernet, payload)| Some((from(ethernet.src)?, payload)))
+        {
+            self.hosts[nth].machines.handle_message(from as u16, payload, self.now);
+            self.after(nth);
         }
-        self.after(nth);
+        self.frames.release(frame);
     }
 }
 

@@ -6,11 +6,11 @@ use p4rack_fabric::edm::scheduler::{Demand, Kind};
 
 impl Exact<'_> {
     pub(super) fn message(&mut self, nth: u32, now_ps: u64) {
-        let message = self.messages[nth as usize];
+        let message = self.messages.all[nth as usize];
         let most = self.params.pending_max;
         let pending = &mut self.peer(message.compute, message.memory).pending[message.operation as usize];
         if pending.len() >= most {
-            self.shown.refused += 1;
+            self.messages.shown.refused += 1;
             self.ended(nth, now_ps);
             return;
         }
@@ -30,11 +30,11 @@ impl Exact<'_> {
             }
             let Some(message) = peer.pending[of].pop_front() else { return };
             self.batched.push(message);
-            let mut bytes = self.messages[message as usize].bytes;
+            let mut bytes = self.messages.all[message as usize].bytes;
             while let Some(next) = peer.pending[of].front()
-                && bytes.saturating_add(self.messages[*next as usize].bytes) <= mega_bytes
+                && bytes.saturating_add(self.messages.all[*next as usize].bytes) <= mega_bytes
             {
-                bytes += self.messages[*next as usize].bytes;
+                bytes += self.messages.all[*next as usize].bytes;
                 self.batched.push(*next);
                 peer.pending[of].pop_front();
             }
@@ -80,7 +80,7 @@ impl Exact<'_> {
         let (mut before, mut complete) = (0, 0);
         for at in 0..batch.count {
             let message = self.batched[(batch.first + at) as usize] as usize;
-            before += self.messages[message].bytes;
+            before += self.messages.all[message].bytes;
             if at >= batch.complete && before <= batch.received {
                 batch.complete += 1;
                 complete += 1;
@@ -97,15 +97,17 @@ impl Exact<'_> {
 
     /// A message's last byte is there, and goes into memory.
     pub(super) fn stored(&mut self, nth: u32, now_ps: u64) {
-        let at_ps = now_ps + self.params.memory_ps;
-        self.shown.times[nth as usize].done_ps = Some(at_ps);
-        self.ended(nth, at_ps);
+        let next = self.messages.stored(nth, now_ps);
+        self.follows(next);
     }
 
-    /// A message has ended, which lets another one begin in a closed loop.
+    /// A message has ended in another way.
     fn ended(&mut self, nth: u32, at_ps: u64) {
-        if let Some(next) = self.arrivals.after_end(nth) {
-            self.agenda.add(at_ps, Event::Message(next));
-        }
+        let next = self.messages.ended(nth, at_ps);
+        self.follows(next);
+    }
+
+    fn follows(&mut self, next: Option<(u64, u32)>) {
+        self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));
     }
 }

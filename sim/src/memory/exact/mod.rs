@@ -12,9 +12,9 @@ mod hosts;
 
 use super::lane::Lane;
 use super::latency::Modules;
-use super::message::{Message, Operation, Shown, Times};
-use super::workload::Arrivals;
-use crate::events::Agenda;
+use super::message::{Message, Operation, Shown};
+use super::messages::Messages;
+use crate::kernel::{Agenda, Due};
 use p4rack_fabric::edm::blocks::{Content, Framing, block_ps};
 use p4rack_fabric::edm::scheduler::{Config, Refusal, Scheduler};
 use std::collections::VecDeque;
@@ -101,13 +101,12 @@ struct Peer {
 /// A run.
 pub struct Exact<'a> {
     params: &'a Params,
-    messages: &'a [Message],
-    arrivals: Arrivals<'a>,
+    messages: Messages<'a>,
     nodes: usize,
     block_ps: u64,
     agenda: Agenda<Event>,
     scheduler: Scheduler,
-    schedule_at_ps: u64,
+    schedule: Due,
     peers: Vec<Peer>,
     up: Vec<Lane>,
     down: Vec<Lane>,
@@ -115,7 +114,6 @@ pub struct Exact<'a> {
     batched: Vec<u32>,
     chunks: Vec<Chunk>,
     free_chunks: Vec<u32>,
-    shown: Shown,
 }
 
 impl<'a> Exact<'a> {
@@ -126,29 +124,28 @@ impl<'a> Exact<'a> {
         messages: &'a [Message],
         in_flight: Option<u32>,
     ) -> Result<Exact<'a>, &'static str> {
-        let (arrivals, first) = Arrivals::new(messages, in_flight);
+        let batched = Vec::with_capacity(messages.len());
+        let nodes = usize::from(params.scheduler.ports);
+        let (messages, first) = Messages::new(messages, in_flight, nodes, params.memory_ps);
         let mut agenda = Agenda::default();
         first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
-        let nodes = usize::from(params.scheduler.ports);
         let block_ps = block_ps(params.rate_bps);
         let lane = Lane::new(params.scheduler.framing == Framing::Ethernet);
         Ok(Exact {
             scheduler: Scheduler::new(Config { block_ps, ..params.scheduler.clone() })?,
             params,
             messages,
-            arrivals,
             nodes,
             block_ps,
             agenda,
-            schedule_at_ps: u64::MAX,
+            schedule: Due::default(),
             peers: vec![Peer::default(); nodes * nodes],
             up: vec![lane.clone(); nodes],
             down: vec![lane; nodes],
             batches: Vec::new(),
-            batched: Vec::with_capacity(messages.len()),
+            batched,
             chunks: Vec::new(),
             free_chunks: Vec::new(),
-            shown: Shown { times: vec![Times::default(); messages.len()], ..Shown::default() },
         })
     }
 
@@ -158,10 +155,10 @@ impl<'a> Exact<'a> {
             self.handle(event, now_ps);
         }
         let waiting = self.down.iter().map(|lane| lane.waiting_max).max().unwrap_or(0);
-        self.shown.queue_max_bytes = waiting * 8;
-        self.shown.sent_ps = self.up.iter().map(|lane| lane.blocks * self.block_ps).collect();
+        self.messages.shown.queue_max_bytes = waiting * 8;
+        self.messages.shown.sent_ps = self.up.iter().map(|lane| lane.blocks * self.block_ps).collect();
         let counters = self.scheduler.counters();
-        self.shown.counters = vec![
+        self.messages.shown.counters = vec![
             ("demands", counters.demands),
             ("grants", counters.grants),
             ("iterations", counters.iterations),
@@ -169,19 +166,17 @@ impl<'a> Exact<'a> {
             ("notification_queue_max", counters.queue_max.into()),
         ];
         let refused = Refusal::ALL.iter().zip(counters.refused).filter(|(_, count)| *count > 0);
-        self.shown.counters.extend(refused.map(|((_, name), count)| (*name, count)));
-        self.shown
+        self.messages.shown.counters.extend(refused.map(|((_, name), count)| (*name, count)));
+        self.messages.shown
     }
 
     fn handle(&mut self, event: Event, now_ps: u64) {
         let modules = &self.params.modules;
         match event {
             Event::Message(nth) => {
-                if let Some((at_ps, next)) = self.arrivals.after_start(nth, now_ps) {
-                    self.agenda.add(at_ps, Event::Message(next));
-                }
-                self.shown.times[nth as usize].begun_ps = Some(now_ps);
-                match self.messages[nth as usize].is_local() {
+                let next = self.messages.begins(nth, now_ps);
+                self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));
+                match self.messages.all[nth as usize].is_local() {
                     true => self.stored(nth, now_ps),
                     false => self.message(nth, now_ps),
                 }
@@ -191,7 +186,8 @@ impl<'a> Exact<'a> {
                 let blocks = self.short_blocks(batch.operation == Operation::Read);
                 let left_ps = self.up[usize::from(batch.compute)].short(now_ps, blocks, self.block_ps);
                 if batch.operation == Operation::Read {
-                    self.shown.times[self.batched[batch.first as usize] as usize].asked_ps = Some(now_ps);
+                    self.messages.shown.times[self.batched[batch.first as usize] as usize].asked_ps =
+                        Some(now_ps);
                 }
                 let at_ps = left_ps + modules.link_ps + modules.identify_ps + modules.schedule_more_ps;
                 self.agenda.add(at_ps, Event::Asked(nth));
@@ -200,15 +196,15 @@ impl<'a> Exact<'a> {
                 let demand = self.demand(nth);
                 let ingress = self.batches[nth as usize].compute;
                 if self.scheduler.handle_demand(ingress, demand, now_ps).is_err() {
-                    self.shown.strays += 1;
+                    self.messages.shown.strays += 1;
                 }
                 self.schedule(now_ps);
             }
-            Event::Schedule if now_ps == self.schedule_at_ps => {
-                self.schedule_at_ps = u64::MAX;
-                self.schedule(now_ps);
+            Event::Schedule => {
+                if self.schedule.is_now(now_ps) {
+                    self.schedule(now_ps);
+                }
             }
-            Event::Schedule => {}
             Event::Grant(nth) => {
                 let (chunk, batch) = self.chunk(nth);
                 let request = chunk.first && batch.operation == Operation::Read;
@@ -217,7 +213,7 @@ impl<'a> Exact<'a> {
                 let in_ps = if request { modules.request_in_ps } else { modules.grant_in_ps };
                 if request {
                     let message = self.batched[batch.first as usize] as usize;
-                    self.shown.times[message].reached_ps = Some(left_ps + modules.link_ps);
+                    self.messages.shown.times[message].reached_ps = Some(left_ps + modules.link_ps);
                 }
                 let at_ps = left_ps + modules.link_ps + in_ps + modules.grant_queue_ps + modules.data_out_ps;
                 let at_ps = match batch.operation {
@@ -308,12 +304,8 @@ impl<'a> Exact<'a> {
             }
             self.agenda.add(now_ps + self.params.modules.grant_out_ps, Event::Grant(nth));
         }
-        if let Some(at_ps) = self.scheduler.next_timeout()
-            && at_ps < self.schedule_at_ps
-        {
-            self.schedule_at_ps = at_ps;
-            self.agenda.add(at_ps, Event::Schedule);
-        }
+        let again = self.scheduler.next_timeout().and_then(|at_ps| self.schedule.plan(at_ps, now_ps));
+        self.agenda.extend(again.map(|at_ps| (at_ps, Event::Schedule)));
     }
 
     fn send(&mut self, nth: u32, now_ps: u64) {
@@ -335,7 +327,7 @@ impl<'a> Exact<'a> {
             let start_ps = tail_ps - self.chunks[chunk as usize].blocks * self.block_ps;
             let batch = &self.batches[self.chunks[chunk as usize].batch as usize];
             for message in &self.batched[batch.first as usize..(batch.first + batch.count) as usize] {
-                self.shown.times[*message as usize].sent_ps.get_or_insert(start_ps);
+                self.messages.shown.times[*message as usize].sent_ps.get_or_insert(start_ps);
             }
             self.agenda.add(start_ps + self.on_ps(), Event::Head(chunk));
         }

@@ -3,16 +3,16 @@
 use super::account::account;
 use super::client::{Object, objects};
 use super::faulty::Break;
-use super::rack::RESTART_SESSIONS;
-use super::world::World;
+use super::rack::{BYTES, RESTART_SESSIONS};
+use super::world::{World, hub};
 use crate::switch::Model;
 use p4rack_history::{Entry, Outcome, Word};
 use p4rack_wire::Nanos;
 
 impl World<'_> {
     pub(super) fn account(&mut self, switch: usize, now_ns: u64) {
-        let Some(model) = &self.switches[switch] else { return };
-        let account = account(model, now_ns);
+        let Some(hub) = &self.switches[switch] else { return };
+        let account = account(&hub.model, now_ns);
         self.outcome.problems.extend(account.problems.iter().map(|what| format!("switch {switch}: {what}")));
         self.count("switch_drops", account.drops);
         self.count("switch_frames", account.came);
@@ -21,14 +21,15 @@ impl World<'_> {
 
     /// Nothing counts frames that are between two passes, so those of a switch that goes down come out of it first, to nowhere.
     fn let_out(&mut self, switch: usize, now_ns: u64) {
-        let (mut now, mut frame) = (Nanos(now_ns), Vec::new());
-        let Some(model) = self.switches[switch].as_mut().filter(|_| self.rack.pass_delay > Nanos::ZERO)
-        else {
+        let mut now_ns = now_ns;
+        let Some(hub) = self.switches[switch].as_mut().filter(|_| self.rack.pass_delay > Nanos::ZERO) else {
             return;
         };
-        while model.due() < Nanos::MAX {
-            now = now.max(model.due());
-            while model.poll_transmit(now, &mut frame).is_some() {}
+        while hub.model.due() < Nanos::MAX {
+            now_ns = now_ns.max(hub.model.due().0);
+            while let Some((_, frame)) = hub.poll(now_ns, &mut self.frames) {
+                self.frames.release(frame);
+            }
         }
     }
 
@@ -36,13 +37,12 @@ impl World<'_> {
     fn restart_memory(&mut self, nth: u16, keeps: bool, now_ns: u64) {
         let more = RESTART_SESSIONS + self.starts.below(30_000) as u16;
         let node = &mut self.nodes[usize::from(nth)];
-        let bytes = node.memory.regions()[0].bytes.clone();
-        let bytes = if keeps { bytes } else { vec![0; bytes.len()] };
+        let bytes = if keeps { node.bytes().to_vec() } else { vec![0; BYTES] };
         node.first_session = node.first_session.wrapping_add(more);
         match self.rack.memory(bytes, node.first_session) {
             Ok(memory) => {
-                let before = std::mem::replace(&mut node.memory, memory);
-                self.gone.add_memory(before.counters());
+                let before = node.machines.memory.replace(memory);
+                before.iter().for_each(|before| self.gone.add_memory(before.counters()));
             }
             Err(problem) => self.outcome.problems.push(problem),
         }
@@ -67,7 +67,7 @@ impl World<'_> {
                 self.let_out(switch, now_ns);
                 self.account(switch, now_ns);
                 let restarts = matches!(what, Break::SwitchRestarts(_));
-                let fresh = if restarts { self.rack.switch().map(Some) } else { Ok(None) };
+                let fresh = if restarts { hub(self.rack).map(Some) } else { Ok(None) };
                 self.switches[switch] = fresh.unwrap_or_else(|problem| {
                     self.outcome.problems.push(problem);
                     None
@@ -80,11 +80,11 @@ impl World<'_> {
                 // Its next number is near the last one, or any.
                 let far = if self.starts.chance(0.5) { self.starts.next() } else { 1 };
                 let node = &mut self.nodes[usize::from(nth)];
-                self.gone.sessions_lost += node.compute.counters().sessions_lost;
-                self.gone.again += node.compute.counters().again;
+                self.gone.sessions_lost += node.machines.compute.counters().sessions_lost;
+                self.gone.again += node.machines.compute.counters().again;
                 node.incarnation = node.incarnation.wrapping_add(far);
                 node.restarts += 1;
-                node.compute = self.rack.compute(node.incarnation);
+                node.machines.compute = self.rack.compute(node.incarnation);
                 self.count("compute_restarts", 1);
             }
             Break::MemoryRestarts { node: nth, keeps } => self.restart_memory(nth, keeps, now_ns),

@@ -13,6 +13,7 @@ mod breaks;
 mod client;
 mod faulty;
 mod hostile;
+mod links;
 mod plant;
 mod probe;
 mod rack;

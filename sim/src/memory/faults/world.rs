@@ -1,30 +1,25 @@
 //! A run: what happens, one event after the other.
 
 use super::client::{Client, Ends, History, Object, Why, objects, word};
-use super::faulty::{Break, Fate, Faults};
+use super::faulty::{Break, Faults};
 use super::hostile::{HOSTILE, Hostile};
-use super::plant::{Effect, Plant, Planted};
+use super::plant::{Plant, Planted};
 use super::rack::{BYTES, COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
 use super::writes::Writes;
-use crate::events::Agenda;
-use crate::message::{host_of, mac_of};
+use crate::frames::{Frame, Frames};
+use crate::kernel::{Agenda, Clock, Hub};
+use crate::memory::host::EdmHost;
 use crate::random::Random;
-use crate::switch::{Model, P4};
 use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_history::{Entry, Order, Outcome, Word};
-use p4rack_wire::edm::{self, Kind};
-use p4rack_wire::ethernet::overhead;
-use p4rack_wire::{MacAddr, Nanos};
+use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
-/// From one end of a link to the other.
-const LINK_NS: u64 = 300;
+const CLOCK: Clock = Clock::NANOSECONDS;
 /// Operations of a client at most.
 const OPERATIONS_MAX: u64 = 160;
 /// How long faults go on.
-const FAULTS_NS: u64 = 400_000;
-/// When a write comes a second time, if that is planted.
-const AGAIN_NS: u64 = 30_000;
+pub(super) const FAULTS_NS: u64 = 400_000;
 
 /// What came of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,12 +41,12 @@ pub(super) enum Event {
     Ask(u16, (u16, u64, compute::Request), Why),
     /// A node may have something to send, or something that has waited too long.
     Poll(u16),
-    AtSwitch(usize, u16, Vec<u8>),
+    AtSwitch(usize, u16, Frame),
     /// The hostile host sends something.
     Hostile,
     /// A switch may have something to send.
     Switch(usize),
-    AtHost(u16, Vec<u8>),
+    AtHost(u16, Frame),
     Break(Break),
     /// The faults are over; later, everybody tries all memory.
     Heal,
@@ -74,17 +69,21 @@ pub(super) enum Probe {
 }
 
 pub(super) struct Node {
-    pub compute: compute::Node,
+    pub machines: EdmHost,
     pub incarnation: u64,
     /// How often it has started again.
     pub restarts: u64,
-    pub memory: memory::Node,
     /// Number of the first session of its memory.
     pub first_session: u16,
-    pub free_ns: u64,
-    pub poll_ns: u64,
     pub is_silent: bool,
     pub is_dead: bool,
+}
+
+impl Node {
+    /// Contents of its memory.
+    pub fn bytes(&self) -> &[u8] {
+        self.machines.memory.as_ref().map_or(&[], |memory| &memory.regions()[0].bytes)
+    }
 }
 
 /// Counters of machines that are no more.
@@ -115,8 +114,9 @@ pub(super) struct World<'a> {
     pub nodes: Vec<Node>,
     pub clients: Vec<Client>,
     /// `None`: it is dead.
-    pub switches: Vec<Option<P4>>,
-    pub switch_ns: Vec<u64>,
+    pub switches: Vec<Option<Hub>>,
+    pub frames: Frames,
+    pub payload: Vec<u8>,
     pub history: History,
     pub writes: Writes,
     pub hostile: Option<Hostile>,
@@ -148,13 +148,15 @@ impl<'a> World<'a> {
         let mut node = |_| {
             let (incarnation, first_session) = (starts.next(), starts.next() as u16);
             Ok(Node {
-                compute: rack.compute(incarnation),
+                machines: EdmHost::new(
+                    rack.compute(incarnation),
+                    Some(rack.memory(vec![0; BYTES], first_session)?),
+                    RATE_BPS,
+                    CLOCK,
+                ),
                 incarnation,
                 restarts: 0,
-                memory: rack.memory(vec![0; BYTES], first_session)?,
                 first_session,
-                free_ns: 0,
-                poll_ns: u64::MAX,
                 is_silent: false,
                 is_dead: false,
             })
@@ -167,8 +169,9 @@ impl<'a> World<'a> {
             agenda: Agenda::default(),
             nodes,
             clients: (0..COMPUTES).map(|own| Client::new(seed, own)).collect(),
-            switches: (0..switches).map(|_| rack.switch().map(Some)).collect::<Result<_, _>>()?,
-            switch_ns: vec![u64::MAX; switches],
+            switches: (0..switches).map(|_| hub(rack).map(Some)).collect::<Result<_, _>>()?,
+            frames: Frames::default(),
+            payload: Vec::new(),
             history: History::default(),
             writes: Writes::default(),
             hostile: Hostile::new(seed),
@@ -230,15 +233,15 @@ impl<'a> World<'a> {
             for address in objects() {
                 let object = Object { node: nth, address };
                 if self.history.knows(&object) {
-                    let memory = &self.nodes[usize::from(nth)].memory.regions()[0].bytes;
-                    let act = Word::Read(word(&memory[address as usize..]));
+                    let act = Word::Read(word(&self.nodes[usize::from(nth)].bytes()[address as usize..]));
                     let entry = Entry { asked: now_ns + 1, outcome: Outcome::Known(now_ns + 2), act };
                     self.history.add(object, entry);
                 }
             }
         }
         for nth in MEMORIES {
-            self.gone.add_memory(self.nodes[usize::from(nth)].memory.counters());
+            let memory = self.nodes[usize::from(nth)].machines.memory.as_ref();
+            memory.into_iter().for_each(|memory| self.gone.add_memory(memory.counters()));
         }
         let done = self.gone.modifies;
         let Ends { answered, sent, unknown, refused, modified } = self.ends;
@@ -253,7 +256,7 @@ impl<'a> World<'a> {
             self.count(name, more);
         }
         let sum = |of: fn(&compute::Counters) -> u64| -> u64 {
-            self.nodes.iter().map(|node| of(node.compute.counters())).sum()
+            self.nodes.iter().map(|node| of(node.machines.compute.counters())).sum()
         };
         let again = self.gone.again + sum(|counters| counters.again);
         let lost = self.gone.sessions_lost + sum(|counters| counters.sessions_lost);
@@ -274,22 +277,28 @@ impl<'a> World<'a> {
         match event {
             Event::Issue(own) => self.issue(own, now_ns),
             Event::Ask(own, asked, why) => self.ask(own, asked, why, now_ns),
-            Event::Poll(nth) if self.nodes[usize::from(nth)].poll_ns == now_ns => self.poll(nth, now_ns),
+            Event::Poll(nth) if self.nodes[usize::from(nth)].machines.uplink.is_due(now_ns) => {
+                self.poll(nth, now_ns);
+            }
             Event::Poll(_) => {}
             Event::AtSwitch(switch, from, frame) => {
-                let Some(model) = &mut self.switches[switch] else {
-                    return self.count("lost_with_switch", 1);
-                };
-                model.take(from + 1, &frame, Nanos(now_ns));
+                match &mut self.switches[switch] {
+                    Some(hub) => hub.take(from + 1, &frame, now_ns),
+                    None => self.count("lost_with_switch", 1),
+                }
+                self.frames.release(frame);
                 self.transmit(switch, now_ns);
             }
             Event::Hostile => self.be_hostile(now_ns),
-            Event::Switch(switch) if self.switch_ns[switch] == now_ns => {
-                self.switch_ns[switch] = u64::MAX;
-                self.transmit(switch, now_ns);
+            Event::Switch(switch) => {
+                if self.switches[switch].as_mut().is_some_and(|hub| hub.is_due(now_ns)) {
+                    self.transmit(switch, now_ns);
+                }
             }
-            Event::Switch(_) => {}
-            Event::AtHost(nth, frame) => self.at_host(nth, &frame, now_ns),
+            Event::AtHost(nth, frame) => {
+                self.at_host(nth, &frame, now_ns);
+                self.frames.release(frame);
+            }
             Event::Break(what) => self.break_down(what, now_ns),
             Event::Heal => {
                 for node in &mut self.nodes {
@@ -331,7 +340,7 @@ impl<'a> World<'a> {
 
     fn ask_now(&mut self, own: u16, asked: (u16, u64, compute::Request), why: Why, now_ns: u64) {
         let (node, address, request) = asked.clone();
-        let machine = &mut self.nodes[usize::from(own)].compute;
+        let machine = &mut self.nodes[usize::from(own)].machines.compute;
         match machine.handle_request(node, KEY, address, request, Nanos(now_ns)) {
             Ok(token) => {
                 self.clients[usize::from(own)].asked(token, asked, why, now_ns);
@@ -343,148 +352,6 @@ impl<'a> World<'a> {
         self.plan(own, now_ns);
     }
 
-    /// Asks a node when it has something to send or to give up.
-    pub(super) fn plan(&mut self, nth: u16, now_ns: u64) {
-        let node = &mut self.nodes[usize::from(nth)];
-        let messages = [node.compute.next_message(), node.memory.next_message()];
-        let message = messages.into_iter().flatten().min().map(|at| at.0.max(node.free_ns));
-        let timer = node.compute.next_timeout().map(|at| at.0);
-        let Some(at_ns) = [message, timer].into_iter().flatten().min() else { return };
-        let at_ns = at_ns.max(now_ns);
-        if at_ns < node.poll_ns || node.poll_ns < now_ns {
-            node.poll_ns = at_ns;
-            self.agenda.add(at_ns, Event::Poll(nth));
-        }
-    }
-
-    fn poll(&mut self, nth: u16, now_ns: u64) {
-        let (now, mut payload) = (Nanos(now_ns), Vec::new());
-        let node = &mut self.nodes[usize::from(nth)];
-        node.poll_ns = u64::MAX;
-        node.compute.handle_timeout(now);
-        let to = if node.free_ns > now_ns {
-            None
-        } else {
-            node.memory
-                .poll_message(now, &mut payload)
-                .or_else(|| node.compute.poll_message(now, &mut payload))
-        };
-        if let Some(to) = to {
-            let restarts = node.restarts;
-            if let Err(problem) = self.writes.left((nth, restarts, to), &payload, now_ns, &mut self.history) {
-                self.outcome.problems.push(problem);
-            }
-            if let Some(hostile) = &mut self.hostile {
-                hostile.hear(nth, to, &payload);
-            }
-            let mut frame = Vec::new();
-            edm::emit_frame(
-                mac_of(to.into()),
-                mac_of(nth.into()),
-                self.rack.edm.ether_type,
-                &payload,
-                &mut frame,
-            );
-            let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
-            self.nodes[usize::from(nth)].free_ns = tail_ns;
-            for switch in 0..self.switches.len() {
-                self.cross(frame.clone(), tail_ns, |frame| Event::AtSwitch(switch, nth, frame), nth);
-            }
-        }
-        self.completed(nth, now_ns);
-        self.plan(nth, now_ns);
-    }
-
-    /// Carries a frame over a link of this node.
-    fn cross(&mut self, frame: Vec<u8>, now_ns: u64, arrival: impl Fn(Vec<u8>) -> Event, node: u16) {
-        self.count("crossings", 1);
-        if self.nodes[usize::from(node)].is_silent {
-            return self.count("lost_in_silence", 1);
-        }
-        let kind = self.kind_of(&frame);
-        if self.planted.loses(kind, now_ns >= FAULTS_NS) {
-            return;
-        }
-        match self.faults.fate(kind, now_ns) {
-            Fate::Lost => self.count("lost", 1),
-            // A receiver sees that by the frame's checksum.
-            Fate::Damaged => self.count("damaged", 1),
-            Fate::Arrives { late_ns } => {
-                self.count("late", u64::from(late_ns > 0));
-                self.agenda.add(now_ns + LINK_NS + late_ns, arrival(frame));
-            }
-            Fate::Twice { late_ns } => {
-                self.count("twice", 1);
-                self.agenda.add(now_ns + LINK_NS, arrival(frame.clone()));
-                self.agenda.add(now_ns + LINK_NS + late_ns, arrival(frame));
-            }
-        }
-    }
-
-    fn kind_of(&self, frame: &[u8]) -> Option<Kind> {
-        let (_, payload) = edm::parse_frame(frame, self.rack.edm.ether_type)?;
-        Kind::of(payload[0]).ok()
-    }
-
-    fn transmit(&mut self, switch: usize, now_ns: u64) {
-        let mut frame = Vec::new();
-        loop {
-            let Some(model) = &mut self.switches[switch] else { return };
-            let Some(port) = model.poll_transmit(Nanos(now_ns), &mut frame) else { break };
-            let (to, frame) = (port - 1, std::mem::take(&mut frame));
-            let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
-            self.cross(frame, tail_ns, |frame| Event::AtHost(to, frame), to);
-        }
-        let due = self.switches[switch].as_ref().map_or(Nanos::MAX, Model::due);
-        if due < Nanos::MAX {
-            let at_ns = due.0.max(now_ns);
-            if at_ns < self.switch_ns[switch] || self.switch_ns[switch] < now_ns {
-                self.switch_ns[switch] = at_ns;
-                self.agenda.add(at_ns, Event::Switch(switch));
-            }
-        }
-    }
-
-    fn at_host(&mut self, nth: u16, frame: &[u8], now_ns: u64) {
-        let parsed = edm::parse_frame(frame, self.rack.edm.ether_type);
-        let from = parsed.as_ref().and_then(|(ethernet, _)| node_of(ethernet.src));
-        let (Some((_, payload)), Some(from)) = (parsed, from) else {
-            return self.outcome.problems.push(format!("node {nth} gets a frame that is not EDM's"));
-        };
-        if self.nodes[usize::from(nth)].is_silent {
-            return self.count("lost_in_silence", 1);
-        }
-        let mut payload = payload.to_vec();
-        let kind = Kind::of(payload[0]).ok();
-        let (restarts, first) =
-            (self.nodes[usize::from(from)].restarts, self.nodes[usize::from(nth)].first_session);
-        if from != HOSTILE {
-            self.writes.arrived((nth, first, restarts), &payload, now_ns, &mut self.history);
-        }
-        let (now, node, mut behind) = (Nanos(now_ns), &mut self.nodes[usize::from(nth)], None);
-        match self.planted.arrives((from, nth), kind, &mut payload) {
-            Effect::None => {}
-            Effect::Lost => return,
-            Effect::Before(other) => node.memory.handle_message(from, &other, now),
-            Effect::After(other) => behind = Some(other),
-            Effect::Later(other) => {
-                let (to, from) = (mac_of(nth.into()), mac_of(from.into()));
-                let mut frame = Vec::new();
-                edm::emit_frame(to, from, self.rack.edm.ether_type, &other, &mut frame);
-                self.agenda.add(now_ns + AGAIN_NS, Event::AtHost(nth, frame));
-            }
-        }
-        let is_of_answer = || edm::Control::parse(&payload).is_ok_and(|grant| grant.answer != 0);
-        match kind {
-            Some(Kind::Grant) if !is_of_answer() => node.compute.handle_message(from, &payload, now),
-            Some(Kind::Rres) => node.compute.handle_message(from, &payload, now),
-            _ => node.memory.handle_message(from, &payload, now),
-        }
-        behind.into_iter().for_each(|other| node.memory.handle_message(from, &other, now));
-        self.completed(nth, now_ns);
-        self.plan(nth, now_ns);
-    }
-
     /// The hostile host sends a frame. Where passes take time it stops with the faults: `calendar` refuses demands that come while
     /// others are between their passes.
     fn be_hostile(&mut self, now_ns: u64) {
@@ -492,16 +359,14 @@ impl<'a> World<'a> {
         let stops = self.is_over || faults_are_over && self.rack.pass_delay > Nanos::ZERO;
         let Some(hostile) = self.hostile.as_mut().filter(|_| !stops) else { return };
         let (frame, pause_ns) = (hostile.frame(self.rack.edm.ether_type), hostile.pause_ns());
-        let tail_ns = now_ns + overhead::wire_bytes(frame.len() as u64) * 8_000_000_000 / RATE_BPS;
-        for switch in 0..self.switches.len() {
-            self.cross(frame.clone(), tail_ns, |frame| Event::AtSwitch(switch, HOSTILE, frame), HOSTILE);
-        }
+        let tail_ns = now_ns + CLOCK.on_wire(frame.len(), RATE_BPS);
+        self.send_to_switches(HOSTILE, Box::new(frame), tail_ns);
         self.count("hostile_frames", 1);
         self.agenda.add(tail_ns + pause_ns, Event::Hostile);
     }
 
     pub(super) fn completed(&mut self, nth: u16, now_ns: u64) {
-        while let Some((token, outcome)) = self.nodes[usize::from(nth)].compute.poll_completion() {
+        while let Some((token, outcome)) = self.nodes[usize::from(nth)].machines.compute.poll_completion() {
             let client = &mut self.clients[usize::from(nth)];
             if let Err(problem) = client.ended(token, outcome, now_ns, &mut self.history, &mut self.ends) {
                 self.outcome.problems.push(problem);
@@ -510,7 +375,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The node with this address.
-fn node_of(mac: MacAddr) -> Option<u16> {
-    u16::try_from(host_of(&mac.0)?).ok()
+/// A switch of the rack. Errors: its program can't be generated.
+pub(super) fn hub(rack: &FaultsRack) -> Result<Hub, String> {
+    Ok(Hub::new(rack.switch()?, CLOCK))
 }

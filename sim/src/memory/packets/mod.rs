@@ -18,9 +18,9 @@ mod switch;
 mod window;
 
 use super::latency::Modules;
-use super::message::{Message, Operation, Shown, Times};
-use super::workload::Arrivals;
-use crate::events::Agenda;
+use super::message::{Message, Operation, Shown};
+use super::messages::Messages;
+use crate::kernel::Agenda;
 pub use headers::Headers;
 use p4rack_fabric::edm::blocks::{Content, block_ps};
 use std::collections::VecDeque;
@@ -168,41 +168,34 @@ enum Event {
 /// A run.
 pub struct Run<'a> {
     params: &'a Packets,
-    messages: &'a [Message],
-    arrivals: Arrivals<'a>,
+    messages: Messages<'a>,
     block_ps: u64,
     agenda: Agenda<Event>,
     hosts: Vec<Host>,
     ports: Vec<Port>,
     flows: Vec<Flow>,
     central: central::Central,
-    shown: Shown,
 }
 
 impl<'a> Run<'a> {
     /// A rack with these messages, sorted by time, or of which each node has `in_flight` under way.
     pub fn new(params: &'a Packets, messages: &'a [Message], in_flight: Option<u32>) -> Run<'a> {
-        let (arrivals, first) = Arrivals::new(messages, in_flight);
-        let mut agenda = Agenda::default();
-        first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
         // The last one is Fastpass's server.
         let nodes = usize::from(params.nodes) + 1;
+        let flows = Vec::with_capacity(messages.len());
+        let (messages, first) = Messages::new(messages, in_flight, nodes, params.memory_ps);
+        let mut agenda = Agenda::default();
+        first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
         let host = Host { ingress_credit: params.buffer, ..Host::default() };
         Run {
             params,
             messages,
-            arrivals,
             block_ps: block_ps(params.rate_bps),
             agenda,
             hosts: vec![host; nodes],
             ports: vec![Port::default(); nodes],
-            flows: Vec::with_capacity(messages.len()),
+            flows,
             central: central::Central::new(nodes),
-            shown: Shown {
-                times: vec![Times::default(); messages.len()],
-                sent_ps: vec![0; nodes],
-                ..Shown::default()
-            },
         }
     }
 
@@ -211,17 +204,15 @@ impl<'a> Run<'a> {
         while let Some((now_ps, event)) = self.agenda.next() {
             self.handle(event, now_ps);
         }
-        self.shown
+        self.messages.shown
     }
 
     fn handle(&mut self, event: Event, now_ps: u64) {
         match event {
             Event::Message(nth) => {
-                let message = self.messages[nth as usize];
-                if let Some((at_ps, next)) = self.arrivals.after_start(nth, now_ps) {
-                    self.agenda.add(at_ps, Event::Message(next));
-                }
-                self.shown.times[nth as usize].begun_ps = Some(now_ps);
+                let message = self.messages.all[nth as usize];
+                let next = self.messages.begins(nth, now_ps);
+                self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));
                 let fetched_ps = match message.operation {
                     Operation::Read => now_ps,
                     Operation::Write => now_ps + self.params.memory_ps,
@@ -248,7 +239,7 @@ impl<'a> Run<'a> {
                 flow.sent -= packet.bytes;
                 flow.window.missed(packet.bytes);
                 let source = flow.source;
-                self.shown.again += 1;
+                self.messages.shown.again += 1;
                 self.offer(source, packet.flow);
                 self.nic(source, now_ps);
             }
@@ -304,7 +295,8 @@ impl<'a> Run<'a> {
         let (source, request) = (flow.source, flow.request);
         match self.params.scheme {
             Scheme::Ird if !request => {
-                if self.messages[self.flows[nth as usize].message as usize].operation == Operation::Write {
+                if self.messages.all[self.flows[nth as usize].message as usize].operation == Operation::Write
+                {
                     self.known(nth, now_ps);
                 }
             }
@@ -316,7 +308,7 @@ impl<'a> Run<'a> {
 
     /// Blocks of a packet of this flow on a link.
     fn blocks(&self, flow: &Flow, bytes: u32) -> u64 {
-        let content = match self.messages[flow.message as usize].operation {
+        let content = match self.messages.all[flow.message as usize].operation {
             Operation::Read if flow.request => Content::ReadRequest,
             Operation::Read => Content::Response(bytes),
             Operation::Write => Content::Write(bytes),
@@ -362,7 +354,7 @@ impl<'a> Run<'a> {
         }
         self.acknowledge(&packet, now_ps);
         if whole && request {
-            self.shown.times[message].reached_ps = Some(now_ps);
+            self.messages.shown.times[message].reached_ps = Some(now_ps);
             // The flow of the answer was made just before the request's.
             self.start(packet.flow - 1, now_ps + self.params.memory_ps + self.params.modules.data_out_ps);
         } else if whole {
@@ -372,10 +364,7 @@ impl<'a> Run<'a> {
 
     /// A message's last byte is there, and goes into memory, which lets another one begin in a closed loop.
     fn stored(&mut self, nth: u32, now_ps: u64) {
-        let at_ps = now_ps + self.params.memory_ps;
-        self.shown.times[nth as usize].done_ps = Some(at_ps);
-        if let Some(next) = self.arrivals.after_end(nth) {
-            self.agenda.add(at_ps, Event::Message(next));
-        }
+        let next = self.messages.stored(nth, now_ps);
+        self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));
     }
 }

@@ -32,11 +32,11 @@ impl Run<'_> {
         self.hosts[usize::from(nth)].busy = true;
         if packet.kind == Kind::Data {
             let flow = &self.flows[packet.flow as usize];
-            let times = &mut self.shown.times[flow.message as usize];
+            let times = &mut self.messages.shown.times[flow.message as usize];
             let first = if flow.request { &mut times.asked_ps } else { &mut times.sent_ps };
             first.get_or_insert(now_ps);
         }
-        self.shown.sent_ps[usize::from(nth)] += packet.blocks * self.block_ps;
+        self.messages.shown.sent_ps[usize::from(nth)] += packet.blocks * self.block_ps;
         let modules = &self.params.modules;
         let head_ps = now_ps + modules.link_ps + modules.identify_ps + modules.forward_ps;
         self.agenda.add(now_ps + packet.blocks * self.block_ps, Event::NicDone(nth));

@@ -26,7 +26,7 @@ impl Run<'_> {
         port.queue.push_back(packet);
         // The packet being sent does not wait.
         let waiting = port.bytes - if port.busy { 0 } else { u64::from(packet.bytes) };
-        self.shown.queue_max_bytes = self.shown.queue_max_bytes.max(waiting);
+        self.messages.shown.queue_max_bytes = self.messages.shown.queue_max_bytes.max(waiting);
     }
 
     pub(super) fn port(&mut self, nth: u16, now_ps: u64) {

@@ -138,7 +138,7 @@ impl Run<'_> {
             }
             None => (packet, Packet { bytes: 0, ..packet }),
         };
-        self.shown.dropped += 1;
+        self.messages.shown.dropped += 1;
         self.agenda.add(now_ps + self.params.again_ps, Event::Missed(dropped));
         stays
     }

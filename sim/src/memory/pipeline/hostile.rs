@@ -39,14 +39,13 @@ impl Pipeline<'_> {
 
     /// Sends an attacker's next frame.
     pub(super) fn attack(&mut self, nth: u16, now_ps: u64) {
-        let slot = self.slot();
-        let frame = &mut self.frames[slot as usize];
-        let Some(hostile) = &mut self.nodes[usize::from(nth)].hostile else { return };
-        if !hostile.poll_link(Nanos(now_ps.div_ceil(1_000)), frame) {
-            return self.free.push(slot);
+        let mut frame = self.frames.take(true);
+        let node = &mut self.nodes[usize::from(nth)];
+        let Some(hostile) = &mut node.hostile else { return self.frames.release(frame) };
+        if !hostile.poll_link(Nanos(now_ps.div_ceil(1_000)), &mut frame) {
+            return self.frames.release(frame);
         }
-        let tail_ps = now_ps + self.wire_ps(slot);
-        self.nodes[usize::from(nth)].free_ps = tail_ps;
-        self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, slot));
+        let tail_ps = node.machines.uplink.send(&frame, now_ps);
+        self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, frame));
     }
 }

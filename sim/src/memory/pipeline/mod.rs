@@ -13,9 +13,10 @@ mod rack;
 mod times;
 
 use super::latency::Modules;
-use super::message::{Message, Operation, Shown, Times};
-use super::workload::Arrivals;
-use crate::events::Agenda;
+use super::message::{Message, Operation, Shown};
+use super::messages::Messages;
+use crate::frames::{Frame, Frames};
+use crate::kernel::{Agenda, Clock, Hub};
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
 use node::Node;
@@ -24,7 +25,6 @@ use p4rack_fabric::edm::host::compute;
 use p4rack_fabric::hostile::edm::Attack;
 use p4rack_switch::Config;
 use p4rack_wire::edm::{self, Kind};
-use p4rack_wire::ethernet::overhead;
 use p4rack_wire::{MacAddr, Nanos};
 use rack::rack;
 
@@ -32,6 +32,7 @@ use rack::rack;
 const ADDRESSES: u32 = 1 << 18;
 /// The key of all memory.
 const KEY: u32 = 1;
+const CLOCK: Clock = Clock::PICOSECONDS;
 
 /// Parameters.
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ pub struct Params {
     pub pending_max: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Event {
     /// A message is there.
     Message(u32),
@@ -78,13 +79,13 @@ enum Event {
     /// A host may have something to send.
     Poll(u16),
     /// A frame is at the switch whole, from this host.
-    AtSwitch(u16, u32),
+    AtSwitch(u16, Frame),
     /// The switch has something to send.
     Switch,
     /// A frame is at this host whole.
-    Arrived(u16, u32),
+    Arrived(u16, Frame),
     /// It went through the host's modules: its time of arrival, in ns, is that of now.
-    AtHost(u16, u32),
+    AtHost(u16, Frame),
     /// Hosts look at their timers.
     Timers,
 }
@@ -92,17 +93,13 @@ enum Event {
 /// A run.
 pub struct Pipeline<'a> {
     params: &'a Params,
-    messages: &'a [Message],
-    arrivals: Arrivals<'a>,
+    messages: Messages<'a>,
     edm: Edm,
-    switch: P4,
-    /// When the switch is asked next.
-    switch_ps: u64,
+    hub: Hub,
     timeout: Nanos,
     agenda: Agenda<Event>,
     nodes: Vec<Node>,
-    frames: Vec<Vec<u8>>,
-    free: Vec<u32>,
+    frames: Frames,
     payload: Vec<u8>,
     /// Messages up to the last one that was created.
     created: u32,
@@ -113,7 +110,6 @@ pub struct Pipeline<'a> {
     received: Vec<u32>,
     /// The read in each lane of each pair.
     reads: Vec<u32>,
-    shown: Shown,
 }
 
 impl<'a> Pipeline<'a> {
@@ -134,7 +130,9 @@ impl<'a> Pipeline<'a> {
         let addresses = (messages.len() as u32).next_power_of_two().min(ADDRESSES);
         let nodes = (0..params.nodes).map(|_| Node::new(params, timeout, (addresses + longest) as usize));
         let pairs = usize::from(params.nodes) * usize::from(params.nodes);
-        let (arrivals, first) = Arrivals::new(messages, in_flight);
+        let (ended, left) = (vec![false; messages.len()], messages.len());
+        let received = vec![0; messages.len()];
+        let (messages, first) = Messages::new(messages, in_flight, params.nodes.into(), params.memory_ps);
         let mut agenda = Agenda::default();
         let start_ps = first.first().map(|(at_ps, _)| *at_ps);
         first.into_iter().for_each(|(at_ps, nth)| agenda.add(at_ps, Event::Message(nth)));
@@ -142,26 +140,18 @@ impl<'a> Pipeline<'a> {
         let mut pipeline = Pipeline {
             params,
             messages,
-            arrivals,
-            switch,
-            switch_ps: u64::MAX,
+            hub: Hub::new(switch, CLOCK),
             timeout,
             agenda,
             nodes: nodes.collect::<Result<_, _>>()?,
-            frames: Vec::new(),
-            free: Vec::new(),
+            frames: Frames::default(),
             payload: Vec::new(),
             created: 0,
-            ended: vec![false; messages.len()],
-            left: messages.len(),
-            received: vec![0; messages.len()],
+            ended,
+            left,
+            received,
             reads: vec![u32::MAX; pairs * edm.lanes() as usize],
             edm,
-            shown: Shown {
-                times: vec![Times::default(); messages.len()],
-                sent_ps: vec![0; params.nodes.into()],
-                ..Shown::default()
-            },
         };
         pipeline.add_attackers();
         Ok(pipeline)
@@ -178,70 +168,78 @@ impl<'a> Pipeline<'a> {
             last_ps = now_ps;
             self.handle(event, now_ps);
         }
-        self.finish(Nanos(last_ps / 1_000));
-        self.shown
+        self.finish(CLOCK.nanos(last_ps));
+        self.messages.shown
     }
 
     fn finish(&mut self, now: Nanos) {
-        let stats = self.switch.stats(now);
-        let counted = self.switch.counted();
+        let stats = self.hub.model.stats(now);
+        let counted = self.hub.model.counted();
         let queues = stats.ports.iter().map(|port| port.queue_max_bytes);
-        self.shown.queue_max_bytes = queues.max().unwrap_or(0);
+        self.messages.shown.queue_max_bytes = queues.max().unwrap_or(0);
         let no_loss = counted.drops.iter().filter(|(reason, _)| NO_LOSS.contains(reason));
         let no_loss: u64 = no_loss.map(|(_, count)| count).sum();
-        self.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum::<u64>() - no_loss;
+        self.messages.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum::<u64>() - no_loss;
         let sum = |of: fn(&Node) -> u64| self.nodes.iter().map(of).sum::<u64>();
-        self.shown.again = sum(|node| node.compute.counters().again);
+        self.messages.shown.again = sum(|node| node.machines.compute.counters().again);
         // What a host sends again has another address, and is taken for another message.
-        let strays = self.shown.again
-            + sum(|node| node.compute.counters().grants_unasked + node.compute.counters().answers_unasked)
-            + sum(|node| node.compute.counters().malformed + node.memory.counters().malformed);
+        let strays = self.messages.shown.again
+            + sum(|node| {
+                node.machines.compute.counters().grants_unasked
+                    + node.machines.compute.counters().answers_unasked
+            })
+            + sum(|node| {
+                node.machines.compute.counters().malformed
+                    + node.machines.memory.as_ref().map_or(0, |memory| memory.counters().malformed)
+            });
         // What attackers send is strange, and makes others' messages late.
-        self.shown.strays += if self.params.attackers.is_empty() { strays } else { 0 };
-        self.shown.counters = vec![
+        self.messages.shown.strays += if self.params.attackers.is_empty() { strays } else { 0 };
+        self.messages.shown.counters = vec![
             ("frames", stats.ports.iter().map(|port| port.rx_frames).sum()),
             ("grants_of_chunks", stats.clones - stats.recirculations),
             ("second_passes", stats.resubmits + stats.recirculations),
-            ("timeouts", sum(|node| node.compute.counters().timeouts)),
+            ("timeouts", sum(|node| node.machines.compute.counters().timeouts)),
         ];
-        self.shown.counters.extend(counted.drops.into_iter().chain(counted.demoted));
+        self.messages.shown.counters.extend(counted.drops.into_iter().chain(counted.demoted));
     }
 
     fn handle(&mut self, event: Event, now_ps: u64) {
         match event {
             Event::Message(nth) => {
-                if let Some((at_ps, next)) = self.arrivals.after_start(nth, now_ps) {
-                    self.agenda.add(at_ps, Event::Message(next));
-                }
+                let next = self.messages.begins(nth, now_ps);
+                self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));
                 self.created = self.created.max(nth + 1);
-                self.shown.times[nth as usize].begun_ps = Some(now_ps);
-                match self.messages[nth as usize].is_local() {
+                match self.messages.all[nth as usize].is_local() {
                     true => self.stored(nth, now_ps),
                     false => self.agenda.add(now_ps + self.params.modules.request_ps, Event::Ask(nth)),
                 }
             }
             Event::Ask(nth) => self.ask(nth, now_ps),
-            Event::Poll(node) if self.nodes[usize::from(node)].poll_ps == now_ps => self.poll(node, now_ps),
-            Event::Poll(_) => {}
-            Event::AtSwitch(node, slot) => {
-                self.switch.take(node + 1, &self.frames[slot as usize], Nanos(now_ps / 1_000));
-                self.free.push(slot);
+            Event::Poll(node) => {
+                if self.nodes[usize::from(node)].machines.uplink.is_due(now_ps) {
+                    self.poll(node, now_ps);
+                }
+            }
+            Event::AtSwitch(node, frame) => {
+                self.hub.take(node + 1, &frame, now_ps);
+                self.frames.release(frame);
                 self.transmit(now_ps);
             }
-            Event::Switch if self.switch_ps == now_ps => {
-                self.switch_ps = u64::MAX;
-                self.transmit(now_ps);
+            Event::Switch => {
+                if self.hub.is_due(now_ps) {
+                    self.transmit(now_ps);
+                }
             }
-            Event::Switch => {}
-            Event::Arrived(node, slot) => self.arrived(node, slot, now_ps),
-            Event::AtHost(node, slot) => self.at_host(node, slot, now_ps),
+            Event::Arrived(node, frame) => self.arrived(node, frame, now_ps),
+            Event::AtHost(node, frame) => self.at_host(node, frame, now_ps),
             Event::Timers => {
                 for node in 0..self.params.nodes {
-                    self.nodes[usize::from(node)].compute.handle_timeout(Nanos(now_ps / 1_000));
+                    let compute = &mut self.nodes[usize::from(node)].machines.compute;
+                    compute.handle_timeout(CLOCK.nanos(now_ps));
                     self.completed(node, now_ps);
                     self.plan(node, now_ps);
                 }
-                let waits = |node: &Node| node.compute.next_timeout().is_some();
+                let waits = |node: &Node| node.machines.compute.next_timeout().is_some();
                 if !self.agenda.is_empty() || self.nodes.iter().any(waits) {
                     self.agenda.add(now_ps + self.timeout.0 * 1_000, Event::Timers);
                 }
@@ -250,17 +248,17 @@ impl<'a> Pipeline<'a> {
     }
 
     fn ask(&mut self, nth: u32, now_ps: u64) {
-        let message = self.messages[nth as usize];
+        let message = self.messages.all[nth as usize];
         let request = match message.operation {
             Operation::Read => compute::Request::Read(message.bytes),
             Operation::Write => compute::Request::Write(vec![0; message.bytes as usize]),
         };
-        let (address, now) = (u64::from(nth % ADDRESSES), Nanos(now_ps / 1_000));
+        let (address, now) = (u64::from(nth % ADDRESSES), CLOCK.nanos(now_ps));
         let node = &mut self.nodes[usize::from(message.compute)];
-        match node.compute.handle_request(message.memory, KEY, address, request, now) {
+        match node.machines.compute.handle_request(message.memory, KEY, address, request, now) {
             Ok(_) => node.tokens.push(nth),
             Err(_) => {
-                self.shown.refused += 1;
+                self.messages.shown.refused += 1;
                 self.ended(nth, now_ps);
             }
         }
@@ -270,30 +268,24 @@ impl<'a> Pipeline<'a> {
     /// Asks a host when it has something to send, and its link is free.
     fn plan(&mut self, nth: u16, now_ps: u64) {
         let node = &mut self.nodes[usize::from(nth)];
-        let Some(next) = node.next() else { return };
-        let at_ps = (next.0.saturating_mul(1_000)).max(node.free_ps).max(now_ps);
-        if at_ps < node.poll_ps || node.poll_ps < now_ps {
-            node.poll_ps = at_ps;
-            self.agenda.add(at_ps, Event::Poll(nth));
-        }
+        let next = node.next();
+        let poll = node.machines.uplink.plan(next, None, now_ps);
+        self.agenda.extend(poll.map(|at_ps| (at_ps, Event::Poll(nth))));
     }
 
     fn poll(&mut self, nth: u16, now_ps: u64) {
         let mut payload = std::mem::take(&mut self.payload);
         let node = &mut self.nodes[usize::from(nth)];
-        node.poll_ps = u64::MAX;
         if node.hostile.is_some() {
             self.attack(nth, now_ps);
-        } else if let Some(to) = node.message(Nanos(now_ps / 1_000), &mut payload) {
+        } else if let Some(to) = node.machines.poll_first_message(CLOCK.nanos(now_ps), &mut payload) {
             self.sent(nth, to, &payload, now_ps);
-            let slot = self.slot();
-            let frame = &mut self.frames[slot as usize];
-            edm::emit_frame(mac_of(to.into()), mac_of(nth.into()), self.edm.ether_type, &payload, frame);
-            let wire_ps = self.wire_ps(slot);
-            self.shown.sent_ps[usize::from(nth)] += wire_ps;
-            let tail_ps = now_ps + wire_ps;
-            self.nodes[usize::from(nth)].free_ps = tail_ps;
-            self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, slot));
+            let mut frame = self.frames.take(true);
+            let (dst, src) = (mac_of(to.into()), mac_of(nth.into()));
+            edm::emit_frame(dst, src, self.edm.ether_type, &payload, &mut frame);
+            let tail_ps = self.nodes[usize::from(nth)].machines.uplink.send(&frame, now_ps);
+            self.messages.shown.sent_ps[usize::from(nth)] += tail_ps - now_ps;
+            self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, frame));
         }
         self.payload = payload;
         self.plan(nth, now_ps);
@@ -301,31 +293,18 @@ impl<'a> Pipeline<'a> {
 
     /// Sends what the switch has, and asks again when it has more.
     fn transmit(&mut self, now_ps: u64) {
-        let now = Nanos(now_ps / 1_000);
-        loop {
-            let slot = self.slot();
-            let Some(port) = self.switch.poll_transmit(now, &mut self.frames[slot as usize]) else {
-                self.free.push(slot);
-                break;
-            };
-            let modules = &self.params.modules;
-            let at_ps = now_ps + modules.forward_ps + self.wire_ps(slot) + modules.link_ps;
-            self.agenda.add(at_ps, Event::Arrived(port - 1, slot));
+        let modules = &self.params.modules;
+        while let Some((port, frame)) = self.hub.poll(now_ps, &mut self.frames) {
+            let wire_ps = CLOCK.on_wire(frame.len(), self.params.rate_bps);
+            let at_ps = now_ps + modules.forward_ps + wire_ps + modules.link_ps;
+            self.agenda.add(at_ps, Event::Arrived(port - 1, frame));
         }
-        let due = self.switch.due();
-        if due < Nanos::MAX {
-            let at_ps = (due.0 * 1_000).max(now_ps);
-            if at_ps < self.switch_ps || self.switch_ps < now_ps {
-                self.switch_ps = at_ps;
-                self.agenda.add(at_ps, Event::Switch);
-            }
-        }
+        self.agenda.extend(self.hub.again(now_ps).map(|at_ps| (at_ps, Event::Switch)));
     }
 
-    fn arrived(&mut self, nth: u16, slot: u32, now_ps: u64) {
+    fn arrived(&mut self, nth: u16, frame: Frame, now_ps: u64) {
         let modules = &self.params.modules;
-        let frame = &self.frames[slot as usize];
-        let kind = edm::parse_frame(frame, self.edm.ether_type).map(|(_, payload)| Kind::of(payload[0]));
+        let kind = edm::parse_frame(&frame, self.edm.ether_type).map(|(_, payload)| Kind::of(payload[0]));
         let more_ps = match kind {
             Some(Ok(Kind::Rreq)) => {
                 modules.request_in_ps + modules.grant_queue_ps + modules.data_out_ps + self.params.memory_ps
@@ -333,59 +312,33 @@ impl<'a> Pipeline<'a> {
             Some(Ok(Kind::Grant)) => modules.grant_in_ps + modules.grant_queue_ps + modules.data_out_ps,
             _ => modules.data_in_ps,
         };
-        self.agenda.add(now_ps + more_ps, Event::AtHost(nth, slot));
+        self.agenda.add(now_ps + more_ps, Event::AtHost(nth, frame));
     }
 
-    fn at_host(&mut self, nth: u16, slot: u32, now_ps: u64) {
-        let now = Nanos(now_ps / 1_000);
-        let frame = std::mem::take(&mut self.frames[slot as usize]);
-        let parsed = edm::parse_frame(&frame, self.edm.ether_type);
+    fn at_host(&mut self, nth: u16, frame: Frame, now_ps: u64) {
+        let now = CLOCK.nanos(now_ps);
         if let Some(hostile) = &mut self.nodes[usize::from(nth)].hostile {
             hostile.handle_link(&frame, now);
-            self.frames[slot as usize] = frame;
-            self.free.push(slot);
+            self.frames.release(frame);
             return self.plan(nth, now_ps);
         }
+        let parsed = edm::parse_frame(&frame, self.edm.ether_type);
         let from = parsed.as_ref().and_then(|(ethernet, _)| node_of(ethernet.src));
         if let (Some((_, payload)), Some(from)) = (parsed, from) {
-            let node = &mut self.nodes[usize::from(nth)];
-            match Kind::of(payload[0]) {
-                Ok(Kind::Grant) if !is_of_answer(payload) => node.compute.handle_message(from, payload, now),
-                Ok(Kind::Rres) => node.compute.handle_message(from, payload, now),
-                _ => node.memory.handle_message(from, payload, now),
-            }
+            self.nodes[usize::from(nth)].machines.handle_message(from, payload, now);
             if self.nodes[usize::from(from)].hostile.is_none() {
                 self.received(nth, from, payload, now_ps);
             }
             self.completed(nth, now_ps);
         } else if self.params.attackers.is_empty() {
-            self.shown.strays += 1;
+            self.messages.shown.strays += 1;
         }
-        self.frames[slot as usize] = frame;
-        self.free.push(slot);
+        self.frames.release(frame);
         self.plan(nth, now_ps);
-    }
-
-    /// What the frame in this slot takes on a link.
-    fn wire_ps(&self, slot: u32) -> u64 {
-        let bytes = overhead::wire_bytes(self.frames[slot as usize].len() as u64);
-        (u128::from(bytes) * 8_000_000_000_000 / u128::from(self.params.rate_bps)) as u64
-    }
-
-    fn slot(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.frames.push(Vec::new());
-            self.frames.len() as u32 - 1
-        })
     }
 }
 
 /// The node with this address.
 fn node_of(mac: MacAddr) -> Option<u16> {
     u16::try_from(crate::message::host_of(&mac.0)?).ok()
-}
-
-/// Whether a grant is for the memory node's answer.
-fn is_of_answer(payload: &[u8]) -> bool {
-    edm::Control::parse(payload).is_ok_and(|grant| grant.answer != 0)
 }

@@ -1,20 +1,16 @@
 //! A host: its machines of compute and memory node.
 
-use super::{KEY, Params};
+use super::{CLOCK, KEY, Params};
+use crate::memory::host::EdmHost;
 use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_fabric::hostile::edm::Machine;
 use p4rack_wire::Nanos;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    pub compute: compute::Node,
-    pub memory: memory::Node,
+    pub machines: EdmHost,
     /// Its role instead of both.
     pub hostile: Option<Machine>,
-    /// When its link is free.
-    pub free_ps: u64,
-    /// When it is asked next; other polls are out of date.
-    pub poll_ps: u64,
     /// Messages by the machine's numbers.
     pub tokens: Vec<u32>,
 }
@@ -46,7 +42,8 @@ impl Node {
             compute.begin_session(with, 1);
             memory.begin_session(with, 1);
         }
-        Ok(Node { compute, memory, hostile: None, free_ps: 0, poll_ps: u64::MAX, tokens: Vec::new() })
+        let machines = EdmHost::new(compute, Some(memory), params.rate_bps, CLOCK);
+        Ok(Node { machines, hostile: None, tokens: Vec::new() })
     }
 
     /// When one of its machines has something to send.
@@ -54,17 +51,6 @@ impl Node {
         if let Some(hostile) = &self.hostile {
             return Some(hostile.next_timeout());
         }
-        let both = [self.compute.next_message(), self.memory.next_message()];
-        both.into_iter().flatten().min()
-    }
-
-    /// The next message, of the machine whose turn comes first, and the node that it is for.
-    pub fn message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
-        let first = |at: Option<Nanos>| at.unwrap_or(Nanos::MAX);
-        if first(self.memory.next_message()) < first(self.compute.next_message()) {
-            self.memory.poll_message(now, out).or_else(|| self.compute.poll_message(now, out))
-        } else {
-            self.compute.poll_message(now, out).or_else(|| self.memory.poll_message(now, out))
-        }
+        self.machines.next_message()
     }
 }

@@ -9,7 +9,7 @@ impl Pipeline<'_> {
     fn message_at(&self, address: u64, (compute, memory): (u16, u16)) -> Option<usize> {
         let newest = u64::from(self.created.checked_sub(1)?);
         let nth = newest.checked_sub(newest.wrapping_sub(address) % u64::from(ADDRESSES))? as usize;
-        let message = self.messages.get(nth)?;
+        let message = self.messages.all.get(nth)?;
         ((message.compute, message.memory) == (compute, memory)).then_some(nth)
     }
 
@@ -26,17 +26,17 @@ impl Pipeline<'_> {
                 if let Some(nth) = self.message_at(header.address, (from, to)) {
                     let lane = self.lane((from, to), header.id);
                     self.reads[lane] = nth as u32;
-                    self.shown.times[nth].asked_ps.get_or_insert(now_ps);
+                    self.messages.shown.times[nth].asked_ps.get_or_insert(now_ps);
                 }
             }
             Ok(Kind::Wreq) => {
                 if let Some(nth) = self.message_at(header.address, (from, to)) {
-                    self.shown.times[nth].sent_ps.get_or_insert(now_ps);
+                    self.messages.shown.times[nth].sent_ps.get_or_insert(now_ps);
                 }
             }
             Ok(Kind::Rres) => {
                 let nth = self.reads[self.lane((to, from), header.id)];
-                if let Some(times) = self.shown.times.get_mut(nth as usize) {
+                if let Some(times) = self.messages.shown.times.get_mut(nth as usize) {
                     times.sent_ps.get_or_insert(now_ps);
                 }
             }
@@ -52,22 +52,22 @@ impl Pipeline<'_> {
             return;
         }
         let Some(message) = self.message_at(header.address, (from, nth)) else {
-            self.shown.strays += 1;
+            self.messages.shown.strays += 1;
             return;
         };
         if kind == Ok(Kind::Rreq) {
-            self.shown.times[message].reached_ps = Some(now_ps);
+            self.messages.shown.times[message].reached_ps = Some(now_ps);
             return;
         }
         self.received[message] += u32::from(header.bytes);
-        if self.received[message] == self.messages[message].bytes {
+        if self.received[message] == self.messages.all[message].bytes {
             self.stored(message as u32, now_ps);
         }
     }
 
     /// Notes the reads that a host has completed.
     pub(super) fn completed(&mut self, nth: u16, now_ps: u64) {
-        while let Some((token, outcome)) = self.nodes[usize::from(nth)].compute.poll_completion() {
+        while let Some((token, outcome)) = self.nodes[usize::from(nth)].machines.compute.poll_completion() {
             let message = self.nodes[usize::from(nth)].tokens[token as usize];
             match outcome {
                 compute::Outcome::Answer(_) => self.stored(message, now_ps),
@@ -80,18 +80,21 @@ impl Pipeline<'_> {
 
     /// A message's last byte is there, and goes into memory.
     pub(super) fn stored(&mut self, nth: u32, now_ps: u64) {
-        let at_ps = now_ps + self.params.memory_ps;
-        self.shown.times[nth as usize].done_ps = Some(at_ps);
-        self.ended(nth, at_ps);
+        let next = self.messages.stored(nth, now_ps);
+        self.follows(nth, next);
     }
 
-    /// A message has ended in one way or another, which lets another one begin in a closed loop.
+    /// A message has ended in another way.
     pub(super) fn ended(&mut self, nth: u32, at_ps: u64) {
+        let next = self.messages.ended(nth, at_ps);
+        self.follows(nth, next);
+    }
+
+    /// Counts a message that has ended, and plans the one that it lets begin.
+    fn follows(&mut self, nth: u32, next: Option<(u64, u32)>) {
         if !std::mem::replace(&mut self.ended[nth as usize], true) {
             self.left -= 1;
         }
-        if let Some(next) = self.arrivals.after_end(nth) {
-            self.agenda.add(at_ps, Event::Message(next));
-        }
+        self.agenda.extend(next.map(|(at_ps, next)| (at_ps, Event::Message(next))));
     }
 }

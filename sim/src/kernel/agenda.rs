@@ -1,4 +1,4 @@
-//! What happens when, in picoseconds or nanoseconds, for racks that are no `World`.
+//! What happens when, in ticks of a [`Clock`](super::Clock).
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const LEVELS: usize = u64::BITS.div_ceil(BITS) as usize;
 /// only have to be told apart by the first digit in which their times differ from now. Events of the same time are always in
 /// the same list, which keeps their order.
 #[derive(Debug)]
-pub struct Agenda<E> {
+pub(crate) struct Agenda<E> {
     now: u64,
     /// Events of now.
     current: VecDeque<E>,
@@ -87,6 +87,12 @@ impl<E> Agenda<E> {
         let mut events = std::mem::replace(events, std::mem::take(&mut self.spare));
         events.drain(..).for_each(|(at, event)| self.put(at, event));
         self.spare = events;
+    }
+}
+
+impl<E> Extend<(u64, E)> for Agenda<E> {
+    fn extend<I: IntoIterator<Item = (u64, E)>>(&mut self, events: I) {
+        events.into_iter().for_each(|(at, event)| self.add(at, event));
     }
 }
 

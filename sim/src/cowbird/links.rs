@@ -1,0 +1,93 @@
+//! What adapters and the switch send, and what links carry.
+
+use super::competing::Competing;
+use super::nic::{Cause, ps};
+use super::rack::COMPUTE;
+use super::world::{CLOCK, Event, World};
+use crate::transport::wire::Pdu;
+
+impl World<'_> {
+    /// Sends what a host's adapter has; what it does now began at `from_ps`.
+    pub(super) fn send(&mut self, host: usize, now_ps: u64, from_ps: u64, cause: Cause) {
+        self.nics[host].collect(now_ps, from_ps, cause, &mut self.frames);
+        self.plan_link(host, now_ps);
+    }
+
+    /// Puts the next frame of a host's link on the agenda, unless one is there.
+    pub(super) fn plan_link(&mut self, host: usize, now_ps: u64) {
+        let may_send = || self.competing.as_ref().is_some_and(Competing::may_send);
+        let nic = &self.nics[host];
+        if nic.is_planned {
+            return;
+        }
+        let next_ps = if host == COMPUTE && may_send() { Some(nic.free_ps) } else { nic.next_ps() };
+        if let Some(at_ps) = next_ps {
+            self.nics[host].is_planned = true;
+            self.agenda.add(at_ps.max(now_ps), Event::Link(host as u16));
+        }
+    }
+
+    /// Sends a host's next frame. RDMA goes before competing flows.
+    pub(super) fn link(&mut self, host: usize, now_ps: u64) {
+        let nic = &mut self.nics[host];
+        nic.is_planned = false;
+        let frame = nic.take(now_ps).or_else(|| {
+            let competing = self.competing.as_mut().filter(|_| host == COMPUTE)?;
+            let mut frame = self.frames.take(false);
+            if competing.poll(CLOCK.nanos(now_ps), &mut frame) {
+                return Some(frame);
+            }
+            self.frames.release(frame);
+            None
+        });
+        if let Some(frame) = frame {
+            let tail_ps = nic.transmit(now_ps, frame.len());
+            let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
+            self.carry(at_ps, Event::AtSwitch(host as u16, frame));
+        }
+        self.plan_link(host, now_ps);
+    }
+
+    /// A segment or an acknowledgement of a competing flow has arrived.
+    pub(super) fn segment(&mut self, host: usize, pdu: &Pdu, now_ps: u64) {
+        let Some(competing) = &mut self.competing else { return };
+        let (nic, frames) = (&mut self.nics[host], &mut self.frames);
+        competing.handle(pdu, CLOCK.nanos(now_ps), |answer| nic.push(now_ps, frames.copy(answer)));
+        self.plan_link(host, now_ps);
+        self.resume_flows(now_ps);
+    }
+
+    /// Competing flows may have more to send, and other timers.
+    pub(super) fn resume_flows(&mut self, now_ps: u64) {
+        self.plan_link(COMPUTE, now_ps);
+        let Some(competing) = &mut self.competing else { return };
+        for nth in 0..competing.count() {
+            if let Some(at) = competing.timer(nth, CLOCK.nanos(now_ps)) {
+                self.agenda.add(CLOCK.ticks(at).max(now_ps), Event::Flow(nth as u16));
+            }
+        }
+    }
+
+    /// A link carries a frame, or loses it.
+    pub(super) fn carry(&mut self, at_ps: u64, event: Event) {
+        if self.losses.chance(self.experiment.spec.loss) {
+            self.lost_frames += 1;
+            if let Event::AtSwitch(_, frame) | Event::Arrived(_, frame) = event {
+                self.frames.release(frame);
+            }
+            return;
+        }
+        self.agenda.add(at_ps, event);
+    }
+
+    /// Sends what the switch has, and asks again when it has more.
+    pub(super) fn transmit(&mut self, now_ps: u64) {
+        let nic = &self.experiment.spec.nic;
+        let way_ps = ps(nic.switch_ns) + ps(nic.link_ns);
+        while let Some((port, frame)) = self.hub.poll(now_ps, &mut self.frames) {
+            let wire_ps = self.nics[usize::from(port - 1)].wire_ps(frame.len());
+            self.carry(now_ps + way_ps + wire_ps, Event::Arrived(port - 1, frame));
+        }
+        self.agenda.extend(self.hub.again(now_ps).map(|at_ps| (at_ps, Event::Switch)));
+    }
+}

@@ -1,0 +1,21 @@
+//! What the event loops of simulated racks have in common.
+//!
+//! ```text
+//!  machine ─ Uplink ─▶ Hub ─▶ machine      Agenda: what happens when; Clock: its ticks, and the machines' nanoseconds
+//! ```
+//!
+//! ARCHITECTURE.md says which loop has what of it. `World` stays apart for its lookahead: hosts and switch put frames into each
+//! other's future, so events of one time need an order that does not depend on who was simulated first
+//! ([`RankedAgenda`](crate::agenda::RankedAgenda)), and links keep the frames that are under way.
+
+mod agenda;
+mod clock;
+mod due;
+mod hub;
+mod uplink;
+
+pub(crate) use agenda::Agenda;
+pub(crate) use clock::Clock;
+pub(crate) use due::Due;
+pub(crate) use hub::Hub;
+pub(crate) use uplink::Uplink;

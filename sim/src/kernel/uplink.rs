@@ -1,0 +1,55 @@
+//! A host's end of its link to the switch.
+
+use super::{Clock, Due};
+use p4rack_wire::Nanos;
+
+/// A link from a host that sends only when it is free, so nothing waits in front of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uplink {
+    clock: Clock,
+    rate_bps: u64,
+    free: u64,
+    due: Due,
+}
+
+impl Uplink {
+    /// A free link.
+    pub fn new(rate_bps: u64, clock: Clock) -> Uplink {
+        Uplink { clock, rate_bps, free: 0, due: Due::default() }
+    }
+
+    /// When to ask its host, for the agenda: it has a frame to send from one time on, for which the link has to be free, or a timer at
+    /// another. `None`: it is there, or there is nothing to ask for.
+    #[inline]
+    pub fn plan(&mut self, frame: Option<Nanos>, timer: Option<Nanos>, now: u64) -> Option<u64> {
+        let frame = frame.map(|at| self.clock.ticks(at).max(self.free));
+        let timer = timer.map(|at| self.clock.ticks(at));
+        let at = frame.into_iter().chain(timer).min()?;
+        self.due.plan(at, now)
+    }
+
+    /// Whether this is the time at which its host was to be asked.
+    #[inline]
+    pub fn is_due(&mut self, now: u64) -> bool {
+        self.due.is_now(now)
+    }
+
+    /// Whether nothing is on it.
+    #[inline]
+    pub fn is_free(&self, now: u64) -> bool {
+        self.free <= now
+    }
+
+    /// What a frame takes on the link, in either direction.
+    #[inline]
+    pub fn on_wire(&self, frame: &[u8]) -> u64 {
+        self.clock.on_wire(frame.len(), self.rate_bps)
+    }
+
+    /// Sends a frame now. Returns when its last bit is on the wire.
+    #[inline]
+    pub fn send(&mut self, frame: &[u8], now: u64) -> u64 {
+        self.free = now + self.on_wire(frame);
+        self.free
+    }
+}
