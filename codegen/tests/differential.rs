@@ -18,6 +18,7 @@ use common::random::{Random, variable};
 use common::*;
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_wire::Nanos;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Frames of a run; then everything begins anew, at another time.
 const RUN: usize = 5_000;
@@ -72,6 +73,24 @@ fn counters_agree() {
 #[test]
 fn plain_switching_agrees() {
     compare(&built(&["100 Gb/s"; 4], "mode = \"clock\"\nslot_headroom_percent = 0", Scheme::L2));
+}
+
+/// What the comparison is worth: it sees that one program has another constant, or other clocks.
+#[test]
+fn programs_that_differ_do_not_agree() {
+    let of = |pl2: &str| Built::on(rack(&["100 Gb/s"; 4], pl2), Scheme::PL2_CLOCK, Arch::V1model);
+    let right = format!("{CLOCK}\nclocks = \"pair\"\ncontrol_per_slot = 0\nslot_headroom_percent = 0");
+    for (from, to) in [
+        ("\nk = 5", "\nk = 4"),
+        ("\nt = 3", "\nt = 2"),
+        ("drop_threshold = 4", "drop_threshold = 5"),
+        ("\"pair\"", "\"dst\""),
+    ] {
+        assert!(right.contains(from), "{from}");
+        let two = [of(&right), of(&right.replace(from, to))];
+        let agreed = catch_unwind(AssertUnwindSafe(|| run(&two, &mut Random(1), RUN)));
+        assert!(agreed.is_err(), "{from} and {to} are the same to it");
+    }
 }
 
 /// Compares them; the reasons for drops that it met, which are all but the meters' at least.

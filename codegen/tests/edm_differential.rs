@@ -19,6 +19,7 @@ use common::*;
 use p4rack_codegen::scheme::edm::{DATA_COUNTER, DEMANDS_COUNTER, DEMOTED_COUNTER};
 use p4rack_codegen::{Arch, Rack};
 use p4rack_wire::Nanos;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Frames of a run; then everything begins anew, at another time.
 const RUN: usize = 5_000;
@@ -73,6 +74,21 @@ fn calendars_agree() {
 #[test]
 fn demands_that_wait_agree() {
     compare("matched", 3);
+}
+
+/// What the comparison is worth: it sees that one program has another number of lanes, or clocks of other ports.
+#[test]
+fn programs_that_differ_do_not_agree() {
+    let of = |mode: &str, demands| {
+        let rack = described(mode, demands);
+        let scheme = rack.scheme();
+        Built::on(rack, scheme, Arch::V1model)
+    };
+    for (mode, demands) in [("timed", 4), ("timed-dst", 3)] {
+        let two = [of("timed", 3), of(mode, demands)];
+        let agreed = catch_unwind(AssertUnwindSafe(|| run(&two, &mut Random(1), RUN)));
+        assert!(agreed.is_err(), "{mode} with {demands} demands is the same to it");
+    }
 }
 
 /// Compares the programs of all architectures, which meet every reason for drops but the meters'.

@@ -194,7 +194,7 @@ fn repeated(nic: &Nic) -> u64 {
     pairs.filter_map(|qpn| nic.adapter.requester(qpn)).map(|one| one.counters().repeated_out).sum()
 }
 
-fn problems(outcome: &CowbirdOutcome) -> Vec<String> {
+pub(super) fn problems(outcome: &CowbirdOutcome) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |bad: bool, what: String| problems.extend(bad.then_some(what));
     check(outcome.wrong > 0, format!("{} records had a wrong content", outcome.wrong));

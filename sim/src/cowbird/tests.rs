@@ -1,7 +1,7 @@
 //! What threads get, in short runs.
 
 use super::experiment::CowbirdExperiment;
-use super::outcome::{CowbirdOutcome, run_planted};
+use super::outcome::{CowbirdOutcome, problems, run_planted};
 use super::records::CowbirdPlant;
 
 fn experiment(more: &str) -> CowbirdExperiment {
@@ -38,6 +38,21 @@ fn a_lost_write_is_seen_by_who_reads_the_record() {
         let wrong = run_planted(&experiment, Some(CowbirdPlant::LostWrite)).unwrap();
         assert!(wrong.wrong > 0, "{scheme}");
     }
+}
+
+/// A wrong record, a probe that never ended, a request that failed, and nothing at all: each is told, and nothing else is.
+#[test]
+fn each_fault_of_a_run_is_told_alone() {
+    let sound = run("scheme = \"rdma\"", None);
+    for (outcome, told) in [
+        (CowbirdOutcome { wrong: 1, ..sound.clone() }, "1 records had a wrong content"),
+        (CowbirdOutcome { lost: 2, ..sound.clone() }, "2 remote probes never ended"),
+        (CowbirdOutcome { failed: 3, ..sound.clone() }, "3 requests failed"),
+        (CowbirdOutcome { probes: 0, ..sound.clone() }, "no probe ended"),
+    ] {
+        assert_eq!(problems(&outcome), [told]);
+    }
+    assert_eq!(problems(&sound), Vec::<String>::new());
 }
 
 /// The thread's own work is the same for all; what differs is what remote memory costs.

@@ -336,6 +336,31 @@ fn problems(outcome: &MemoryOutcome, shown: &Shown) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Every check, with one fault planted for each: it is told, and nothing else is.
+    #[test]
+    fn each_fault_of_a_run_is_told_alone() {
+        let mean = |mean| Mean { mean, within: None };
+        let sound = MemoryOutcome { measured: 1, slowdown: mean(0.99), ..MemoryOutcome::default() };
+        let missing = |refused| Shown { times: vec![Times::default(); 2], refused, ..Shown::default() };
+        for (outcome, shown, told) in [
+            (sound.clone(), Shown::default(), None),
+            (sound.clone(), missing(2), None),
+            (sound.clone(), missing(1), Some("2 messages are missing, 1 were refused")),
+            (sound.clone(), Shown { strays: 1, ..Shown::default() }, Some("1 chunks or demands")),
+            (
+                MemoryOutcome { lost: 1, ..sound.clone() },
+                Shown::default(),
+                Some("1 messages were not carried"),
+            ),
+            (MemoryOutcome { measured: 0, ..sound.clone() }, Shown::default(), Some("nothing was measured")),
+            (MemoryOutcome { slowdown: mean(0.98), ..sound }, Shown::default(), Some("less time than alone")),
+        ] {
+            let problems = problems(&outcome, &shown);
+            assert_eq!(problems.len(), usize::from(told.is_some()), "{told:?}: {problems:?}");
+            assert!(told.is_none_or(|told| problems[0].contains(told)), "{told:?}: {problems:?}");
+        }
+    }
+
     #[test]
     fn a_load_that_was_not_measured_is_missing() {
         let message =
