@@ -17,6 +17,8 @@
 
 mod config;
 mod engine;
+#[cfg(test)]
+mod engine_tests;
 mod instance;
 mod operation;
 mod set;
