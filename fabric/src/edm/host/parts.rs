@@ -57,6 +57,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Nothing is new where everything before it has arrived, and leaves no range elsewhere.
+    #[test]
+    fn nothing_leaves_no_range() {
+        let mut parts = Parts::default();
+        assert_eq!(
+            [(0, 0), (5, 5), (0, 4), (3, 3), (4, 4), (5, 5)].map(|(start, end)| parts.take(start, end)),
+            [Taken::New, Taken::Before, Taken::New, Taken::Before, Taken::New, Taken::Before,]
+        );
+        assert_eq!(parts, Parts { until: 4, ahead: Vec::new() });
+    }
+
     proptest! {
         /// As a list of all bytes has it.
         #[test]

@@ -202,6 +202,28 @@ fn a_memory_node_that_starts_again_is_reached_again() {
     assert_eq!((ended(&mut node).len(), second.regions()[0].bytes[0]), (1, 6));
 }
 
+/// A read that each session refuses, because the memory node has started again since, ends after its retries.
+#[test]
+fn a_read_that_no_session_takes_ends() {
+    let (mut node, now) = (compute(1), Nanos::ZERO);
+    let read = ask(&mut node, Request::Read(8), now);
+    let (mut asked, mut out) = (0, Vec::new());
+    for start in 1..20 {
+        let mut memory = memory(100 * start);
+        for message in sent(&mut node, now) {
+            asked += usize::from(Message::parse(&message).unwrap().code != OPEN);
+            take(&mut memory, &[message], now);
+        }
+        while memory.poll_message(now, &mut out).is_some() {
+            node.handle_message(MEMORY, &out, now);
+        }
+    }
+    assert_eq!((ended(&mut node), asked), (vec![(read, Outcome::Null)], 4), "once and three times again");
+    assert_eq!((node.session(MEMORY), node.session(MEMORY + 1)), (None, None));
+    node.begin_session(MEMORY, 9);
+    assert_eq!(node.session(MEMORY), Some(9));
+}
+
 /// Writes have no answer of their own: the next answer says that one was refused, and why.
 #[test]
 fn who_writes_learns_what_was_refused() {
@@ -258,11 +280,12 @@ fn who_only_writes_learns_it_too() {
     // Without an answer it gives up in the end.
     node.handle_request(MEMORY, KEY, 0, word(1), now).unwrap();
     sent(&mut node, now);
+    let mut openings = 0;
     while let Some(at) = node.next_timeout() {
         node.handle_timeout(at);
-        sent(&mut node, at);
+        openings += sent(&mut node, at).len();
     }
-    assert_eq!(node.counters().unconfirmed, 1);
+    assert_eq!((node.counters().unconfirmed, openings), (1, 4), "once and three times again");
 }
 
 /// Without a session, what waits ends when it would have ended with one: reads after a timeout, writes after their retries.
@@ -279,7 +302,7 @@ fn without_a_session_everything_ends() {
     }
     let after = |times| Nanos(timeout.0 * times);
     assert_eq!(ends, [(after(1), read, Outcome::Null), (after(4), write, Outcome::Null)]);
-    assert_eq!(openings, 4);
+    assert_eq!((openings, node.counters().timeouts), (4, 2));
 }
 
 /// A lost answer to an opening costs time, and nothing else.
@@ -293,6 +316,24 @@ fn an_opening_is_asked_for_again() {
     node.handle_timeout(at);
     settle(&mut node, &mut memory, at);
     assert_eq!((ended(&mut node), memory.regions()[0].bytes[0]), (vec![(write, Outcome::Sent)], 1));
+}
+
+/// An answer to the opening of an earlier start opens nothing, and is not in the way of the right one.
+#[test]
+fn an_answer_to_an_earlier_start_opens_nothing() {
+    let (mut memory, now) = (memory(1), Nanos::ZERO);
+    let [mut first, mut second] = [7, 8].map(compute);
+    for node in [&mut first, &mut second] {
+        ask(node, Request::Read(8), now);
+    }
+    take(&mut memory, &sent(&mut first, now), now);
+    let late = answered(&mut memory, now);
+    take(&mut memory, &sent(&mut second, now), now);
+    let right = answered(&mut memory, now);
+    second.handle_message(MEMORY, &late[0], now);
+    assert_eq!((second.counters().answers_unasked, second.session(MEMORY)), (1, None));
+    second.handle_message(MEMORY, &right[0], now);
+    assert_eq!((second.counters().answers_unasked, second.session(MEMORY)), (1, Some(2)));
 }
 
 /// Writes of the same bytes leave in the order in which they were asked for, others at the same time.

@@ -41,3 +41,38 @@ impl Window {
         Seen::New
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// As a list of all ids has it, wherever the counter begins.
+        #[test]
+        fn an_id_is_new_once(first: u16, moves in proptest::collection::vec(-140i64..100, 1..200)) {
+            let (mut window, mut newest, mut seen) = (Window::default(), i64::from(first), BTreeSet::new());
+            for by in moves {
+                let id = newest + by;
+                let is_new = seen.is_empty() || (newest - id < i64::from(IDS) && !seen.contains(&id));
+                prop_assert_eq!(window.see(id as u16) == Seen::New, is_new, "{} after {}", id, newest);
+                newest = if seen.is_empty() { id } else { newest.max(id) };
+                seen.insert(id);
+            }
+        }
+    }
+
+    #[test]
+    fn ids_are_newer_up_to_half_of_their_range() {
+        let after = |first, then: u16| {
+            let mut window = Window::default();
+            (window.see(first), window.see(then))
+        };
+        assert_eq!(after(5, 5 + 0x7fff), (Seen::New, Seen::New));
+        assert_eq!(after(5, 5 + 0x8000), (Seen::New, Seen::Before));
+        let mut window = Window::default();
+        let far = [0, 200, 72, 73, 73, 200].map(|id| window.see(id));
+        assert_eq!(far, [Seen::New, Seen::New, Seen::Before, Seen::New, Seen::Before, Seen::Before]);
+    }
+}

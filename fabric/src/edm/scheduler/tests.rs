@@ -285,12 +285,12 @@ fn lies_are_refused_and_counted() {
         // Who reads is the destination of the answer.
         (0, read(write(0, 2, 0, 1)), Refusal::Spoofed),
         (0, write(0, 2, 0, 0), Refusal::Empty),
-        (0, write(0, 2, 0, u32::MAX), Refusal::TooLong),
+        (0, write(0, 2, 0, (1 << 24) + 1), Refusal::TooLong),
     ] {
         assert_eq!(scheduler.handle_demand(ingress, demand, 0), Err(refusal));
     }
-    for id in 0..3 {
-        scheduler.handle_demand(0, write(0, 2, id, 64), 0).unwrap();
+    for (id, bytes) in [(0, 1), (1, 64), (2, 1 << 24)] {
+        scheduler.handle_demand(0, write(0, 2, id, bytes), 0).unwrap();
     }
     assert_eq!(scheduler.handle_demand(0, write(0, 2, 3, 64), 0), Err(Refusal::OverLimit));
     scheduler.handle_demand(2, read(write(0, 2, 0, 64)), 0).unwrap();
@@ -300,6 +300,18 @@ fn lies_are_refused_and_counted() {
     scheduler.forget_port(2);
     assert_eq!((scheduler.counters().forgotten, scheduler.queue_length(2)), (4, 0));
     assert_eq!(drain(&mut scheduler), []);
+}
+
+#[test]
+fn parameters_without_sense_are_named() {
+    let config = Config::new(2, RATE_BPS);
+    let named = |config: Config| config.problem().and_then(|problem| problem.split(':').next());
+    assert_eq!(named(config.clone()), None);
+    assert_eq!(named(Config { ports: 1, ..config.clone() }), Some("ports"));
+    assert_eq!(named(Config { active_per_pair: 0, ..config.clone() }), Some("active_per_pair"));
+    assert_eq!(named(Config { chunk_bytes: 0, ..config.clone() }), Some("chunk_bytes"));
+    assert_eq!(named(Config { message_bytes_max: 0, ..config.clone() }), Some("message_bytes_max"));
+    assert_eq!(named(Config { cycle_ps: 0, ..config }), Some("cycle_ps"));
 }
 
 /// §3.1.3: log N iterations on average. All ports want all others at once, 144 of them.
