@@ -1,6 +1,6 @@
 //! What `HostMachine` promises its drivers, of the machines of all schemes.
 
-use p4rack_fabric::common::Station;
+use p4rack_fabric::common::{Reason, Station};
 use p4rack_fabric::pl2::{self, Mode, Peer};
 use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
 use p4rack_wire::ethernet::Ethernet;
@@ -152,6 +152,59 @@ proptest! {
             let [calm, nervous] = &hosts;
             prop_assert_eq!(&calm.left, &nervous.left);
         }
+    }
+}
+
+/// What the link brings for the application comes out either way, as it came in, and is counted; what is not for it does not.
+#[test]
+fn frames_reach_the_application_either_way() {
+    for config in configs() {
+        let mut machine = Endpoint::new(config, 1, Nanos::ZERO);
+        let frame = |dst, src, byte| {
+            let mut frame = vec![byte; 100];
+            Ethernet { dst, src, ether_type: EtherType::IPV4 }.emit(&mut frame);
+            frame
+        };
+        let (first, second) = (frame(mac(1), mac(2), 7), frame(MacAddr::BROADCAST, mac(3), 8));
+        machine.handle_link(&first, Nanos::ZERO, Nanos::ZERO);
+        let passed = machine.forward_link(&second, Nanos::ZERO, Nanos::ZERO).unwrap();
+        assert_eq!(passed.parts(&second), (&second[..12], EtherType::IPV4.0.to_be_bytes(), &second[14..]));
+        let mut out = Vec::new();
+        assert!(machine.poll_app(&mut out) && out == first);
+        assert!(!machine.poll_app(&mut out));
+        for foreign in [frame(mac(9), mac(2), 7), frame(mac(1), mac(1), 7), first[..13].to_vec()] {
+            machine.handle_link(&foreign, Nanos::ZERO, Nanos::ZERO);
+            assert!(machine.forward_link(&foreign, Nanos::ZERO, Nanos::ZERO).is_none());
+        }
+        assert!(!machine.poll_app(&mut out));
+        let (counters, drops) = (&machine.stats().counters, machine.stats());
+        assert_eq!((counters.link_in, counters.app_out, counters.best_effort_in), (8, 2, 2));
+        let reasons = [Reason::NotForUs, Reason::OwnSource, Reason::LinkTooShort];
+        assert_eq!(reasons.map(|reason| drops.dropped(reason)), [2, 2, 2]);
+        assert_eq!([1, 2, 4].map(|host| machine.position_of(mac(host))), [None, Some(0), Some(2)]);
+        assert_eq!(machine.station().mac, mac(1));
+        assert_eq!(machine.poll_event(Nanos::ZERO), None);
+    }
+}
+
+/// Without reservations frames leave as they came, also to peers; with them they wait for their peer's, flow by flow.
+#[test]
+fn frames_to_peers_wait_for_reservations_only_where_there_are_some() {
+    for reserve in [false, true] {
+        let peers = vec![Peer { mac: mac(2), slot: Nanos(12_000) }];
+        let config =
+            pl2::Config { peers, reserve, by_flow: true, ..pl2::Config::new(mac(1), Mode::Clock, RATE) };
+        let mut machine = pl2::Endpoint::new(config, 1, Nanos::ZERO);
+        let mut frame = vec![7; 100];
+        Ethernet { dst: mac(2), src: mac(1), ether_type: EtherType::IPV4 }.emit(&mut frame);
+        for flow in [5, 5, 6] {
+            machine.handle_flow(&frame, flow, Nanos::ZERO);
+        }
+        let waiting = [5, 6, 7].map(|flow| machine.backlog_of(0, flow));
+        assert_eq!((waiting, machine.backlog_of(1, 5)), (if reserve { [2, 1, 0] } else { [0; 3] }, 0));
+        let mut out = Vec::new();
+        assert!(machine.poll_link(Nanos::ZERO, &mut out));
+        assert_eq!(out == frame, !reserve, "{out:02x?}");
     }
 }
 

@@ -164,6 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn mean_and_deviation_are_those_of_rfc_6298() {
+        let mut delay = Delay::new(Nanos(8_000));
+        let mut record = |sample| {
+            delay.record(Nanos(sample), Nanos::ZERO);
+            (delay.mean().0, delay.bound().0)
+        };
+        assert_eq!(record(100), (100, 100 + 4 * 50));
+        assert_eq!(record(180), (110, 110 + 4 * (50 + 30 / 4)));
+        assert_eq!(record(30), (100, 100 + 4 * (57 + 23 / 4)));
+        assert_eq!(record(100), (100, 100 + 4 * (62 - 62 / 4)));
+        assert_eq!((delay.last(), delay.max(), delay.samples()), (Nanos(100), Nanos(180), 4));
+    }
+
+    #[test]
+    fn the_lowest_percentile_is_a_sample() {
+        let mut delay = Delay::new(Nanos(8_000));
+        delay.record(Nanos(1_000), Nanos::ZERO);
+        delay.record(Nanos(5_000), Nanos::ZERO);
+        assert!((1_000..1_125).contains(&delay.percentile(0).0), "{}", delay.percentile(0));
+    }
+
+    #[test]
     fn percentiles_of_a_ramp() {
         let mut delay = Delay::new(Nanos::from_secs(1));
         for n in 1..=1000u64 {
@@ -176,6 +198,21 @@ mod tests {
     }
 
     proptest! {
+        /// As a list of all samples has it.
+        #[test]
+        fn the_minimum_is_that_of_the_last_parts(
+            first in 0u64..10_000, samples in proptest::collection::vec((0u64..900, 1u64..1_000), 1..60),
+        ) {
+            let (mut delay, mut all, mut now) = (Delay::new(Nanos(800)), Vec::new(), first);
+            for (after, sample) in samples {
+                now += after;
+                delay.record(Nanos(sample), Nanos(now));
+                all.push((now / 100, sample));
+                let inside = all.iter().filter(|(part, _)| part + PARTS as u64 > now / 100);
+                prop_assert_eq!(delay.min(), inside.map(|(_, sample)| Nanos(*sample)).min());
+            }
+        }
+
         #[test]
         fn a_value_lies_in_its_bucket(value: u64) {
             let bucket = bucket_of(value);

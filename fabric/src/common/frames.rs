@@ -180,3 +180,52 @@ pub(crate) fn clean_peers<P>(peers: &mut Vec<P>, own: MacAddr, mac: impl Fn(&P) 
     peers.sort_by_key(&mac);
     peers.dedup_by_key(|peer| mac(peer));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+    const PEER: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
+
+    fn frame(dst: MacAddr, src: MacAddr, bytes: usize) -> Vec<u8> {
+        let mut frame = vec![0; bytes.max(Ethernet::BYTES)];
+        Ethernet { dst, src, ether_type: EtherType::IPV4 }.emit(&mut frame);
+        frame.truncate(bytes);
+        frame
+    }
+
+    /// Only a host's own address leaves it, and only what is for it comes in, up to the longest frame.
+    #[test]
+    fn addresses_and_lengths_are_checked_both_ways() {
+        let station = Station { mtu: 100, ..Station::new(OWN, 0) };
+        for (dst, src, bytes, expected) in [
+            (PEER, OWN, 14, Ok(())),
+            (PEER, OWN, 114, Ok(())),
+            (OWN, OWN, 60, Ok(())),
+            (PEER, OWN, 13, Err(Reason::AppTooShort)),
+            (PEER, OWN, 115, Err(Reason::AppTooLong)),
+            (PEER, PEER, 60, Err(Reason::AppForeignSource)),
+            (PEER, MacAddr::BROADCAST, 60, Err(Reason::AppForeignSource)),
+        ] {
+            assert_eq!(
+                check_app(&frame(dst, src, bytes), &station).map(|_| ()),
+                expected,
+                "{dst} {src} {bytes}"
+            );
+        }
+        for (dst, src, bytes, expected) in [
+            (OWN, PEER, 14, Ok(())),
+            (OWN, PEER, 118, Ok(())),
+            (MacAddr::BROADCAST, PEER, 60, Ok(())),
+            (OWN, PEER, 13, Err(Reason::LinkTooShort)),
+            (OWN, PEER, 119, Err(Reason::LinkTooLong)),
+            (PEER, PEER, 60, Err(Reason::NotForUs)),
+            (OWN, OWN, 60, Err(Reason::OwnSource)),
+            (MacAddr::BROADCAST, OWN, 60, Err(Reason::OwnSource)),
+        ] {
+            let checked = check_link(&frame(dst, src, bytes), &station, 4).map(|_| ());
+            assert_eq!(checked, expected, "{dst} {src} {bytes}");
+        }
+    }
+}

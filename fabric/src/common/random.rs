@@ -16,3 +16,18 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the authors' own program prints them.
+    #[test]
+    fn numbers_are_those_of_splitmix64() {
+        let mut random = SplitMix(1_234_567);
+        assert_eq!(
+            [(); 3].map(|()| random.next()),
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
+    }
+}

@@ -204,3 +204,63 @@ pub const fn full_frame_wire_bytes(shim: bool) -> u64 {
     let shim_bytes = if shim { pl2::Shim::BYTES as u64 } else { 0 };
     overhead::wire_bytes(overhead::MTU + 14 + 4 + shim_bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each field at its last good value, and one further.
+    #[test]
+    fn fields_are_accepted_up_to_their_limits() {
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        let clock = Config::new(mac, Mode::Clock, 0);
+        let station = |queue_limit_frames| Station { queue_limit_frames, ..clock.station.clone() };
+        let peer = |mac, slot| Config { peers: vec![Peer { mac, slot }], ..clock.clone() };
+        let (other, some) = (MacAddr([2, 0, 0, 0, 0, 2]), Nanos(1));
+        for (config, field) in [
+            (clock.clone(), None),
+            (Config { station: Station::new(MacAddr::BROADCAST, 0), ..clock.clone() }, Some("mac")),
+            (Config { station: Station { mtu: 9_000, ..clock.station.clone() }, ..clock.clone() }, None),
+            (
+                Config { station: Station { mtu: 9_001, ..clock.station.clone() }, ..clock.clone() },
+                Some("mtu"),
+            ),
+            (Config { k: 1, ..clock.clone() }, None),
+            (Config { k: 0, ..clock.clone() }, Some("k")),
+            (Config { piece: Some(4), ..clock.clone() }, None),
+            (Config { piece: Some(5), ..clock.clone() }, Some("piece")),
+            (Config { piece: Some(0), ..clock.clone() }, Some("piece")),
+            (Config { slot_parts: 63, ..clock.clone() }, None),
+            (Config { slot_parts: 64, ..clock.clone() }, Some("slot_parts")),
+            (Config { slot_parts: 0, ..clock.clone() }, Some("slot_parts")),
+            (Config { slot_parts: 2, mode: Mode::Counter, ..clock.clone() }, Some("slot_parts")),
+            (Config { slot_parts: 1, mode: Mode::Counter, ..clock.clone() }, None),
+            (Config { lanes: 64, ..clock.clone() }, None),
+            (Config { lanes: 65, ..clock.clone() }, Some("lanes")),
+            (Config { lanes: 0, ..clock.clone() }, Some("lanes")),
+            (Config { lanes: 2, in_flight: 2, ..clock.clone() }, None),
+            (Config { lanes: 2, in_flight: 3, ..clock.clone() }, Some("in_flight")),
+            (Config { in_flight: 0, ..clock.clone() }, Some("in_flight")),
+            (Config { vid: 4_093, ..clock.clone() }, None),
+            (Config { vid: 4_094, ..clock.clone() }, Some("vid")),
+            (Config { vid: 0, ..clock.clone() }, Some("vid")),
+            (Config { time_unit: Nanos::ZERO, ..clock.clone() }, Some("slot")),
+            (Config { slot: Nanos::ZERO, ..clock.clone() }, Some("slot")),
+            (peer(other, some), None),
+            (peer(MacAddr::BROADCAST, some), Some("peers")),
+            (peer(other, Nanos::ZERO), Some("peers")),
+            (Config { station: station(4), ..clock.clone() }, None),
+            (Config { station: station(3), ..clock.clone() }, Some("queue_limit_frames")),
+        ] {
+            assert_eq!(config.check().err().map(|error| error.field), field, "{config:?}");
+        }
+    }
+
+    /// Two VLANs for each lane, and no others.
+    #[test]
+    fn each_lane_has_two_vlans() {
+        let config = Config { vid: 10, lanes: 3, ..Config::new(MacAddr([2; 6]), Mode::Clock, 0) };
+        let ours: Vec<u16> = (0..4_096).filter(|vid| config.is_ours(*vid)).collect();
+        assert_eq!(ours, [10, 11, 12, 13, 14, 15]);
+    }
+}

@@ -219,6 +219,15 @@ mod tests {
         );
     }
 
+    /// With clocks, nothing needs to replace what was reserved, so a lane of its own comes first.
+    #[test]
+    fn with_clocks_a_free_lane_comes_before_one_that_passed() {
+        let mut lanes = Lanes::new(2, false);
+        assert_eq!(take(&mut lanes, Nanos(0), true), Some(0));
+        lanes.unused(0, Nanos(5), Nanos(100));
+        assert_eq!([9, 9, 9].map(|now| take(&mut lanes, Nanos(now), true)), [Some(2), Some(0), None]);
+    }
+
     #[test]
     fn what_nobody_uses_goes_back_until_that_is_answered() {
         let mut lanes = Lanes::new(1, true);
