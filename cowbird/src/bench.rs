@@ -256,6 +256,8 @@ mod tests {
             for ns in [costs.issue_ns, costs.poll_ns, costs.post_ns, costs.completion_ns] {
                 assert!(ns > 0.0, "{costs:?}");
             }
+            assert_eq!(costs.cowbird_ns(), costs.issue_ns + costs.poll_ns);
+            assert_eq!(costs.verbs_ns(), costs.post_ns + costs.completion_ns);
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::{Client, Layout, PollError, PollId, Refused};
 use p4rack_wire::cowbird::{RED_AT, Red};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 const LAYOUT: Layout = Layout { entries: 2, request_bytes: 16, response_bytes: 64 };
 
@@ -82,4 +83,29 @@ fn heads_ahead_of_their_tails_free_nothing() {
     rings.tell(|red| red.write_progress = 4);
     let poll = rings.client.poll_create();
     assert_eq!(rings.client.poll(poll, 1, |_| ()), Err(PollError::Corrupt));
+}
+
+/// A write takes the last free byte of the ring, also where the engine has freed it meanwhile.
+#[test]
+fn request_data_may_fill_its_ring() {
+    let mut rings = Rings::new();
+    let write = |rings: &mut Rings| rings.client.async_write(0, &[1; 8], 0);
+    assert!(write(&mut rings).is_ok() && write(&mut rings).is_ok());
+    rings.tell(|red| (red.request_head, red.request_data_head) = (1, 7));
+    assert_eq!(write(&mut rings), Err(Refused::RequestDataFull));
+    rings.tell(|red| red.request_data_head = 8);
+    assert!(write(&mut rings).is_ok());
+}
+
+/// A wait ends with as many responses as were asked for, and when there are no more to come, long before its time.
+#[test]
+fn a_wait_ends_with_the_last_response() {
+    let (mut rings, long) = (Rings::new(), Duration::from_secs(1 << 20));
+    let poll = rings.client.poll_create();
+    for _ in 0..2 {
+        let id = rings.read();
+        assert_eq!(rings.client.poll_add(poll, id), Ok(()));
+    }
+    assert_eq!(rings.client.poll_wait(poll, 1, long, |_| ()), Ok(1));
+    assert_eq!(rings.client.poll_wait(poll, 5, long, |_| ()), Ok(1));
 }
