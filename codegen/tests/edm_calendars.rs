@@ -19,7 +19,7 @@ const CELLS: u32 = PAGE / CELL;
 const WINDOW_CELLS: u32 = 2;
 
 fn calendars() -> Vec<Net> {
-    built(Scheme::EDM_CALENDAR, "").iter().map(Net::new).collect()
+    built(Scheme::EDM_CALENDAR, "shares = false").iter().map(Net::new).collect()
 }
 
 #[test]
@@ -81,8 +81,9 @@ fn what_lies_before_two_pages_is_lost() {
 /// Who looked for cells before others took some takes nothing, and has no right to a window; another one gets these cells.
 #[test]
 fn cells_that_others_took_meanwhile_are_not_granted() {
-    for built in
-        built(Scheme::EDM_CALENDAR, "").into_iter().filter(|built| built.rack.switch.arch.is_tofino())
+    for built in built(Scheme::EDM_CALENDAR, "shares = false")
+        .into_iter()
+        .filter(|built| built.rack.switch.arch.is_tofino())
     {
         // The second pass begins a microsecond after the frame came.
         let text =

@@ -17,8 +17,11 @@ use std::sync::LazyLock;
 
 const FULL: u32 = WINDOW;
 
+/// Without shares a window is granted at once, and the next one by its first chunk.
+const WINDOWS: &str = "shares = false";
+
 fn matched() -> Vec<Net> {
-    built(Scheme::EDM_MATCHED, "ahead = 2").iter().map(Net::new).collect()
+    built(Scheme::EDM_MATCHED, "ahead = 2\nshares = false").iter().map(Net::new).collect()
 }
 
 /// Whether demands wait for the link.
@@ -70,7 +73,7 @@ fn demands_wait_in_rings_and_the_shortest_rest_comes_first() {
 #[test]
 fn the_first_chunk_of_a_window_asks_for_the_next_one() {
     for scheme in [Scheme::EDM_MATCHED, Scheme::EDM_CALENDAR] {
-        for built in built(scheme, "") {
+        for built in built(scheme, WINDOWS) {
             let mut net = Net::new(&built);
             let total = 3 * FULL + 100;
             assert_eq!(net.notify(1, 3, 0, total).unwrap().bytes, FULL);
@@ -91,7 +94,7 @@ fn the_first_chunk_of_a_window_asks_for_the_next_one() {
 #[test]
 fn who_asks_again_and_again_holds_two_windows() {
     for scheme in [Scheme::EDM_MATCHED, Scheme::EDM_CALENDAR] {
-        for built in built(scheme, "") {
+        for built in built(scheme, WINDOWS) {
             let mut net = Net::new(&built);
             net.notify(1, 3, 0, FULL).unwrap();
             let cell = edm_of(&built).cell(&built.rack, 0, 2, false, 0).unwrap();
@@ -148,7 +151,7 @@ fn what_the_controller_asks_for_waits_in_no_hosts_ring() {
 
 #[test]
 fn what_no_ring_has_room_for_is_refused_and_counted() {
-    for built in built(Scheme::EDM_MATCHED, "classes = 1") {
+    for built in built(Scheme::EDM_MATCHED, "classes = 1\nshares = false") {
         let mut net = Net::new(&built);
         // Messages that stop and are replaced leave their demands behind, while the clock is far ahead.
         let (expiry, horizon) =
@@ -173,7 +176,7 @@ fn what_no_ring_has_room_for_is_refused_and_counted() {
 /// Who is not granted a window gets no right to it, and a demand no lane.
 #[test]
 fn what_finds_no_time_holds_nothing() {
-    for built in built(Scheme::EDM_MATCHED, "classes = 1") {
+    for built in built(Scheme::EDM_MATCHED, "classes = 1\nshares = false") {
         let mut net = Net::new(&built);
         let lane = |asks| edm_of(&built).cell(&built.rack, asks, 2, false, 0).unwrap();
         let (goes_on, asks) = (lane(0), lane(1));
@@ -207,7 +210,7 @@ fn what_finds_no_time_holds_nothing() {
 /// granted the time behind it meanwhile.
 #[test]
 fn what_is_granted_between_two_looks_does_not_overlap() {
-    let built = built(Scheme::EDM_MATCHED, "ahead = 2").remove(0);
+    let built = built(Scheme::EDM_MATCHED, "ahead = 2\nshares = false").remove(0);
     // What leaves by port 1 takes time there, so copies wait behind it.
     let rig = Rig::with_config(&built, |config| config.ports[0] = PortConfig::new(1, 100_000_000));
     let mut net = Net { rig };
@@ -287,6 +290,9 @@ struct Honest {
     /// Demands that wait for each destination: the ring and the key, in order.
     waiting: BTreeMap<u16, VecDeque<(usize, Key)>>,
     is_matched: bool,
+    /// Whether a message has one chunk at a time at a link that is granted further ahead. The order of those that wait is not
+    /// followed then.
+    shares: bool,
 }
 
 /// Source and destination of a message's data.
@@ -306,6 +312,7 @@ impl Honest {
             from: BTreeMap::new(),
             waiting: BTreeMap::new(),
             is_matched: built.scheme == Scheme::EDM_MATCHED,
+            shares: edm_of(built).shares && !built.rack.switch.arch.is_tofino(),
         }
     }
 
@@ -336,6 +343,9 @@ impl Honest {
     }
 
     fn waits(&mut self, key: Key, rest: u32) {
+        if self.shares {
+            return;
+        }
         let class = (0..5).find(|n| rest <= FULL << (2 * n)).unwrap_or(5);
         self.waiting.entry(way(key).1).or_default().push_back((class, key));
     }
@@ -372,7 +382,10 @@ impl Honest {
             assert_eq!(seen.arrived.len(), 1);
             match seen.arrived[0].1 {
                 GRANTED_LATER => self.waits(key, total),
-                wait => self.granted(key, 0, total.min(FULL), wait),
+                wait => {
+                    let granted = Some(u32::from(seen.bytes[0])).filter(|_| self.shares).unwrap_or(FULL);
+                    self.granted(key, 0, total.min(granted), wait);
+                }
             }
         } else if let Some(own) =
             own.filter(|_| seen.grants.len() == 1 && self.waiting.get(&asked).is_none_or(VecDeque::is_empty))
@@ -438,8 +451,11 @@ impl Honest {
     }
 }
 
-static BOTH: LazyLock<Vec<Built>> = LazyLock::new(|| {
-    [Scheme::EDM_MATCHED, Scheme::EDM_CALENDAR].into_iter().flat_map(|scheme| built(scheme, "")).collect()
+/// Both modes without shares, on all architectures, and with them where programs keep them.
+static ALL: LazyLock<Vec<Built>> = LazyLock::new(|| {
+    let both = [Scheme::EDM_MATCHED, Scheme::EDM_CALENDAR];
+    let with = both.into_iter().map(|scheme| built(scheme, "").remove(0));
+    both.into_iter().flat_map(|scheme| built(scheme, WINDOWS)).chain(with).collect()
 });
 
 proptest! {
@@ -454,7 +470,7 @@ proptest! {
             1..60,
         )
     ) {
-        for built in BOTH.iter() {
+        for built in ALL.iter() {
             let mut honest = Honest::new(built);
             for ((asks, asked), answer, bytes, chunks) in &asks {
                 if asks != asked {

@@ -101,17 +101,23 @@ fn kept(built: &Built, way_chunks: f64, long: u32) -> f64 {
 
 #[test]
 fn long_messages_leave_others_their_shares() {
-    for mode in [Mode::TimedDst, Mode::Timed] {
+    let tofino =
+        [Arch::Tna, Arch::T2na].into_iter().flat_map(|arch| [(Mode::TimedDst, arch), (Mode::Timed, arch)]);
+    let v1model = [Mode::TimedDst, Mode::Timed, Mode::Calendar].map(|mode| (mode, Arch::V1model));
+    for (mode, arch) in v1model.into_iter().chain(tofino) {
         let rack = |more: &str| rack_of("timed-dst", &format!("{UNMETERED}\n{more}"), "");
-        let built = Built::on(rack(""), mode.scheme(), Arch::V1model);
+        let built = Built::on(rack(""), mode.scheme(), arch);
         for (way_chunks, long) in [(0.3, 900_000), (1.5, 900_000), (0.3, 2 * CHUNK), (6.0, 900_000)] {
             let kept = kept(&built, way_chunks, long);
-            assert!(kept > 0.9, "{mode:?}, {way_chunks} chunks' way, messages of {long} bytes: {kept:.3}");
+            assert!(
+                kept > 0.9,
+                "{mode:?}, {arch}, {way_chunks} chunks' way, messages of {long} bytes: {kept:.3}"
+            );
         }
         // Without it they lose a fourth, with windows of two chunks.
-        let unfair = Built::on(rack("shares = false"), mode.scheme(), Arch::V1model);
+        let unfair = Built::on(rack("shares = false"), mode.scheme(), arch);
         let kept = kept(&unfair, 0.3, 900_000);
-        assert!(kept < 0.8, "{mode:?}: {kept:.3}");
+        assert!(kept < 0.8, "{mode:?}, {arch}: {kept:.3}");
     }
 }
 

@@ -33,10 +33,12 @@ fn matched_is_near_the_exact_scheduler() {
             ["edm", "edm-matched"].map(|scheme| run(scheme, "", "1024", load, 4_000).added_ns.mean.mean);
         assert!(matched < 1.06 * exact, "{load}: {matched} {exact}");
     }
+    // With shares a message of the same class waits for as many chunks of others as it has itself.
     let hadoop = "\"EDM-hadoop\"";
     let exact = run("edm", "policy = \"srpt\"", hadoop, 0.5, 1_000).latency_ns.mean.mean;
     let matched = |more| run("edm-matched", more, hadoop, 0.5, 1_000);
-    let (short_first, in_order) = (matched("window = 8"), matched("window = 8\nclasses = 1"));
+    let (short_first, in_order) =
+        (matched("window = 8\nshares = false"), matched("window = 8\nclasses = 1\nshares = false"));
     let means = [&short_first, &in_order].map(|outcome| outcome.latency_ns.mean.mean);
     assert!(means[0] < 1.1 * exact && means[0] < means[1], "{means:?} {exact}");
     assert!(short_first.counters["edm_waits"] > 0 && short_first.counters["second_passes"] > 0);

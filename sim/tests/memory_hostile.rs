@@ -6,9 +6,13 @@
 use p4rack_fabric::hostile::edm::Attack;
 use p4rack_sim::{MemoryExperiment, NO_ATTACK, OthersOutcome, run_memory};
 
-fn others(scheme: &str, edm: &str, attack: &str) -> OthersOutcome {
+const MODES: [&str; 4] = ["edm-timed-dst", "edm-timed", "edm-calendar", "edm-matched"];
+const SLOW: &str = "100 Mb/s";
+const FAST: &str = "100 Gb/s";
+
+fn others(scheme: &str, rate: &str, edm: &str, attack: &str) -> OthersOutcome {
     let text = format!(
-        "name = \"test\"\nkind = \"memory\"\nscheme = \"{scheme}\"\nnodes = 4\nrate = \"100 Mb/s\"\n[edm]\nchunk = 1024\n{edm}\n\
+        "name = \"test\"\nkind = \"memory\"\nscheme = \"{scheme}\"\nnodes = 4\nrate = \"{rate}\"\n[edm]\nchunk = 1024\nheadroom_percent = 10\n{edm}\n\
          [workload]\ncompute_nodes = 3\nin_flight = 24\nsize = 1024\nread_percent = 50\nmessages = 900\n\
          [[hostile]]\nnode = 2\nattack = \"{attack}\"\nvictim = 3\n"
     );
@@ -17,27 +21,67 @@ fn others(scheme: &str, edm: &str, attack: &str) -> OthersOutcome {
 }
 
 /// The promises that these attacks break.
-fn broken(scheme: &str, edm: &str, attacks: &[Attack]) -> Vec<String> {
-    let honest = others(scheme, edm, NO_ATTACK);
+fn broken(scheme: &str, rate: &str, edm: &str, attacks: &[Attack]) -> Vec<String> {
+    let honest = others(scheme, rate, edm, NO_ATTACK);
+    // Nothing was asked for again: all that honest nodes asked for was granted.
     assert_eq!((honest.goodput_gbps.len(), honest.frames_lost), (2, 0), "{honest:?}");
     let of = |attack: &Attack| {
-        let fared = honest.compare(&others(scheme, edm, attack.name()));
+        let fared = honest.compare(&others(scheme, rate, edm, attack.name()));
         let broken = fared.broken();
-        (!broken.is_empty()).then(|| format!("{attack}: {}", broken.join(", ")))
+        (!broken.is_empty()).then(|| format!("{scheme}, {rate}, {attack}: {}", broken.join(", ")))
     };
     attacks.iter().filter_map(of).collect()
 }
 
 #[test]
 fn others_keep_their_shares_of_a_memory_nodes_links() {
-    assert_eq!(broken("edm-timed-dst", "", &Attack::ALL), [] as [String; 0]);
+    for scheme in MODES {
+        assert_eq!(broken(scheme, SLOW, "", &Attack::ALL), [] as [String; 0]);
+    }
+}
+
+/// A round trip takes as long as a dozen chunks: a host with more of them granted ahead has more of the link.
+#[test]
+fn they_keep_them_where_links_are_fast() {
+    let attacks = [
+        Attack::BulkRead,
+        Attack::BulkWrite,
+        Attack::WindowWrite,
+        Attack::Early,
+        Attack::Bytewise,
+        Attack::Silent,
+        Attack::WrongKeyRead,
+    ];
+    for scheme in MODES {
+        assert_eq!(broken(scheme, FAST, "", &attacks), [] as [String; 0]);
+    }
 }
 
 /// What the comparison would miss if it found nothing.
 #[test]
 fn without_shares_they_lose_them() {
-    let attacks = [Attack::BulkWrite, Attack::WindowWrite, Attack::Early];
-    assert_eq!(broken("edm-timed-dst", "shares = false", &attacks).len(), attacks.len());
+    let writes = [Attack::BulkWrite, Attack::WindowWrite, Attack::Early];
+    let cells = [Attack::BulkRead, Attack::WindowWrite, Attack::Early, Attack::Bytewise, Attack::Silent];
+    let demands = [Attack::WindowWrite, Attack::Bytewise];
+    for (scheme, attacks) in MODES.iter().zip([&writes[..], &writes, &cells, &demands]) {
+        assert_eq!(broken(scheme, SLOW, "shares = false", attacks).len(), attacks.len(), "{scheme}");
+    }
+}
+
+/// Tofino's programs don't see that data comes before its time: a host that sends early is granted more.
+#[test]
+fn on_tofino_they_keep_them_but_beside_early_data() {
+    let attacks =
+        [Attack::BulkRead, Attack::BulkWrite, Attack::WindowWrite, Attack::Bytewise, Attack::Silent];
+    let needed = [Attack::BulkWrite, Attack::WindowWrite];
+    for scheme in &MODES[..2] {
+        for rate in [SLOW, FAST] {
+            assert_eq!(broken(scheme, rate, "arch = \"tna\"", &attacks), [] as [String; 0]);
+        }
+        assert_eq!(broken(scheme, SLOW, "arch = \"tna\"", &[Attack::Early]).len(), 1, "{scheme}");
+        let without = broken(scheme, SLOW, "arch = \"tna\"\nshares = false", &needed);
+        assert_eq!(without.len(), needed.len(), "{scheme}");
+    }
 }
 
 #[test]

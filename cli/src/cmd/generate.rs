@@ -37,10 +37,13 @@ pub fn run(args: Args) -> ExitCode {
 
 fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
     let rack = Rack::load(&args.file)?;
-    rack.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let (scheme, arch) =
+        (args.scheme.unwrap_or_else(|| rack.scheme()), args.arch.unwrap_or(rack.switch.arch));
+    // Of a scheme that the rack can't run, the error below says more.
+    let runs = rack.on(arch).under(scheme).unwrap_or_else(|_| rack.clone());
+    runs.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     output::folder("--output", &args.output)?;
-    let scheme = args.scheme.unwrap_or_else(|| rack.scheme());
-    let artefacts = generate(&rack, scheme, args.arch.unwrap_or(rack.switch.arch))?;
+    let artefacts = generate(&rack, scheme, arch)?;
     let mut written = Vec::new();
     for (name, contents) in artefacts.files() {
         let path = args.output.join(name);

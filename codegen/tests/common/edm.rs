@@ -58,6 +58,8 @@ pub struct Seen {
     pub grants: Vec<Grant>,
     /// Requests and data that arrived: the port, and the wait in a request.
     pub arrived: Vec<(u16, u32)>,
+    /// The bytes of a chunk that each of these says it has or, of an answer, grants.
+    pub bytes: Vec<u16>,
 }
 
 pub struct Net {
@@ -102,6 +104,7 @@ impl Net {
                 _ => {
                     let message = Message::parse(&frame[18..]).unwrap();
                     seen.arrived.push((port, message.offset));
+                    seen.bytes.push(message.bytes);
                 }
             }
         }

@@ -14,7 +14,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Bytes of the messages of attacks with long ones.
-const LONG_BYTES: u32 = 960 << 10;
+pub const LONG_BYTES: u32 = 960 << 10;
 
 /// What a hostile host does to a memory node, endlessly, in all lanes that it has there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -237,6 +237,7 @@ impl MemoryExperiment {
             headroom_percent: edm.headroom_percent,
             classes: edm.classes,
             ahead: edm.ahead,
+            arch: edm.arch,
             shares: edm.shares,
             // Those of runs in which a message is alone have another number of nodes.
             attackers: if nodes == self.spec.nodes { attackers(&self.spec) } else { Vec::new() },

@@ -4,6 +4,7 @@ use super::exact::paper;
 use super::packets::Scheme;
 use super::workload::WorkloadSpec;
 use crate::experiment::PaperSpec;
+use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::edm::{Edm, Mode};
 use p4rack_fabric::edm::scheduler::Config;
 use serde::{Deserialize, Serialize};
@@ -194,6 +195,8 @@ pub struct EdmSpec {
     pub classes: u32,
     /// Windows granted ahead before demands wait.
     pub ahead: u32,
+    /// What a generated program is written for: `v1model`, `tna` or `t2na`.
+    pub arch: Arch,
     /// Whether a generated program shares links between messages.
     pub shares: bool,
     /// What a generated program's frame takes until another pass of it begins.
@@ -221,6 +224,7 @@ impl Default for EdmSpec {
             window: edm.window,
             classes: edm.classes,
             ahead: edm.ahead,
+            arch: Arch::V1model,
             shares: edm.shares,
             pass_ns: 0,
             headroom_percent: edm.headroom_percent,

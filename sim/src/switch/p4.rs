@@ -52,15 +52,35 @@ impl P4 {
         P4::edited(rack, scheme, None, change)
     }
 
-    /// The same, with other lines instead of some of the program's: each of these has to be there once.
+    /// The same with the program of an architecture.
+    pub fn on(
+        rack: &Rack,
+        scheme: Scheme,
+        arch: Arch,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<P4, SwitchError> {
+        P4::made(&rack.on(arch), scheme, arch, None, change)
+    }
+
+    /// The same as [`P4::new`], with other lines instead of some of the program's: each of these has to be there once.
     pub fn edited(
         rack: &Rack,
         scheme: Scheme,
         edits: impl IntoIterator<Item = (&'static str, String)>,
         change: impl FnOnce(&mut Config),
     ) -> Result<P4, SwitchError> {
+        P4::made(rack, scheme, Arch::V1model, edits, change)
+    }
+
+    fn made(
+        rack: &Rack,
+        scheme: Scheme,
+        arch: Arch,
+        edits: impl IntoIterator<Item = (&'static str, String)>,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<P4, SwitchError> {
         let runs = rack.under(scheme).map_err(GenerateError::from)?;
-        let Generated { mut p4, mut compiled, entries } = program(rack, scheme, Arch::V1model)?;
+        let Generated { mut p4, mut compiled, entries } = program(rack, scheme, arch)?;
         for (line, by) in edits {
             if p4.matches(line).count() != 1 {
                 return Err(SwitchError::Program(format!("the line `{line}` is not there once")));

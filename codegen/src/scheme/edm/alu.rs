@@ -33,14 +33,15 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
         { "name": "answer", "op": "EDM_OP_ANSWER", "answer": true },
     ]);
     context["requests"] = json!([
-        { "name": "read", "totals": "1 .. EDM_MESSAGE" },
-        { "name": "modify", "totals": "EDM_WORD        " },
+        { "name": "read", "ranges": [{ "totals": "1 .. EDM_MESSAGE", "state": "parse_edm_good_request" }] },
+        { "name": "modify", "ranges": [{ "totals": "EDM_WORD        ", "state": "parse_edm_good_request" }] },
     ]);
     let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
     context["chunk_and_units"] = json!(format!("32w{}", chunk + UNIT_BYTES - 1));
     context["window_and_units"] = json!(format!("32w{}", window + UNIT_BYTES - 1));
-    context["window_but_units"] = json!(window + 1 - UNIT_BYTES);
-    context["window_and_one"] = json!(window + 1);
+    context["behind_but_units"] = json!(window + 1 - UNIT_BYTES);
+    context["behind_and_one"] = json!(window + 1);
+    context["behind_bytes"] = json!("EDM_WINDOW");
     context["window_high"] = json!(window.ilog2() - 1);
     context["link_index"] = json!("meta.edm_to[15:0]");
     let last_link = (PORTS + rack.breakout_links() - 1) as u64;
@@ -72,11 +73,63 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
         clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
         clock["is_source"] = json!(is_source);
     }
+    if edm.claims(rack) {
+        add_claims(edm, context);
+    }
     match edm.mode {
         Mode::TimedDst | Mode::Timed => {}
         Mode::Calendar => calendar::add_tables(edm, rack, context),
         Mode::Matched => add_rings(edm, rack, context),
     }
+}
+
+/// What bounds a host's share of a link: a register of what is claimed of its time, before those of rights.
+fn add_claims(edm: &Edm, context: &mut Value) {
+    let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
+    let claim = |side: &str, of: &str| {
+        json!({
+            "side": side,
+            "register": format!("edm_{side}_claimed"),
+            "claim": format!("edm_claim_{side}"),
+            "index": format!("meta.edm_{of}[15:0]"),
+            "time": format!("edm_{of}_claim"),
+            "flag": format!("edm_{of}_near"),
+            "near": format!("meta.edm_{of}_near"),
+        })
+    };
+    let source = (edm.mode == Mode::Timed).then(|| claim("source", "from"));
+    let claims: Vec<Value> = source.into_iter().chain([claim("destination", "to")]).collect();
+    // Data goes the way of the frame, or comes back.
+    let way = |what: &str, way: &str| {
+        let side = |side: &Value| match (way, side == "source") {
+            ("on", true) | ("back", false) => "source",
+            _ => "destination",
+        };
+        let time = |claim: &Value| json!({ "time": claim["time"], "side": side(&claim["side"]) });
+        let shift = if what == "window" { format!(" << {}", edm.window.ilog2()) } else { String::new() };
+        let times: Vec<Value> = claims.iter().map(time).collect();
+        json!({ "what": what, "way": way, "times": times, "shift": shift })
+    };
+    context["claim_ways"] =
+        json!([way("chunk", "on"), way("window", "on"), way("chunk", "back"), way("window", "back")]);
+    let near = claims.iter().map(|claim| format!("meta.{} == 1", claim["flag"].as_str().unwrap_or_default()));
+    context["near"] = json!(near.collect::<Vec<String>>().join(" && "));
+    context["claims"] = json!(claims);
+    context["behind"] = json!("chunk");
+    context["behind_but_units"] = json!(chunk + 1 - UNIT_BYTES);
+    context["behind_and_one"] = json!(chunk + 1);
+    context["behind_bytes"] = json!("EDM_CHUNK");
+    context["two_chunks"] = json!(2 * chunk);
+    context["window_more"] = json!(chunk as i64 - window as i64);
+    context["last_offset"] = json!(window - chunk);
+    let short = "parse_edm_short_request";
+    context["requests"] = json!([
+        { "name": "read", "ranges": [
+            { "totals": "1 .. EDM_CHUNK  ", "state": short },
+            { "totals": "1 .. EDM_MESSAGE", "state": "parse_edm_good_request" },
+        ] },
+        { "name": "modify", "ranges": [{ "totals": "EDM_WORD        ", "state": short }] },
+    ]);
 }
 
 /// The same of `matched`.

@@ -203,3 +203,33 @@ pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
         .map(|problem| format!("can't run: {problem}: raise the rate or lower edm.window"))
         .or_else(|| of_mode(edm, rack).map(|(field, problem, _)| format!("can't run: {field}: {problem}")))
 }
+
+/// Why links have no shares on Tofino, though they are asked for.
+pub(super) fn without_shares(edm: &Edm, rack: &Rack) -> Option<String> {
+    if !edm.shares || !rack.switch.arch.is_tofino() || edm.claims(rack) {
+        return None;
+    }
+    let (why, help) = match edm.mode.asks_by_window() {
+        true => (
+            format!("under `{}` a stateful ALU grants windows, whatever others ask for", edm.mode.variant()),
+            "use mode \"timed\" or \"timed-dst\", or write shares = false",
+        ),
+        false => (
+            format!("a window of {} bytes is no power of two", edm.window_bytes()),
+            "write powers of two for edm.chunk_bytes and edm.window, or shares = false",
+        ),
+    };
+    Some(format!("edm.shares: on {} links have no equal shares: {why}; {help}", rack.switch.arch))
+}
+
+/// What is wrong with a headroom that leaves requests and grants less than they take beside links full of reads and writes.
+pub(super) fn short_headroom(edm: &Edm) -> Option<String> {
+    let enough = edm.headroom_enough();
+    (edm.headroom_percent < enough).then(|| {
+        format!(
+            "edm.headroom_percent: {} % leave requests and grants less than they take of a link beside full chunks of {} bytes; \
+             write {enough} where links are full in both directions",
+            edm.headroom_percent, edm.chunk_bytes
+        )
+    })
+}

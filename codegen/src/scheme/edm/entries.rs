@@ -16,7 +16,7 @@ pub(super) const SESSIONS: u16 = 512;
 /// First clone session of copies that look for demands that wait.
 const LOOKS: u16 = 1_024;
 /// Bytes of a chunk's head, in which a grant has room and is no shorter than frames are.
-const HEAD_BYTES: u16 = 72;
+pub(super) const HEAD_BYTES: u16 = 72;
 /// Minimum burst of a port's control meter, in frames.
 const CONTROL_BURST_FRAMES: u64 = 256;
 
@@ -64,6 +64,10 @@ pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Ent
         .param("edm_asked", asked.unwrap_or(0))
         .param("edm_memory", u8::from(asked.is_some()))
         .param("edm_rate", rate.unwrap_or(0) as u64);
+    let entry = match edm.claims(rack) {
+        true => entry.param("edm_chunk_time", edm.grant_units(rack, edm.chunk_bytes.into(), host.rate_bps)),
+        false => entry,
+    };
     if edm.mode != Mode::Matched {
         return entry;
     }

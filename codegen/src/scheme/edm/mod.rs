@@ -99,8 +99,7 @@ pub struct Edm {
     pub classes: u32,
     /// Windows that a destination may be granted ahead before demands wait in rings (mode `matched`).
     pub ahead: u32,
-    /// Whether a message has one chunk at a time at links that are granted further ahead (modes `timed-dst` and `timed`,
-    /// where registers are read and written by statements).
+    /// Whether a message has one chunk at a time at links that are granted further ahead.
     pub shares: bool,
 }
 
@@ -219,6 +218,11 @@ impl Protocol for Edm {
 
     fn refuses(&self, rack: &Rack) -> Option<String> {
         check::refuses(self, rack)
+    }
+
+    fn warnings(&self, rack: &Rack) -> Vec<String> {
+        let both = [check::without_shares(self, rack), check::short_headroom(self)];
+        both.into_iter().flatten().collect()
     }
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {

@@ -33,6 +33,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/registers/begin",
     "edm/registers/admit",
     "edm/registers/schedule",
+    "edm/registers/shares_look",
     "edm/registers/length",
     "edm/registers/copy",
     "edm/registers/manage",
@@ -44,6 +45,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/registers/matched_waits",
     "edm/registers/calendar_begin",
     "edm/registers/calendar_controls",
+    "edm/registers/calendar_look",
     "edm/registers/calendar_schedule",
     // Where stateful ALUs do.
     "edm/alu/accept_parameters",
@@ -58,6 +60,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/later_first",
     "edm/alu/matched_decisions",
     "edm/alu/states",
+    "edm/alu/claims_controls",
     "edm/alu/controls",
     "edm/alu/begin",
     "edm/alu/requests",
@@ -133,7 +136,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "link_type": if on_alu { "bit<16>" } else { "bit<32>" },
         "source_clock": source_clock,
         "both": both,
-        "windows": edm.mode.asks_by_window(),
+        "stalls": edm.mode.asks_by_window(),
         "calendar": edm.mode == Mode::Calendar,
         "matched": edm.mode == Mode::Matched,
         "clocks": clocks,
@@ -185,10 +188,16 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
 fn add_shares(edm: &Edm, rack: &Rack, context: &mut Value) {
     let on_alu = rack.switch.arch.is_tofino();
     // A chunk's grant depends on a clock and on rights that it changes: a stateful ALU would have to decide on both in one access.
-    context["shares"] = json!(edm.shares && !on_alu && !edm.mode.asks_by_window());
+    let shares = edm.shares && !on_alu;
+    context["shares"] = json!(shares);
+    // What of links' time is claimed before rights; there are registers of that on Tofino.
+    context["claims"] = json!([]);
+    context["behind"] = json!("window");
+    // Whether the first chunk of a window asks for the next window; else each chunk asks for what may be granted behind it.
+    context["windows"] = json!(edm.mode.asks_by_window() && !shares);
     // Whether a chunk that is not full uses up all that its message has a right to. Where the same access asks for a window, a
     // stateful ALU has no operand left for that.
-    context["ends_short"] = json!(!edm.mode.asks_by_window() || edm.shares && !on_alu);
+    context["ends_short"] = json!(!edm.mode.asks_by_window() || shares);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);
     let ahead = |bytes: u32| edm.grant_units(rack, bytes.into(), slowest);
     context["chunk_ahead"] = json!(ahead(edm.chunk_bytes));

@@ -1,5 +1,6 @@
 //! EDM's arithmetic: cells of a rack, what chunks take on the wire, how far clocks can be ahead.
 
+use super::entries::HEAD_BYTES;
 use super::{Edm, Mode};
 use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
@@ -89,6 +90,15 @@ impl Edm {
         bytes / chunk * overhead::wire_bytes(HEADERS + chunk) + rest
     }
 
+    /// The headroom, in percent, that leaves room for a request or a grant beside each full chunk. They are granted no time, and take
+    /// `control / chunk` of a link; data takes `1 / (1 + headroom)`. Both fit if the headroom is `control / (chunk - control)`.
+    pub fn headroom_enough(&self) -> u32 {
+        let (chunk, control) =
+            (self.wire_bytes(self.chunk_bytes.into()), overhead::wire_bytes(HEAD_BYTES.into()));
+        let percent = (100 * control).div_ceil(chunk.saturating_sub(control).max(1));
+        percent.min(100) as u32
+    }
+
     /// What so many bytes of a message take on a link of this rate, in the switch's time units: with headroom, rounded, but
     /// never less than they take.
     pub(super) fn time_units(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
@@ -152,6 +162,15 @@ impl Edm {
             pages = longer;
         }
         pages
+    }
+
+    /// Whether the program keeps shares of links by what is claimed of their time, before rights to it are known. The
+    /// end of a window is found by bits of an offset.
+    pub fn claims(&self, rack: &Rack) -> bool {
+        self.shares
+            && rack.switch.arch.is_tofino()
+            && !self.mode.asks_by_window()
+            && self.window_bytes().is_power_of_two()
     }
 
     /// What a grant of so many bytes takes of a calendar, in cells.

@@ -20,9 +20,10 @@ use crate::kernel::{Agenda, Clock, Hub};
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
 use node::Node;
+use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
 use p4rack_fabric::edm::host::compute;
-use p4rack_fabric::hostile::edm::Attack;
+use p4rack_fabric::hostile::edm::{Attack, LONG_BYTES};
 use p4rack_switch::Config;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::{MacAddr, Nanos};
@@ -60,6 +61,8 @@ pub struct Params {
     pub classes: u32,
     /// Windows granted ahead before demands wait (`matched`).
     pub ahead: u32,
+    /// What the program is written for.
+    pub arch: Arch,
     /// Whether links are shared between messages.
     pub shares: bool,
     /// Nodes that run an attack: number, attack, victim.
@@ -122,11 +125,12 @@ impl<'a> Pipeline<'a> {
     ) -> Result<Pipeline<'a>, String> {
         let rack = rack(params)?;
         let delay = |config: &mut Config| config.pass_delay = Nanos(params.pass_ns);
-        let switch =
-            P4::new(&rack, params.mode.scheme(), delay).map_err(|error: SwitchError| error.to_string())?;
+        let switch = P4::on(&rack, params.mode.scheme(), params.arch, delay)
+            .map_err(|error: SwitchError| error.to_string())?;
         let edm = rack.protocol::<Edm>().cloned().ok_or("the rack lost its protocol")?;
         let timeout = edm.expiry(&rack) + Nanos::from_millis(1);
-        let longest = messages.iter().map(|message| message.bytes).max().unwrap_or(1);
+        let of_attackers = if params.attackers.is_empty() { 1 } else { LONG_BYTES };
+        let longest = messages.iter().map(|message| message.bytes).fold(of_attackers, u32::max);
         let addresses = (messages.len() as u32).next_power_of_two().min(ADDRESSES);
         let nodes = (0..params.nodes).map(|_| Node::new(params, timeout, (addresses + longest) as usize));
         let pairs = usize::from(params.nodes) * usize::from(params.nodes);
@@ -196,7 +200,7 @@ impl<'a> Pipeline<'a> {
         self.messages.shown.strays += if self.params.attackers.is_empty() { strays } else { 0 };
         self.messages.shown.counters = vec![
             ("frames", stats.ports.iter().map(|port| port.rx_frames).sum()),
-            ("grants_of_chunks", stats.clones - stats.recirculations),
+            ("grants_of_chunks", stats.clones.saturating_sub(stats.recirculations)),
             ("second_passes", stats.resubmits + stats.recirculations),
             ("timeouts", sum(|node| node.machines.compute.counters().timeouts)),
         ];
