@@ -94,6 +94,9 @@ const bit<8> NEXT_PASS = 1; // what a frame takes along to its next pass
 
 const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
+const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
+const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
+const int<32> EDM_IDLE = 27; // links that are granted no further ahead have nothing else to do
 const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
 const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
 const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
@@ -224,6 +227,12 @@ struct metadata_t {
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
     @field_list(NEXT_PASS) time_t arrived;      // when that was
     bit<32> edm_session; // by which a copy goes back
+    int<32> edm_early;   // how long before the last of what is granted may leave
+    int<32> edm_lead;    // how far ahead the links are granted that data takes
+    bit<32> edm_behind;  // what of the message is granted and behind the chunk
+    @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
+    bit<32> edm_most;    // what may be granted and behind a chunk
+    int<32> edm_longest; // how far ahead links may be granted where a demand is granted a window
     bit<8>  edm_stalled; // whether nothing of the message can be granted
     bit<32> edm_page;       // when the present page began; then, that of the cells that were found
     bit<8>  edm_place;      // the first one's place in it
@@ -251,6 +260,8 @@ struct metadata_t {
     @field_list(NEXT_PASS) bit<8>  edm_again;  // how often others did
     @field_list(NEXT_PASS) bit<32> edm_found_page;  // the page of the first of the cells
     @field_list(NEXT_PASS) bit<8>  edm_found_place; // its place there
+    @field_list(NEXT_PASS) bit<32> edm_found_bytes; // what they are for: as many bytes of the message,
+    @field_list(NEXT_PASS) bit<32> edm_found_next;  // from there on
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -500,42 +511,44 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // A chunk's. What is granted behind it is no more than itself.
+    // A chunk's.
     @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
-            value  = value |-| meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // A chunk's that asks for the next window. Who holds more than one already gets none.
-    @hidden action edm_ask(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value >= meta.edm_need && value <= EDM_WINDOW) {
             value  = value - meta.edm_amount;
             result = 1;
-        } else if (value >= meta.edm_need) {
-            value  = value - meta.edm_need;
-            result = 2;
         } else {
             result = 0;
         }
         edm_rights.write(at, value);
     }
 
-    // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted.
+    // Of a demand or a chunk for which there is no time: nobody may send what was not granted.
     @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         value  = value |-| meta.edm_bytes;
         result = value;
         edm_rights.write(at, value);
+    }
+
+    // When what was last granted of a lane's message may leave.
+    register<int<32>>(EDM_CELL_COUNT) edm_due;
+
+    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_due.read(value, at);
+        value  = (int<32>) meta.edm_now + meta.edm_to_wait;
+        result = value;
+        edm_due.write(at, value);
+    }
+
+    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_due.read(value, at);
+        result = value - (int<32>) meta.edm_now;
+        edm_due.write(at, value);
     }
 
     @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
@@ -1083,21 +1096,64 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 edm_goes_on();
             }
 
-            // What is granted: of a demand what the window holds, behind the first chunk of a window the next window.
+            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
+            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            // The first cell that is free at both links says that.
+            if (meta.edm_looked != 1) {
+                edm_look_at_source(meta.edm_from, meta.edm_from_ahead);
+                edm_look_at_destination(meta.edm_to, meta.edm_to_ahead);
+                meta.edm_ahead = meta.edm_from_ahead < meta.edm_to_ahead ? meta.edm_to_ahead : meta.edm_from_ahead;
+                meta.edm_even  = meta.edm_page + (bit<32>) meta.edm_ahead;
+                meta.edm_odd   = meta.edm_even;
+                edm_look_at_source_even(meta.edm_from, meta.edm_saw_from_even);
+                edm_look_at_source_odd(meta.edm_from, meta.edm_saw_from_odd);
+                edm_look_at_destination_even(meta.edm_to, meta.edm_saw_to_even);
+                edm_look_at_destination_odd(meta.edm_to, meta.edm_saw_to_odd);
+                edm_begun.apply();
+                edm_find_cells();
+                meta.edm_lead =
+                    (int<32>) (meta.edm_found_page + (bit<32>) meta.edm_found_place * EDM_CELL - meta.edm_now);
+            }
+            if (meta.edm_looked != 0) {
+                // Its first pass found that.
+                meta.edm_bytes = meta.edm_found_bytes;
+                meta.edm_next  = meta.edm_found_next;
+            } else
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
+                // Of requests none: one that the memory node refuses has taken that node's time.
+                meta.edm_longest = meta.edm_op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
+                if (meta.edm_lead > meta.edm_longest) {
+                    meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
+                }
                 meta.edm_need  = meta.edm_bytes;
             } else {
                 meta.edm_need = meta.edm_size;
-                meta.edm_rest = meta.edm_rest - EDM_WINDOW;
-                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK &&
-                    meta.edm_offset & (EDM_WINDOW - 1) == 0) {
-                    meta.edm_bytes = (meta.edm_rest < EDM_WINDOW ? meta.edm_rest : EDM_WINDOW);
+                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
+                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
+                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
+                meta.edm_rest   = meta.edm_total - meta.edm_next;
+                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                // A memory node's clock grants in the order of demands, where the node would let requesters take turns: an
+                // answer gets more only while nothing else is granted, one more chunk at a time.
+                if (meta.edm_op == EDM_OP_ANSWER) {
+                    meta.edm_most = meta.edm_lead > EDM_IDLE ? EDM_CHUNK : meta.edm_behind + 2 * EDM_CHUNK;
+                    meta.edm_most = (meta.edm_most < EDM_WINDOW ? meta.edm_most : EDM_WINDOW);
+                }
+                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
+                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
+                    meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
                 if (meta.edm_size != EDM_CHUNK) {
                     // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = EDM_NEVER;
+                    meta.edm_amount = meta.edm_behind + meta.edm_size;
+                }
+                // What is sent before its time asks for more before its time: at last it is not covered.
+                edm_look_at_due(meta.edm_cell, meta.edm_early);
+                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
+                    meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
+                    meta.edm_need = meta.edm_size + 1;
                 }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
@@ -1124,11 +1180,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 } else if (meta.edm_total == 0 && meta.edm_need == 0) {
                     // The NULL response: there is nothing behind it.
                     edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                } else if (meta.edm_bytes != 0) {
-                    edm_ask(meta.edm_cell, meta.edm_granted);
-                    if (meta.edm_granted != 1) {
-                        meta.edm_bytes = 0;
-                    }
                 } else {
                     edm_use_rights(meta.edm_cell, meta.edm_granted);
                 }
@@ -1138,18 +1189,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             // them; if another frame took some meanwhile, it looks again.
             if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
                 if (meta.edm_looked != 1) {
-                    edm_look_at_source(meta.edm_from, meta.edm_from_ahead);
-                    edm_look_at_destination(meta.edm_to, meta.edm_to_ahead);
-                    meta.edm_ahead = meta.edm_from_ahead < meta.edm_to_ahead ? meta.edm_to_ahead : meta.edm_from_ahead;
-                    meta.edm_even  = meta.edm_page + (bit<32>) meta.edm_ahead;
-                    meta.edm_odd   = meta.edm_even;
-                    edm_look_at_source_even(meta.edm_from, meta.edm_saw_from_even);
-                    edm_look_at_source_odd(meta.edm_from, meta.edm_saw_from_odd);
-                    edm_look_at_destination_even(meta.edm_to, meta.edm_saw_to_even);
-                    edm_look_at_destination_odd(meta.edm_to, meta.edm_saw_to_odd);
-                    edm_begun.apply();
                     edm_find_cells();
                     meta.edm_looked = 1;
+                    meta.edm_found_bytes = meta.edm_bytes;
+                    meta.edm_found_next  = meta.edm_next;
                     resubmit_preserving_field_list(NEXT_PASS);
                     return;
                 }
@@ -1183,6 +1226,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     meta.edm_stalled = 1;
                 }
                 meta.edm_to_wait = (int<32>) (meta.edm_page + (bit<32>) meta.edm_place * EDM_CELL - meta.edm_now);
+                if (meta.edm_stalled == 0) {
+                    edm_set_due(meta.edm_cell, meta.edm_early);
+                }
             }
             if (meta.edm_stalled != 0) {
                 bit<32> left;
@@ -1205,6 +1251,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     } else {
                         // To the memory node this is the grant of its answer's first bytes.
                         hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                        if (hdr.edm_message.kind == EDM_RREQ) {
+                            hdr.edm_message.bytes = meta.edm_bytes[15:0];
+                        }
                         standard_metadata.priority = EDM_CLASS_CONTROL;
                     }
                 }
@@ -1261,7 +1310,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             hdr.edm_control.kind    = EDM_GRANT;
             hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
             hdr.edm_control.id      = hdr.edm_message.id;
-            hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+            hdr.edm_control.offset  = meta.edm_next;
             hdr.edm_control.bytes   = meta.edm_bytes;
             hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
             hdr.edm_message.setInvalid();

@@ -94,6 +94,8 @@ const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message 
 const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin here: heads of chunks, to become grants
 const bit<32> EDM_LOOKS     = 1024;         // and here: headers of frames, to look for demands that wait
 const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
+const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
+const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
 const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
 const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
 const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
@@ -217,6 +219,11 @@ struct metadata_t {
     bit<32> edm_earliest;           // before which the destination has no time for them
     bit<32> edm_round;              // their length, to be rounded up to units
     bit<32> edm_session; // by which a copy goes back
+    int<32> edm_early;   // how long before the last of what is granted may leave
+    int<32> edm_lead;    // how far ahead the links are granted that data takes
+    bit<32> edm_behind;  // what of the message is granted and behind the chunk
+    @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
+    bit<32> edm_most;    // what may be granted and behind a chunk
     bit<8>  edm_stalled; // whether nothing of the message can be granted
     bit<16> edm_source_host;      // the numbers of the hosts from and to which the frame goes,
     bit<16> edm_destination_host;
@@ -468,42 +475,44 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // A chunk's. What is granted behind it is no more than itself.
+    // A chunk's.
     @hidden action edm_use_rights(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         if (value >= meta.edm_need) {
-            value  = value |-| meta.edm_amount;
-            result = 1;
-        } else {
-            result = 0;
-        }
-        edm_rights.write(at, value);
-    }
-
-    // A chunk's that asks for the next window. Who holds more than one already gets none.
-    @hidden action edm_ask(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        if (value >= meta.edm_need && value <= EDM_WINDOW) {
             value  = value - meta.edm_amount;
             result = 1;
-        } else if (value >= meta.edm_need) {
-            value  = value - meta.edm_need;
-            result = 2;
         } else {
             result = 0;
         }
         edm_rights.write(at, value);
     }
 
-    // Of a demand or a chunk for whose window there is no time: nobody may send what was not granted.
+    // Of a demand or a chunk for which there is no time: nobody may send what was not granted.
     @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
         value  = value |-| meta.edm_bytes;
         result = value;
         edm_rights.write(at, value);
+    }
+
+    // When what was last granted of a lane's message may leave.
+    register<int<32>>(EDM_CELL_COUNT) edm_due;
+
+    @hidden action edm_set_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_due.read(value, at);
+        value  = (int<32>) meta.edm_now + meta.edm_to_wait;
+        result = value;
+        edm_due.write(at, value);
+    }
+
+    @hidden action edm_look_at_due(in bit<32> at, out int<32> result) {
+        int<32> value;
+        edm_due.read(value, at);
+        result = value - (int<32>) meta.edm_now;
+        edm_due.write(at, value);
     }
 
     @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
@@ -662,6 +671,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<64>>(384) edm_ring_who;
     register<bit<64>>(384) edm_ring_what;
     register<bit<32>>(384) edm_ring_time;
+    register<bit<32>>(384) edm_ring_lane;
 
     action edm_put_in_ring() {
         meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
@@ -671,6 +681,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_ring_who.write(meta.edm_at, meta.edm_who);
         edm_ring_what.write(meta.edm_at, meta.edm_what);
         edm_ring_time.write(meta.edm_at, meta.edm_to_time);
+        edm_ring_lane.write(meta.edm_at, meta.edm_cell);
     }
 
     action edm_take_from_ring() {
@@ -681,6 +692,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_ring_who.read(meta.edm_who, meta.edm_at);
         edm_ring_what.read(meta.edm_what, meta.edm_at);
         edm_ring_time.read(meta.edm_to_time, meta.edm_at);
+        edm_ring_lane.read(meta.edm_cell, meta.edm_at);
     }
 
     // The copy becomes the demand's grant. Nothing of the frame that it was is left.
@@ -842,6 +854,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
             if (meta.edm_class != EDM_RINGS) {
                 edm_take_from_ring();
+                edm_set_due(meta.edm_cell, meta.edm_early);
             }
             meta.edm_excess = meta.edm_window_time - meta.edm_to_time;
             meta.edm_nth    = meta.edm_nth + 1;
@@ -966,21 +979,37 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 edm_goes_on();
             }
 
-            // What is granted: of a demand what the window holds, behind the first chunk of a window the next window.
+            // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
+            // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
+            edm_look_at_destination(meta.edm_to, meta.edm_lead);
+            meta.edm_lead = meta.edm_waiting != 0 ? EDM_HORIZON : meta.edm_lead;
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
+                if (meta.edm_lead > EDM_WINDOW_AHEAD) {
+                    meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
+                }
                 meta.edm_need  = meta.edm_bytes;
             } else {
                 meta.edm_need = meta.edm_size;
-                meta.edm_rest = meta.edm_rest - EDM_WINDOW;
-                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK &&
-                    meta.edm_offset & (EDM_WINDOW - 1) == 0) {
-                    meta.edm_bytes = (meta.edm_rest < EDM_WINDOW ? meta.edm_rest : EDM_WINDOW);
+                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
+                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
+                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
+                meta.edm_rest   = meta.edm_total - meta.edm_next;
+                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
+                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
+                    meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
                 if (meta.edm_size != EDM_CHUNK) {
                     // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = EDM_NEVER;
+                    meta.edm_amount = meta.edm_behind + meta.edm_size;
+                }
+                // What is sent before its time asks for more before its time: at last it is not covered.
+                edm_look_at_due(meta.edm_cell, meta.edm_early);
+                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
+                    meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
+                    meta.edm_need = meta.edm_size + 1;
                 }
                 // Its header says how long it is.
                 if (standard_metadata.packet_length > EDM_FRAME_MIN &&
@@ -1004,11 +1033,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 } else if (meta.edm_total == 0 && meta.edm_need == 0) {
                     // The NULL response: there is nothing behind it.
                     edm_replace_rights(meta.edm_cell, meta.edm_granted);
-                } else if (meta.edm_bytes != 0) {
-                    edm_ask(meta.edm_cell, meta.edm_granted);
-                    if (meta.edm_granted != 1) {
-                        meta.edm_bytes = 0;
-                    }
                 } else {
                     edm_use_rights(meta.edm_cell, meta.edm_granted);
                 }
@@ -1024,7 +1048,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                         meta.edm_rest = meta.edm_total;
                         meta.edm_what = 32w0 ++ meta.edm_bytes;
                     } else {
-                        meta.edm_what = (meta.edm_offset + EDM_WINDOW) ++ meta.edm_bytes;
+                        meta.edm_what = meta.edm_next ++ meta.edm_bytes;
                     }
                     meta.edm_who = meta.edm_hosts ++ 8w0 ++
                         (meta.edm_op == EDM_OP_REQUEST || meta.edm_op == EDM_OP_ANSWER ? 8w1 : 8w0) ++ meta.edm_id;
@@ -1052,6 +1076,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     } else {
                         meta.edm_stalled = 1;
                     }
+                    // It may leave when it is granted.
+                    meta.edm_to_wait = EDM_HORIZON - 1;
+                }
+                if (meta.edm_stalled == 0) {
+                    edm_set_due(meta.edm_cell, meta.edm_early);
                 }
             } else if (meta.edm_granted != 0) {
                 edm_read_destination(meta.edm_to);
@@ -1091,6 +1120,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     } else {
                         // To the memory node this is the grant of its answer's first bytes.
                         hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+                        if (hdr.edm_message.kind == EDM_RREQ) {
+                            hdr.edm_message.bytes = meta.edm_bytes[15:0];
+                        }
                         standard_metadata.priority = EDM_CLASS_CONTROL;
                     }
                 }
@@ -1153,7 +1185,7 @@ control RackEgress(inout headers_t hdr, inout metadata_t meta,
             hdr.edm_control.kind    = EDM_GRANT;
             hdr.edm_control.answer  = hdr.edm_message.kind == EDM_RRES ? 8w1 : 8w0;
             hdr.edm_control.id      = hdr.edm_message.id;
-            hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+            hdr.edm_control.offset  = meta.edm_next;
             hdr.edm_control.bytes   = meta.edm_bytes;
             hdr.edm_control.wait    = (bit<32>) meta.edm_to_wait;
             hdr.edm_message.setInvalid();

@@ -160,6 +160,7 @@ const bit<32> EDM_SESSIONS  = 512;          // clone sessions of ports begin her
 const bit<8>  EDM_COPY      = 2;            // what such a copy takes along
 const int<32> EDM_CHUNK_AHEAD  = 107; // a link that is granted further ahead has a chunk of each message at a time,
 const int<32> EDM_WINDOW_AHEAD = 430; // and grants no windows
+const int<32> EDM_IDLE = 0; // links that are granted no further ahead have nothing else to do
 const bit<32> EDM_NEVER     = 0xFFFFFFFF;   // more than any right
 const bit<32> EDM_FRAME_MIN = 60;           // what a shorter frame is padded to, without FCS
 const bit<32> EDM_HEADERS   = 46;           // before a chunk in its frame
@@ -337,10 +338,11 @@ struct metadata_t {
     time_t reserved;         // how far the egress port is reserved
     bit<32> edm_session; // by which a copy goes back
     int<32> edm_early;   // how long before the last of what is granted may leave
-    int<32> edm_ahead;   // how far ahead the links are granted that data takes
-    bit<32> edm_left;    // what of the message is granted and behind the chunk
+    int<32> edm_lead;    // how far ahead the links are granted that data takes
+    bit<32> edm_behind;  // what of the message is granted and behind the chunk
     @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
     bit<32> edm_most;    // what may be granted and behind a chunk
+    int<32> edm_longest; // how far ahead links may be granted where a demand is granted a window
 }
 
 parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -1291,34 +1293,42 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
             // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
             // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
-            edm_look_at_destination(meta.edm_to, meta.edm_ahead);
+            edm_look_at_destination(meta.edm_to, meta.edm_lead);
             edm_look_at_source(meta.edm_from, meta.edm_from_wait);
-            meta.edm_ahead = meta.edm_from_wait > meta.edm_ahead ? meta.edm_from_wait : meta.edm_ahead;
+            meta.edm_lead = meta.edm_from_wait > meta.edm_lead ? meta.edm_from_wait : meta.edm_lead;
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
-                if (meta.edm_ahead > EDM_WINDOW_AHEAD) {
+                // Of requests none: one that the memory node refuses has taken that node's time.
+                meta.edm_longest = meta.edm_op == EDM_OP_REQUEST ? -32s1 : EDM_WINDOW_AHEAD;
+                if (meta.edm_lead > meta.edm_longest) {
                     meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
                 }
                 meta.edm_need  = meta.edm_bytes;
             } else {
                 meta.edm_need = meta.edm_size;
-                edm_look_at_rights(meta.edm_cell, meta.edm_left);
-                meta.edm_left = meta.edm_left |-| meta.edm_size;
-                meta.edm_next = meta.edm_offset + meta.edm_size + meta.edm_left;
-                meta.edm_rest = meta.edm_total - meta.edm_next;
-                meta.edm_most = meta.edm_ahead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
+                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
+                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
+                meta.edm_rest   = meta.edm_total - meta.edm_next;
+                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                // A memory node's clock grants in the order of demands, where the node would let requesters take turns: an
+                // answer gets more only while nothing else is granted, one more chunk at a time.
+                if (meta.edm_op == EDM_OP_ANSWER) {
+                    meta.edm_most = meta.edm_lead > EDM_IDLE ? EDM_CHUNK : meta.edm_behind + 2 * EDM_CHUNK;
+                    meta.edm_most = (meta.edm_most < EDM_WINDOW ? meta.edm_most : EDM_WINDOW);
+                }
                 if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
-                    meta.edm_most  = meta.edm_most |-| meta.edm_left;
+                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
                     meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
                 if (meta.edm_size != EDM_CHUNK) {
                     // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = meta.edm_left + meta.edm_size;
+                    meta.edm_amount = meta.edm_behind + meta.edm_size;
                 }
                 // What is sent before its time asks for more before its time: at last it is not covered.
                 edm_look_at_due(meta.edm_cell, meta.edm_early);
-                if (meta.edm_left == 0 && meta.edm_size != 0 &&
+                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
                     meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
                     meta.edm_need = meta.edm_size + 1;
                 }

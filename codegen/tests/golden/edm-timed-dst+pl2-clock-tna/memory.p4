@@ -193,6 +193,9 @@ const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
 const bit<8> EDM_OP_WRITE_DESTINATION = 11;
 
+const int<32> EDM_CHUNK_AHEAD = 107; // a link that is claimed further ahead has a chunk of each message at a time
+const int<32> EDM_WINDOW_MORE = -768; // what a chunk uses up of its right if it is granted a window: less than nothing
+
 // Precedes frames from the switch to the controller.
 #ifndef __TARGET_TOFINO__
 @controller_header("packet_in")
@@ -390,6 +393,13 @@ struct metadata_t {
     bit<8>  edm_asks;   // whether something is to be granted
     bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
     bit<32> edm_start;  // how long the copy's grant has to wait
+    bit<8>  edm_claims; // whether the frame claims time
+    bit<8>  edm_long;   // whether that is a window's, or a chunk's
+    bit<32> edm_source_chunk_time; // what a chunk takes at the links from and to which the frame goes,
+    bit<32> edm_destination_chunk_time;
+    bit<32> edm_to_claim; // what it claims of the destination's time,
+    bit<8>  edm_to_near; // and whether little was claimed before
+    int<32> edm_spare;  // a chunk without what is behind it
 }
 
 // Precedes a frame that makes another pass.
@@ -499,6 +509,13 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_need          = 0;
         meta.edm_to_time       = 0;
         meta.edm_to_wait       = 0;
+        meta.edm_claims        = 0;
+        meta.edm_long          = 0;
+        meta.edm_spare         = 0;
+        meta.edm_source_chunk_time      = 0;
+        meta.edm_destination_chunk_time = 0;
+        meta.edm_to_claim = 0;
+        meta.edm_to_near = 0;
         meta.head_session = 0;
         meta.now = ig_intr_md.ingress_mac_tstamp[31:0];
         meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
@@ -812,13 +829,22 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id    = hdr.edm_control.id;
         meta.edm_total = hdr.edm_control.bytes;
         transition select(hdr.edm_control.bytes) {
+            1 .. EDM_CHUNK : parse_edm_short_notify;
             1 .. EDM_MESSAGE : parse_edm_good_notify;
             default          : parse_edm_bad_demand;
         }
     }
 
+    state parse_edm_short_notify {
+        meta.edm_op     = EDM_OP_NOTIFY;
+        meta.edm_claims = 1;
+        transition accept;
+    }
+
     state parse_edm_good_notify {
         meta.edm_op = EDM_OP_NOTIFY;
+        meta.edm_claims = 1;
+        meta.edm_long   = 1;
         transition accept;
     }
 
@@ -836,6 +862,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
+            1 .. EDM_CHUNK   : parse_edm_short_request;
             1 .. EDM_MESSAGE : parse_edm_good_request;
             default          : parse_edm_bad_demand;
         }
@@ -855,7 +882,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         transition select(hdr.edm_message.total) {
-            EDM_WORD         : parse_edm_good_request;
+            EDM_WORD         : parse_edm_short_request;
             default          : parse_edm_bad_demand;
         }
     }
@@ -867,8 +894,16 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition accept;
     }
 
+    state parse_edm_short_request {
+        meta.edm_op     = EDM_OP_REQUEST;
+        meta.edm_claims = 1;
+        transition accept;
+    }
+
     state parse_edm_good_request {
         meta.edm_op = EDM_OP_REQUEST;
+        meta.edm_claims = 1;
+        meta.edm_long   = 1;
         transition accept;
     }
 
@@ -891,9 +926,11 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         meta.edm_offset = hdr.edm_message.offset;
-        transition select(hdr.edm_message.bytes) {
-            0       : parse_edm_bad_demand;
-            256     : parse_edm_full;
+        // The last chunk of a window claims time for the next one.
+        transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
+            (0, _) : parse_edm_bad_demand;
+            (256, 768) : parse_edm_last;
+            (256, _) : parse_edm_full;
             default : accept;
         }
     }
@@ -913,15 +950,24 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id     = hdr.edm_message.id;
         meta.edm_total  = hdr.edm_message.total;
         meta.edm_offset = hdr.edm_message.offset;
-        transition select(hdr.edm_message.bytes) {
-            0       : parse_edm_bad_demand;
-            256     : parse_edm_full;
+        // The last chunk of a window claims time for the next one.
+        transition select(hdr.edm_message.bytes, hdr.edm_message.offset[9:0]) {
+            (0, _) : parse_edm_bad_demand;
+            (256, 768) : parse_edm_last;
+            (256, _) : parse_edm_full;
             default : accept;
         }
     }
 
     state parse_edm_full {
         meta.edm_full = 1;
+        transition accept;
+    }
+
+    state parse_edm_last {
+        meta.edm_full   = 1;
+        meta.edm_claims = 1;
+        meta.edm_long   = 1;
         transition accept;
     }
 
@@ -1041,6 +1087,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_good_write_destination {
         meta.edm_op = EDM_OP_WRITE_DESTINATION;
+        meta.edm_amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
@@ -1051,6 +1098,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
 
     state parse_edm_good_write_rights {
         meta.edm_op = EDM_OP_WRITE_RIGHTS;
+        meta.edm_amount = 0xFFFFFFFF; // whatever is there
         transition accept;
     }
 
@@ -1147,7 +1195,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Each host has its link's rate, by number: nothing assumes equal rates.
     action accept_source(link_t link, bit<8> source, bit<8> rate,
         MirrorId_t edm_session,
-        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<32> edm_chunk_time) {
         meta.link_in  = link;
         meta.source   = source;
         meta.rate_in  = rate;
@@ -1156,6 +1205,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_source_asked  = edm_asked;
         meta.edm_source_memory = edm_memory;
         meta.edm_source_rate   = edm_rate;
+        meta.edm_source_chunk_time = edm_chunk_time;
         meta.head_session = edm_session;
         meta.accepted = 1;
     }
@@ -1175,7 +1225,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     action forward(port_t port, link_t link, bit<8> destination, bit<8> rate,
-        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate) {
+        bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
+        bit<32> edm_chunk_time) {
         ig_tm_md.ucast_egress_port = port;
         meta.known = 1;
         meta.known_port = port;
@@ -1187,6 +1238,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_destination_asked  = edm_asked;
         meta.edm_destination_memory = edm_memory;
         meta.edm_destination_rate   = edm_rate;
+        meta.edm_destination_chunk_time = edm_chunk_time;
     }
 
     table l2_forward {
@@ -1752,10 +1804,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A demand's: the lane must be free.
+    // A demand's: what a lane may hold that it takes. One that was given up may hold anything.
+    RegisterAction<int<32>, bit<6>, bit<32>>(edm_touched) edm_touch_asked = {
+        void apply(inout int<32> value, out bit<32> result) {
+            if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
+                result = 0xFFFFFFFF;
+            } else {
+                result = 0;
+            }
+            value = (int<32>) meta.edm_now;
+        }
+    };
+
+    // A demand's: the lane must be free, or given up.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
-            if (value == 0) {
+            if (value <= meta.edm_amount) {
                 value  = meta.edm_need;
                 result = 1;
             } else {
@@ -1764,11 +1828,48 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A demand's for a lane that was given up; the end of a message without data; the controller's.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_replace_rights = {
+    // A full chunk's with more of the message behind it: the last one that was granted asks for more.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value == meta.edm_need) {
+                value  = value - meta.edm_amount;
+                result = 1;
+            } else if (value > meta.edm_need) {
+                value  = value - meta.edm_need;
+                result = 2;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // The controller's, which writes if `edm_amount` is no less than what the lane holds.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_manage_rights = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
-            value  = meta.edm_need;
+            if (value <= meta.edm_amount) {
+                value = meta.edm_need;
+            }
+        }
+    };
+
+    // How far ahead a link's time is claimed, before rights to it are known: a demand claims time for a chunk or a window, and
+    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk
+    // takes, they are granted a chunk.
+    Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
+
+    RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
+        void apply(inout int<32> value, out bit<8> result) {
+            if (value - (int<32>) meta.edm_now > EDM_CHUNK_AHEAD) {
+                result = 0;
+            } else {
+                result = 1;
+            }
+            if ((bit<32>) value - meta.edm_now < (bit<32>) EDM_HORIZON) {
+                value = value + (int<32>) meta.edm_to_claim;
+            } else {
+                value = (int<32>) meta.edm_now + (int<32>) meta.edm_to_claim;
+            }
         }
     };
 
@@ -1781,12 +1882,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 result = 0;
             }
-        }
-    };
-
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_look_at_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            result = value;
         }
     };
 
@@ -1889,11 +1984,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_to_rate   = meta.edm_source_rate;
     }
 
-    // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    action edm_look_behind_window() {
-        meta.edm_round = meta.edm_rest - 1009;
-        meta.edm_over  = meta.edm_rest - 1025;
-        meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
+    // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
+    action edm_look_behind_chunk() {
+        meta.edm_spare = 512 - (int<32>) meta.edm_rest;
+        meta.edm_round = meta.edm_rest - 241;
+        meta.edm_over  = meta.edm_rest - 257;
+        meta.edm_rest  = meta.edm_rest - EDM_CHUNK;
     }
 
     action edm_look_at_demand() {
@@ -1912,6 +2008,36 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_round = min(meta.edm_round, 32w1039);
+    }
+
+    action edm_ask_for_chunk() {
+        meta.edm_asks  = 1;
+        meta.edm_bytes = min(meta.edm_rest, EDM_CHUNK);
+        meta.edm_need  = min(meta.edm_rest, EDM_CHUNK);
+        meta.edm_round = min(meta.edm_round, 32w271);
+    }
+
+    action edm_ask_for_window() {
+        meta.edm_asks   = 1;
+        meta.edm_bytes  = min(meta.edm_rest, EDM_WINDOW);
+        meta.edm_amount = (bit<32>) max(meta.edm_spare, EDM_WINDOW_MORE);
+        meta.edm_round  = min(meta.edm_round, 32w1039);
+    }
+
+    action edm_claim_chunk_on() {
+        meta.edm_to_claim = meta.edm_destination_chunk_time;
+    }
+
+    action edm_claim_window_on() {
+        meta.edm_to_claim = meta.edm_destination_chunk_time << 2;
+    }
+
+    action edm_claim_chunk_back() {
+        meta.edm_to_claim = meta.edm_source_chunk_time;
+    }
+
+    action edm_claim_window_back() {
+        meta.edm_to_claim = meta.edm_source_chunk_time << 2;
     }
 
     // The controller's: the lane, or the link.
@@ -2201,8 +2327,21 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     edm_goes_on();
                 }
             }
+            if (meta.edm_kind == EDM_OP_REQUEST) {
+                if (meta.edm_long == 1) {
+                    edm_claim_window_back();
+                } else {
+                    edm_claim_chunk_back();
+                }
+            } else {
+                if (meta.edm_long == 1) {
+                    edm_claim_window_on();
+                } else {
+                    edm_claim_chunk_on();
+                }
+            }
             if (meta.edm_kind == EDM_OP_WRITE || meta.edm_kind == EDM_OP_ANSWER) {
-                edm_look_behind_window();
+                edm_look_behind_chunk();
             } else {
                 edm_look_at_demand();
             }
@@ -2213,35 +2352,44 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             } else {
                 // edm_touched
                 if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
-                    meta.edm_expired = edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
+                        meta.edm_amount = edm_touch_asked.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    } else {
+                        edm_touch.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    }
+                }
+                if (meta.edm_op != EDM_OP_NONE && meta.edm_claims == 1 && meta.edm_memory != 0) {
+                    meta.edm_to_near = edm_claim_destination.execute(meta.edm_to[15:0]);
                 }
             }
-            // What is granted, whatever becomes of the frame: of a demand what the window holds, behind a full chunk the one that
-            // follows the window.
+            // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the last chunk of
+            // what was granted the next window. At a link that is claimed far ahead a message has one chunk at a time: hosts
+            // with as many messages get equal shares of it.
             if (meta.edm_kind == EDM_OP_NOTIFY || meta.edm_kind == EDM_OP_REQUEST) {
-                edm_ask_for_demand();
+                if (meta.edm_to_near == 1) {
+                    edm_ask_for_demand();
+                } else {
+                    edm_ask_for_chunk();
+                }
             } else if (meta.edm_full == 1 && meta.edm_over[31:31] == 0) {
-                edm_ask_behind_chunk();
+                if (meta.edm_to_near == 1) {
+                    edm_ask_for_window();
+                } else {
+                    edm_ask_behind_chunk();
+                }
             }
             if (meta.edm_asks == 1) {
                 edm_times.apply();
             }
 
             // edm_rights
-            if (meta.edm_op == EDM_OP_READ_RIGHTS) {
-                meta.edm_granted = edm_look_at_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-            } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-                meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
+                meta.edm_granted = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
             } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
                 if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
-                    if (meta.edm_expired == 0) {
-                        meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                    } else {
-                        edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
-                        meta.edm_granted = 1;
-                    }
-                } else if (meta.edm_end == 1) {
-                    meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                    meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                } else if (meta.edm_asks == 1) {
+                    meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
                 } else {
                     meta.edm_granted = edm_use_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
                 }
@@ -2269,7 +2417,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
 
             // edm_destination_free
-            if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+            if (meta.edm_asks == 1 && meta.edm_granted == 1) {
                 meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
             } else if (meta.edm_op == EDM_OP_READ_DESTINATION) {
                 meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
@@ -2299,8 +2447,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             edm_grant();
         } else if (meta.edm_op == EDM_OP_REQUEST) {
             hdr.edm_message.offset = (bit<32>) meta.edm_to_wait;
+            if (hdr.edm_message.kind == EDM_RREQ) {
+                hdr.edm_message.bytes = meta.edm_bytes[15:0];
+            }
         } else if (meta.edm_op == EDM_OP_WRITE || meta.edm_op == EDM_OP_ANSWER) {
-            if (meta.edm_asks == 1 && meta.edm_granted != 0) {
+            if (meta.edm_asks == 1 && meta.edm_granted == 1) {
                 meta.edm_start = (bit<32>) meta.edm_to_wait;
                 meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
             }
@@ -2418,7 +2569,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         edm_room = edm_room + 46 + 6;
     }
 
-    // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
+    // The copy of a chunk's head goes back, as the grant of what follows it.
     action edm_turn_head() {
         mac_addr_t source = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
@@ -2427,7 +2578,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.edm_control.version = EDM_VERSION;
         hdr.edm_control.kind    = EDM_GRANT;
         hdr.edm_control.id      = hdr.edm_message.id;
-        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_WINDOW;
+        hdr.edm_control.offset  = hdr.edm_message.offset + EDM_CHUNK;
         hdr.edm_control.bytes   = hdr.head.edm_bytes;
         hdr.edm_control.wait    = hdr.head.edm_wait;
     }

@@ -210,8 +210,8 @@ struct metadata_t {
     bit<32> edm_round;              // their length, to be rounded up to units
     bit<32> edm_session; // by which a copy goes back
     int<32> edm_early;   // how long before the last of what is granted may leave
-    int<32> edm_ahead;   // how far ahead the links are granted that data takes
-    bit<32> edm_left;    // what of the message is granted and behind the chunk
+    int<32> edm_lead;    // how far ahead the links are granted that data takes
+    bit<32> edm_behind;  // what of the message is granted and behind the chunk
     @field_list(EDM_COPY) bit<32> edm_next; // where what is not granted begins
     bit<32> edm_most;    // what may be granted and behind a chunk
 }
@@ -699,32 +699,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
             // What is granted: of a demand what the window holds, behind a full chunk what is left of it. At a link that is
             // granted far ahead a message has one chunk at a time: hosts with as many messages get equal shares of it.
-            edm_look_at_destination(meta.edm_to, meta.edm_ahead);
+            edm_look_at_destination(meta.edm_to, meta.edm_lead);
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 meta.edm_bytes = (meta.edm_total < EDM_WINDOW ? meta.edm_total : EDM_WINDOW);
-                if (meta.edm_ahead > EDM_WINDOW_AHEAD) {
+                if (meta.edm_lead > EDM_WINDOW_AHEAD) {
                     meta.edm_bytes = (meta.edm_total < EDM_CHUNK ? meta.edm_total : EDM_CHUNK);
                 }
                 meta.edm_need  = meta.edm_bytes;
             } else {
                 meta.edm_need = meta.edm_size;
-                edm_look_at_rights(meta.edm_cell, meta.edm_left);
-                meta.edm_left = meta.edm_left |-| meta.edm_size;
-                meta.edm_next = meta.edm_offset + meta.edm_size + meta.edm_left;
-                meta.edm_rest = meta.edm_total - meta.edm_next;
-                meta.edm_most = meta.edm_ahead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
+                edm_look_at_rights(meta.edm_cell, meta.edm_behind);
+                meta.edm_behind = meta.edm_behind |-| meta.edm_size;
+                meta.edm_next   = meta.edm_offset + meta.edm_size + meta.edm_behind;
+                meta.edm_rest   = meta.edm_total - meta.edm_next;
+                meta.edm_most   = meta.edm_lead > EDM_CHUNK_AHEAD ? EDM_CHUNK : EDM_WINDOW;
                 if (meta.edm_rest[31:31] == 0 && meta.edm_size == EDM_CHUNK) {
-                    meta.edm_most  = meta.edm_most |-| meta.edm_left;
+                    meta.edm_most  = meta.edm_most |-| meta.edm_behind;
                     meta.edm_bytes = (meta.edm_rest < meta.edm_most ? meta.edm_rest : meta.edm_most);
                 }
                 meta.edm_amount = meta.edm_size - meta.edm_bytes;
                 if (meta.edm_size != EDM_CHUNK) {
                     // It is the last one, whatever there was a right to: short frames take no more of a link.
-                    meta.edm_amount = meta.edm_left + meta.edm_size;
+                    meta.edm_amount = meta.edm_behind + meta.edm_size;
                 }
                 // What is sent before its time asks for more before its time: at last it is not covered.
                 edm_look_at_due(meta.edm_cell, meta.edm_early);
-                if (meta.edm_left == 0 && meta.edm_size != 0 &&
+                if (meta.edm_behind == 0 && meta.edm_size != 0 &&
                     meta.edm_early > EDM_CHUNK_AHEAD && meta.edm_early < EDM_HORIZON) {
                     meta.edm_need = meta.edm_size + 1;
                 }
