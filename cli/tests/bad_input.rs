@@ -60,22 +60,69 @@ fn a_file_of_another_kind_is_named_as_what_it_is() {
             "examples/two-hosts.toml",
             "is a rack description, not a P4 program; p4rack rack check",
         ),
-        (&["sim", "run"], "examples/two-hosts.toml", "is a rack description, not an experiment or a sweep"),
+        (
+            &["sim", "run"],
+            "examples/two-hosts.toml",
+            "is a rack description, not an experiment of the simulator; p4rack rack check",
+        ),
+        (
+            &["sim", "sweep", "--list"],
+            "examples/two-hosts.toml",
+            "is a rack description, not a sweep of experiments; p4rack rack check",
+        ),
+        (
+            &["generate", "-o", "no/such/folder"],
+            "examples/paper/edm/golden-sweep.toml",
+            "is a sweep of experiments, not a rack description; p4rack sim sweep",
+        ),
+        (
+            &["deploy", "--dry-run"],
+            "examples/paper/cowbird/fig8.toml",
+            "is an experiment of the simulator, not a rack description; p4rack sim run",
+        ),
         (
             &["sim", "run"],
             "examples/paper/pl2/fig9-sweep.toml",
-            "is a sweep of experiments: p4rack sim sweep",
+            "is a sweep of experiments, not an experiment of the simulator; p4rack sim sweep",
         ),
         (
             &["sim", "sweep", "--list"],
             experiment,
-            "is an experiment of the simulator, not a sweep; p4rack sim run",
+            "is an experiment of the simulator, not a sweep of experiments; p4rack sim run",
         ),
     ] {
         let output = p4rack().args(command).arg(repo(file)).output().expect("p4rack starts");
         let said = stderr(&output);
         assert!(!output.status.success() && said.contains(says), "{command:?}: {said}");
         assert_eq!(said.lines().filter(|line| line.contains("is a")).count(), 1, "{command:?}: {said}");
+    }
+}
+
+/// A key that is set counts instead of the file's, and its mistakes name it.
+#[test]
+fn keys_are_set_on_the_command_line() {
+    let check = |settings: &[&str]| {
+        let words = settings.iter().flat_map(|setting| ["--set", setting]);
+        let rack = repo("examples/two-hosts.toml");
+        p4rack().args(["rack", "check"]).arg(rack).arg("--json").args(words).output().expect("p4rack starts")
+    };
+    let output = check(&["switch.port_rate=1 Gb/s", "host.0.rate=\"500 Mb/s\"", "name=other"]);
+    let rack: serde_json::Value = serde_json::from_slice(&output.stdout).expect("the checked model");
+    assert_eq!(rack["name"], "other", "{rack}");
+    for (setting, says) in [
+        ("swich.port_rate=1", "two-hosts.toml with --set swich.port_rate=1"),
+        ("switch.port_rat=1", "did you mean `port_rate`?"),
+        ("switch.port_rate=fast", "switch.port_rate"),
+        ("switch.port_rate=5", "is an integer"),
+        ("host.7.rate=1 Gb/s", "`7` is no element of host, which has 2; write host.0 to host.1"),
+        ("name.x=1", "name is a value, not a table"),
+        ("name", "has no `=`; write KEY=VALUE"),
+        ("name=[1", "is no value of TOML"),
+    ] {
+        let output = check(&[setting]);
+        let said = stdout(&output) + &stderr(&output);
+        assert!(!output.status.success() && said.contains(says), "{setting}: {said}");
+        assert!(!said.contains("\"line\": 1"), "{setting}: no line of the file is wrong: {said}");
     }
 }
 

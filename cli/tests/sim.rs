@@ -93,6 +93,59 @@ fn a_sweep_goes_on_where_it_stopped_and_reports() {
     assert_eq!(sim(&["report", "out"], dir.path()).status.code(), Some(0));
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
     assert!(page.contains("\"goodput_gbps\"") && !page.contains("/*RESULTS*/"));
+    // Other settings are other tasks.
+    let set = sim(&["sweep", "s.toml", "--out-dir", "out", "--set", "scheme.in_flight=2"], dir.path());
+    assert!(text(&set.stdout).contains("4 tasks run, 0 were done before"), "{}", text(&set.stdout));
+    let refused = sim(&["sweep", "s.toml", "--list", "--set", "scheme.k=2"], dir.path());
+    assert!(
+        text(&refused.stderr).contains("--set scheme.k=2: it varies that key"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+/// Results of all kinds side by side: one page, with what is shown of each.
+#[test]
+fn a_report_shows_every_kind_of_experiments() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = "name = \"table\"\nkind = \"memory-table\"\nframe_bytes = 1518\n[[paper]]\nfigure = \"EDM read\"\n\
+                 says = 300.0\nsource = \"its words\"\n";
+    for (kind, experiment) in
+        [("frames", EXPERIMENT), ("memory", MEMORY), ("memory-table", table), ("cowbird", COWBIRD)]
+    {
+        std::fs::write(dir.path().join("a.toml"), experiment).unwrap();
+        let json = format!("--json=out/{kind}.json");
+        std::fs::create_dir_all(dir.path().join("out")).unwrap();
+        let output = sim(&["run", "a.toml", "--set", &format!("name={kind}-run"), &json], dir.path());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let result = std::fs::read_to_string(dir.path().join(format!("out/{kind}.json"))).unwrap();
+        let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+        assert_eq!((&result["kind"], &result["name"]), (&kind.into(), &format!("{kind}-run").into()));
+    }
+    let output = sim(&["report", "out"], dir.path());
+    let said = text(&output.stdout);
+    let headline = "4 runs, all checks passed; figures of papers: 1 reproduced, 0 not";
+    assert!(said.contains(headline), "{said}{}", text(&output.stderr));
+    let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
+    for shown in [
+        headline,
+        "\"memory\":{\"about\"",
+        "\"cowbird\":{\"about\"",
+        "\"/communication_share\"",
+        "frames-run",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    assert_eq!(sim(&["merge", "out"], dir.path()).status.code(), Some(0));
+    let csv = std::fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
+    assert!(
+        csv.contains("goodput_gbps") && csv.contains("slowdown") && csv.contains("communication_share"),
+        "{csv}"
+    );
+    // Of an older version.
+    std::fs::write(dir.path().join("out/old.json"), "{ \"id\": \"x\", \"outcome\": {} }").unwrap();
+    let said = text(&sim(&["report", "out"], dir.path()).stderr);
+    assert!(said.contains("old.json") && said.contains("names no kind of experiment"), "{said}");
 }
 
 /// A disk that fills up leaves no half of a result behind, and says so.

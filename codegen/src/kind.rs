@@ -1,6 +1,7 @@
 //! Kinds of files that commands read, so that a file of the wrong kind is named as what it is.
 
 use std::fmt;
+use toml::Table;
 
 /// What a file looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,17 +19,30 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a text, by a line that only one kind has.
+    /// The kind of a text: by keys that only one kind of TOML has, else by such a line.
     pub fn of(text: &str) -> Option<Kind> {
         let lines = || text.lines().map(str::trim);
         if text.trim_start().starts_with('{') {
             return Some(Kind::Json);
+        }
+        if let Ok(table) = toml::from_str::<Table>(text) {
+            return Kind::of_table(&table);
         }
         // Parts of a description have kinds, too, and come in any order.
         if lines().any(|line| matches!(line, "[switch]" | "[[host]]")) {
             return Some(Kind::Rack);
         }
         lines().find_map(Kind::of_line)
+    }
+
+    fn of_table(table: &Table) -> Option<Kind> {
+        let keys: [(&[&str], Kind); 3] = [
+            (&["switch", "host"], Kind::Rack),
+            (&["base", "vary", "case"], Kind::Sweep),
+            (&["rack", "traffic", "kind", "duration_us"], Kind::Experiment),
+        ];
+        let has_one = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
+        keys.into_iter().find(|(keys, _)| has_one(keys)).map(|(_, kind)| kind)
     }
 
     fn of_line(line: &str) -> Option<Kind> {
@@ -52,9 +66,16 @@ impl Kind {
         }
     }
 
-    /// That a file is of this kind instead of what was `wanted`, such as "a rack description".
-    pub fn instead_of(self, wanted: &str) -> String {
+    /// That a file is of this kind instead of the one that was wanted.
+    pub fn instead_of(self, wanted: Kind) -> String {
         format!("is {self}, not {wanted}")
+    }
+
+    /// The error of a command that wants one kind of file, if the text is of another one: what the file is, and which
+    /// command takes it.
+    pub fn mistaken(text: &str, file: &str, wanted: Kind) -> Option<String> {
+        let kind = Kind::of(text).filter(|kind| *kind != wanted)?;
+        Some(format!("{file}: {}; {}", kind.instead_of(wanted), kind.command(file)))
     }
 }
 
@@ -106,5 +127,13 @@ mod tests {
         }
         assert_eq!(Kind::of(" {\"hosts\": 1}"), Some(Kind::Json));
         assert_eq!(Kind::of("name = \"x\"\n"), None);
+        // Whatever the order and the way in which tables are written.
+        assert_eq!(
+            Kind::of("workload = { kind = \"incast\" }\nswitch = { port_rate = \"1 Gb/s\" }\n"),
+            Some(Kind::Rack)
+        );
+        assert_eq!(Kind::of("rack.hosts = 4\n[[case]]\nname = \"a\"\n"), Some(Kind::Sweep));
+        assert_eq!(Kind::of("rack.hosts = 4\n"), Some(Kind::Experiment));
+        assert_eq!(Kind::of("[[host]]\nname = \n"), Some(Kind::Rack), "broken TOML has lines");
     }
 }

@@ -12,6 +12,7 @@ pub mod kind;
 pub mod rack;
 mod render;
 pub mod scheme;
+pub mod setting;
 
 pub use arch::Arch;
 pub use rack::{Rack, RackError};

@@ -3,6 +3,7 @@
 //! A supervisor, detached from the terminal, builds the rack and owns its processes. It ends on SIGTERM, or
 //! when the switch or an agent ends.
 
+use crate::described::Described;
 use crate::error::LabError;
 use crate::network::{Access, Network};
 use crate::process::{self, own_binary};
@@ -10,6 +11,7 @@ use crate::progress::Progress;
 use crate::running::Running;
 use crate::state::{KeptHost, KeptRack, Pid, RUNTIME_OPTION, Runtime, SUPERVISE};
 use crate::{sys, up};
+use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_netdev::NetNs;
 use std::ffi::OsString;
@@ -33,6 +35,8 @@ const WATCH: Duration = Duration::from_millis(200);
 pub struct KeepOptions {
     /// Path of the description.
     pub path: PathBuf,
+    /// Keys of the description that are set, whatever it says.
+    pub settings: Vec<Setting>,
     /// Scheme; `None` is the description's.
     pub scheme: Option<Scheme>,
     /// Architecture of the switch's program; `None` is the description's.
@@ -45,7 +49,7 @@ pub struct KeepOptions {
 
 /// Starts a supervisor and waits until its rack runs.
 pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
-    let rack = Rack::load(&options.path)?;
+    let rack = Rack::load_set(&options.path, &options.settings)?;
     let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     up::rack_under(&rack, scheme)?;
@@ -57,6 +61,9 @@ pub fn keep(options: &KeepOptions) -> Result<KeptRack, LabError> {
     let mut command = own_binary();
     command.args(SUPERVISE).arg(path).args(["--scheme", &scheme.name()]);
     command.args(["--arch", rack.switch.arch.name()]);
+    for setting in &options.settings {
+        command.arg("--set").arg(format!("{}={}", setting.key, setting.value));
+    }
     command.arg(RUNTIME_OPTION).arg(runtime.folder());
     if let Some(captures) = &options.captures {
         command.arg("--pcap").arg(std::path::absolute(captures).map_err(LabError::file(captures))?);
@@ -91,14 +98,14 @@ pub fn supervise(options: &KeepOptions, runtime: &Runtime) -> Result<(), LabErro
     sys::catch_interrupts();
     sys::detach().map_err(LabError::system("leaving the terminal"))?;
     let progress = Progress::new(options.quiet);
-    let rack = Rack::load(&options.path)?;
-    let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
+    let described = Described::load(&options.path, &options.settings)?;
+    let rack = described.rack.on(options.arch.unwrap_or(described.rack.switch.arch));
     let _name = runtime.lock(&rack.name)?.ok_or_else(|| taken(&rack.name))?;
     let scheme = options.scheme.unwrap_or_else(|| rack.scheme());
     let rack = up::rack_under(&rack, scheme)?;
     let network = up::create_network(&rack, Access::Agent, &progress)?;
     let mut running =
-        Running::start(&rack, &options.path, &network, scheme, options.captures.as_deref(), &progress)?;
+        Running::start(&rack, described.path(), &network, scheme, options.captures.as_deref(), &progress)?;
     runtime.write(&describe(&running)?)?;
     let _ = runtime.take_word(&rack.name);
     let stayed = announce().and_then(|()| watch(&mut running));

@@ -5,6 +5,7 @@
 //! them open, so nothing is left behind however the run ends.
 
 mod control;
+mod described;
 pub mod edm;
 mod ends;
 pub mod error;

@@ -1,5 +1,6 @@
 //! `p4rack up`: builds a rack from its description, runs its workload under each scheme, and reports.
 
+use crate::described::Described;
 use crate::error::LabError;
 use crate::log_store;
 use crate::measure::{self, Plan, WARM_UP_NS};
@@ -26,6 +27,8 @@ use std::path::PathBuf;
 pub struct Options {
     /// Path of the description.
     pub path: PathBuf,
+    /// Keys of the description that are set, whatever it says.
+    pub settings: Vec<p4rack_codegen::setting::Setting>,
     /// What to run; empty means what the description lists.
     pub schemes: Vec<Run>,
     /// Architecture of the switch's program; `None` is the description's.
@@ -44,15 +47,15 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<Results, LabError> {
     sys::catch_interrupts();
     let progress = Progress::new(options.quiet);
-    let (rack, runs) = progress.step(
+    let (described, rack, runs) = progress.step(
         "reading the description",
         || {
-            let rack = Rack::load(&options.path)?;
-            let rack = rack.on(options.arch.unwrap_or(rack.switch.arch));
+            let described = Described::load(&options.path, &options.settings)?;
+            let rack = described.rack.on(options.arch.unwrap_or(described.rack.switch.arch));
             let runs = runs(&rack, &options.schemes)?;
-            Ok((rack, runs))
+            Ok((described, rack, runs))
         },
-        |(rack, _)| {
+        |(_, rack, _)| {
             format!(
                 "{}: {} hosts, {}",
                 rack.name,
@@ -74,7 +77,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
     let machine = Machine::here();
     let mtu = ways::mtu(&rack);
     let (mut results, mut tcp) = (Vec::new(), String::new());
-    let (path, captures) = (options.path.as_path(), options.captures.as_deref());
+    let (path, captures) = (described.path(), options.captures.as_deref());
     for &run in &runs {
         let rack = rack_during(&rack, run)?;
         // Each has links of its own, so none meets what another one has left there.
@@ -231,6 +234,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
 /// The command that repeats the run.
 fn command(options: &Options, duration_s: f64, seed: u64) -> String {
     let mut words = vec!["p4rack up".to_owned(), options.path.display().to_string()];
+    words.extend(options.settings.iter().map(|setting| setting.word()));
     words.extend(options.schemes.iter().map(|scheme| format!("--scheme {scheme}")));
     words.extend(options.arch.map(|arch| format!("--arch {arch}")));
     words.push(format!("--duration {duration_s} --seed {seed}"));

@@ -23,6 +23,7 @@ mod hostile;
 #[cfg(test)]
 mod hostile_tests;
 mod kernel;
+mod kind;
 mod latency;
 mod link;
 mod memory;
@@ -44,7 +45,7 @@ mod ycsb;
 pub use check::Verdict;
 pub use cowbird::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,
-    CowbirdSpec, CpuSpec, KIND as COWBIRD_KIND, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
+    CowbirdSpec, CpuSpec, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
 };
 pub use crew::{Alone, Crew};
 pub use experiment::{
@@ -53,20 +54,21 @@ pub use experiment::{
     TrafficSpec, Ycsb,
 };
 pub use hostile::OthersOutcome;
+pub use kind::{ExperimentKind, kind_of};
 pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
-    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, HostileNodeSpec, KIND as MEMORY_KIND, KindSpec,
-    Latencies, Mean, MemoryExperiment, MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec,
-    MixSpec, OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Row, TimesNs,
-    WorkloadSpec, run_memory,
+    EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, HostileNodeSpec, KindSpec, Latencies, Mean,
+    MemoryExperiment, MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec, MixSpec,
+    OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Experiment, Table1Row,
+    TimesNs, WorkloadSpec, run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,
 };
 pub use random::{Between, Quantiles, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
-pub use sweep::{Ratio, Sweep, Task, TaskResult, Varied, base_of};
+pub use sweep::{Ratio, Sweep, Task, TaskResult, base_of};
 pub use switch::SwitchError;
 pub use trace::{Entry, Trace};
 pub use transport::{Transport, TransportSpec};

@@ -450,7 +450,7 @@ fn series(port: &p4rack_switch::PortStats) -> Vec<(f64, u64)> {
 }
 
 fn pointer(path: &str) -> String {
-    format!("/{}", path.replace('.', "/"))
+    format!("/{}", path.replace('/', "~1").replace('.', "/"))
 }
 
 /// A figure of a run's results: a path such as `goodput_gbps`, or two whose quotient it is: `PATH / PATH`.

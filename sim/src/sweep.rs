@@ -1,8 +1,10 @@
 //! Sweeps: parameters times seeds. A sweep is a list of independent tasks. Each has an id that depends only
 //! on what it runs, so any machine may run any of them in any order.
 
-use crate::experiment::{Experiment, ExperimentError, parse_toml};
-use crate::outcome::Outcome;
+use crate::experiment::{Experiment, ExperimentError, parse_file};
+use crate::kind::ExperimentKind;
+use p4rack_codegen::kind::Kind;
+use p4rack_codegen::setting::{self, Setting};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
@@ -70,20 +72,20 @@ fn one_seed() -> Vec<u64> {
     vec![1]
 }
 
-/// A kind of experiments that sweeps vary.
-pub trait Varied: Sized {
-    /// The page that shows sweeps and lists the fields.
-    const FIELDS: &'static str;
-
-    /// Reads and checks an experiment; `file` names it in errors.
-    fn parse(text: &str, file: &str) -> Result<Self, ExperimentError>;
-}
-
-impl Varied for Experiment {
-    const FIELDS: &'static str = "docs/sim.md";
-
-    fn parse(text: &str, file: &str) -> Result<Experiment, ExperimentError> {
-        Experiment::parse(text, file)
+impl SweepSpec {
+    /// Errors: a key is set to one value that the sweep sets to others.
+    fn check_settings(&self, settings: &[Setting]) -> Result<(), String> {
+        for setting in settings {
+            let key = setting.key.as_str();
+            let place = match self.case.iter().find(|case| case.set.contains_key(key)) {
+                Some(case) => format!("its case `{}` sets that key", case.name),
+                None if self.vary.contains_key(key) => "it varies that key".to_owned(),
+                None if key == "seed" => "its `seeds` set that key".to_owned(),
+                None => continue,
+            };
+            return Err(format!("{setting}: {place}; change the sweep, or leave the setting out"));
+        }
+        Ok(())
     }
 }
 
@@ -100,7 +102,9 @@ pub struct Task<E = Experiment> {
 
 /// A task's result, as in its file.
 #[derive(Clone, Debug, Serialize)]
-pub struct TaskResult<'a, O = Outcome> {
+pub struct TaskResult<'a, O> {
+    /// Kind of the experiment.
+    pub kind: &'static str,
     /// Id of the task.
     pub id: &'a str,
     /// Name of the sweep.
@@ -124,21 +128,27 @@ pub struct Sweep<E = Experiment> {
     pub ratios: Vec<Ratio>,
 }
 
-impl<E: Varied> Sweep<E> {
-    /// Reads a sweep. `read` returns the text of the base experiment's file.
+impl<E: ExperimentKind> Sweep<E> {
+    /// Reads a sweep, with these keys of its base set. `read` returns the text of the base experiment's file and its name.
     pub fn parse(
         text: &str,
         file: &str,
+        settings: &[Setting],
         read: impl FnOnce(&str) -> Result<(String, String), String>,
     ) -> Result<Sweep<E>, ExperimentError> {
         let refuse = |message: String| ExperimentError(vec![message]);
-        let spec: SweepSpec = parse_toml(text, file, &format!("{} shows a sweep", E::FIELDS))?;
+        let help = format!("{} shows a sweep", E::FIELDS);
+        let spec: SweepSpec = parse_file(text, file, Kind::Sweep, &help)?;
+        spec.check_settings(settings).map_err(|error| refuse(format!("{file}: {error}")))?;
         let (base_text, base_file) =
             read(&spec.base).map_err(|error| refuse(format!("{file}: base: {error}")))?;
-        // The base is checked unchanged first, so that its mistakes are reported with their lines.
-        E::parse(&base_text, &base_file)?;
-        let base: Table =
+        // The base is checked before anything varies, so that its mistakes are reported with their lines.
+        E::parse_set(&base_text, &base_file, settings)?;
+        let mut base: Table =
             toml::from_str(&base_text).map_err(|error| refuse(format!("{base_file}: {error}")))?;
+        for Setting { key, value } in settings {
+            setting::set(&mut base, key, value.clone()).map_err(refuse)?;
+        }
         let cases = if spec.case.is_empty() { vec![CaseSpec::default()] } else { spec.case.clone() };
         let combinations =
             spec.vary.values().map(Vec::len).product::<usize>() * cases.len() * spec.seeds.len();
@@ -220,7 +230,7 @@ pub(crate) fn product(vary: &BTreeMap<String, Vec<Value>>) -> Vec<BTreeMap<Strin
     all
 }
 
-fn task<E: Varied>(
+fn task<E: ExperimentKind>(
     sweep: &str,
     base: &Table,
     base_file: &str,
@@ -230,7 +240,7 @@ fn task<E: Varied>(
 ) -> Result<Task<E>, String> {
     let mut table = base.clone();
     for (key, value) in settings {
-        set(&mut table, key, value.clone())?;
+        setting::set(&mut table, key, value.clone()).map_err(|error| format!("`{key}`: {error}"))?;
     }
     table.insert("seed".into(), Value::Integer(seed as i64));
     let text = toml::to_string(&table).map_err(|error| error.to_string())?;
@@ -253,28 +263,6 @@ pub(crate) fn show(value: &Value) -> String {
     }
 }
 
-/// Sets a dotted key. Numbers index arrays of tables: `traffic.0.flows`.
-pub(crate) fn set(table: &mut Table, key: &str, value: Value) -> Result<(), String> {
-    let (head, rest) = key.split_once('.').unwrap_or((key, ""));
-    if rest.is_empty() {
-        table.insert(head.to_owned(), value);
-        return Ok(());
-    }
-    match table.entry(head).or_insert_with(|| Value::Table(Table::new())) {
-        Value::Table(inner) => set(inner, rest, value),
-        Value::Array(items) => {
-            let (index, rest) = rest.split_once('.').unwrap_or((rest, ""));
-            let count = items.len();
-            let item = index.parse::<usize>().ok().and_then(|index| items.get_mut(index));
-            match item {
-                Some(Value::Table(inner)) if !rest.is_empty() => set(inner, rest, value),
-                _ => Err(format!("`{key}`: {head} has {count} tables; write {head}.0.FIELD or higher")),
-            }
-        }
-        _ => Err(format!("`{key}`: {head} is a value, not a table")),
-    }
-}
-
 /// FNV-1a, which is the same on every machine.
 pub(crate) fn checksum(text: &str) -> u64 {
     text.bytes()
@@ -289,7 +277,12 @@ mod tests {
                         [[traffic]]\nname = \"x\"\npattern = \"incast\"\nsize = 6000\narrivals = \"saturate\"\n";
 
     fn parse(text: &str) -> Result<Sweep, ExperimentError> {
-        Sweep::parse(text, "s.toml", |_| Ok((BASE.into(), "b.toml".into())))
+        parse_set(text, &[])
+    }
+
+    fn parse_set(text: &str, settings: &[&str]) -> Result<Sweep, ExperimentError> {
+        let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+        Sweep::parse(text, "s.toml", &settings, |_| Ok((BASE.into(), "b.toml".into())))
     }
 
     #[test]
@@ -318,11 +311,30 @@ mod tests {
     }
 
     #[test]
+    fn settings_hold_in_all_tasks_unless_the_sweep_sets_the_same() {
+        let text = "name = \"s\"\nbase = \"b.toml\"\n[vary]\n\"scheme.k\" = [4, 8]\n[[case]]\nname = \"a\"\n\
+                    set = { \"scheme.t\" = 3 }\n";
+        let sweep = parse_set(text, &["rack.hosts=6", "traffic.0.size=1000"]).unwrap();
+        assert!(sweep.tasks.iter().all(|task| task.experiment.spec.rack.hosts == 6));
+        let plain = parse(text).unwrap();
+        assert!(plain.tasks.iter().all(|task| sweep.tasks.iter().all(|other| other.id != task.id)));
+        for (setting, says) in [
+            ("scheme.k=1", "s.toml: --set scheme.k=1: it varies that key"),
+            ("scheme.t=1", "s.toml: --set scheme.t=1: its case `a` sets that key"),
+            ("seed=1", "s.toml: --set seed=1: its `seeds` set that key"),
+            ("scheme.kk=1", "b.toml with --set scheme.kk=1: unknown field `kk`"),
+        ] {
+            let error = parse_set(text, &[setting]).unwrap_err().to_string();
+            assert!(error.contains(says), "{setting}: {error}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (more, named) in [
             ("[vary]\n\"scheme.k\" = [0]", "k: is 0"),
             ("[vary]\n\"scheme.kk\" = [1]", "unknown field"),
-            ("[vary]\n\"traffic.3.size\" = [1]", "has 1 tables"),
+            ("[vary]\n\"traffic.3.size\" = [1]", "`3` is no element of traffic, which has 1"),
             ("[vary]\n\"scheme.k\" = []", "0 tasks"),
             (
                 "[[case]]\nname = \"a\"\n[[ratio]]\nfigure = \"goodput_gbps\"\nof = \"a\"\nby = \"a\"\nsays = 2.0\nsource = \"\"\n\

@@ -84,7 +84,7 @@ fn the_examples_are_experiments_and_sweeps() {
         let text = read(&name).unwrap();
         if name.ends_with("-sweep.toml") {
             let base = |base: &str| Ok((read(base)?, base.to_owned()));
-            let sweep = Sweep::<CowbirdExperiment>::parse(&text, &name, base);
+            let sweep = Sweep::<CowbirdExperiment>::parse(&text, &name, &[], base);
             tasks += sweep.unwrap_or_else(|error| panic!("{error}")).tasks.len();
         } else {
             CowbirdExperiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));

@@ -2,7 +2,7 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_sim::{MemoryExperiment, MemoryOutcome, Sweep, Table1, run_memory};
+use p4rack_sim::{MemoryExperiment, MemoryOutcome, Sweep, Table1Experiment, kind_of, run_memory};
 use std::path::Path;
 
 fn run(scheme: &str, more: &str, size: &str, load: f64, messages: u32) -> MemoryOutcome {
@@ -80,11 +80,11 @@ fn the_examples_are_experiments_and_sweeps() {
         let text = read(&name).unwrap();
         if name.ends_with("-sweep.toml") {
             let base = |base: &str| Ok((read(base)?, base.to_owned()));
-            let sweep = Sweep::<MemoryExperiment>::parse(&text, &name, base);
+            let sweep = Sweep::<MemoryExperiment>::parse(&text, &name, &[], base);
             tasks += sweep.unwrap_or_else(|error| panic!("{error}")).tasks.len();
-        } else if Table1::is_one(&text) {
-            let table = Table1::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(table.problems, [""; 0], "{name}");
+        } else if kind_of(&text).as_deref() == Some("memory-table") {
+            let table = Table1Experiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(table.run().unwrap().problems, [""; 0], "{name}");
         } else {
             MemoryExperiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
         }

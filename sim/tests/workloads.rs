@@ -384,7 +384,7 @@ fn the_examples_are_experiments_and_sweeps() {
         count += match name.ends_with("-sweep.toml") {
             true => {
                 let base = |base: &str| Ok((read(base)?, base.to_owned()));
-                Sweep::<Experiment>::parse(&text, &name, base)
+                Sweep::<Experiment>::parse(&text, &name, &[], base)
                     .unwrap_or_else(|error| panic!("{error}"))
                     .tasks
                     .len()

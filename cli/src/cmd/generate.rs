@@ -1,5 +1,6 @@
 //! `p4rack generate`.
 
+use super::settings::Settings;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
 use serde_json::json;
@@ -11,6 +12,8 @@ use std::process::ExitCode;
 pub struct Args {
     /// The rack description, TOML
     file: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     /// Folder for NAME.p4, NAME.entries.txtpb, NAME.p4info.txtpb, NAME.json, NAME_layers.py (Scapy), NAME.lua (Wireshark) and, for tna and t2na, NAME.bf-rt.json and what Tofino's SDE needs: NAME.switchd.conf, NAME.ports.json, NAME.ports.py, NAME.model.json
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
@@ -36,7 +39,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
-    let rack = Rack::load(&args.file)?;
+    let rack = Rack::load_set(&args.file, &args.settings.set)?;
     let (scheme, arch) =
         (args.scheme.unwrap_or_else(|| rack.scheme()), args.arch.unwrap_or(rack.switch.arch));
     // Of a scheme that the rack can't run, the error below says more.

@@ -34,6 +34,7 @@ pub mod rack;
 pub mod roce;
 mod schemes;
 mod sde;
+mod settings;
 pub mod sim;
 mod simulated;
 pub mod switch;

@@ -1,8 +1,10 @@
 //! `p4rack rack`.
 
+use super::settings::Settings;
 use crate::output::OutputFile;
 use p4rack_codegen::description::import::{self, import};
 use p4rack_codegen::rack::Rack;
+use p4rack_codegen::setting::Setting;
 use p4rack_ctrl::runtime_json;
 use p4rack_p4rt::p4::v1::{Uint128, WriteRequest};
 use p4rack_p4rt::schema::Schema;
@@ -24,6 +26,8 @@ enum Command {
     Check {
         /// The rack description, TOML
         file: PathBuf,
+        #[command(flatten)]
+        settings: Settings,
         /// Print JSON: the checked model, or the errors
         #[arg(long)]
         json: bool,
@@ -75,7 +79,7 @@ struct ImportArgs {
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
     match args.command {
-        Command::Check { file, json } => check(&file, json),
+        Command::Check { file, settings, json } => check(&file, &settings.set, json),
         Command::Import(args) => done(import_topology(&args)),
         Command::ImportEntries { entries, p4info, output, device_id } => {
             done(import_entries(&entries, &p4info, &output, device_id))
@@ -87,8 +91,8 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-fn check(file: &Path, as_json: bool) -> ExitCode {
-    match Rack::load(file) {
+fn check(file: &Path, settings: &[Setting], as_json: bool) -> ExitCode {
+    match Rack::load_set(file, settings) {
         Ok(rack) if as_json => println!("{:#}", rack.to_json()),
         Ok(rack) => print!("{}", rack.summary()),
         Err(error) => {

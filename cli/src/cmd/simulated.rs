@@ -3,6 +3,7 @@
 use p4rack_codegen::rack::{Rack, Target, Workload, WorkloadKind};
 use p4rack_codegen::scheme::endpoint_config;
 use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
+use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::Config;
 use p4rack_lab::results::{Results, SchemeResult};
@@ -14,11 +15,11 @@ use p4rack_wire::Nanos;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The rack of `path` under each scheme of `results`: v1model's program, the same machines, and what the workload's
+/// The rack of `path`, with these keys set, under each scheme of `results`: v1model's program, the same machines, and what the workload's
 /// programs would offer if none of them were ever late. Nothing is killed.
-pub fn simulate(path: &Path, results: &Results) -> Result<Vec<SchemeResult>, String> {
+pub fn simulate(path: &Path, settings: &[Setting], results: &Results) -> Result<Vec<SchemeResult>, String> {
     let file = path.display().to_string();
-    let rack = Rack::load(path).map_err(|error| error.to_string())?;
+    let rack = Rack::load_set(path, settings).map_err(|error| error.to_string())?;
     let workload = rack.workload.as_ref().ok_or_else(|| format!("{file}: has no [workload]: add one"))?;
     if workload.store.as_ref().is_some_and(|store| store.log.is_some()) {
         eprintln!(

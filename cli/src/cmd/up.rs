@@ -1,5 +1,6 @@
 //! `p4rack up`, `exec`, `down` and the traffic programs.
 
+use super::settings::Settings;
 use super::simulated;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::rack::Run;
@@ -25,6 +26,8 @@ pub struct UpArgs {
     /// Rack description, e.g. examples/pl2-incast.toml; several run one after the other
     #[arg(required = true)]
     rack: Vec<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
     /// Write the figures as JSON to a file, or without =FILE to standard output in place of the table
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -190,6 +193,8 @@ enum Program {
     Supervise {
         /// Rack description
         rack: PathBuf,
+        #[command(flatten)]
+        settings: Settings,
         /// Scheme of the rack
         #[arg(long)]
         scheme: Option<Scheme>,
@@ -277,6 +282,7 @@ pub fn up(args: UpArgs) -> ExitCode {
         };
         let options = Options {
             path: path.clone(),
+            settings: args.settings.set.clone(),
             schemes: args.scheme.clone(),
             arch: args.arch,
             duration_s: args.duration_s,
@@ -286,7 +292,7 @@ pub fn up(args: UpArgs) -> ExitCode {
         };
         let mut results = up::run(&options).map_err(|error| error.to_string())?;
         if args.simulate {
-            results.simulated = simulated::simulate(path, &results)?;
+            results.simulated = simulated::simulate(path, &args.settings.set, &results)?;
         }
         Ok(results)
     };
@@ -364,6 +370,7 @@ fn keep_running(args: UpArgs) -> ExitCode {
     }
     let options = KeepOptions {
         path: path.clone(),
+        settings: args.settings.set,
         scheme: args.scheme.first().map(|run| run.scheme),
         arch: args.arch,
         captures: args.pcap,
@@ -438,8 +445,9 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
         Program::LogClient(args) => return ended(args.run()),
         Program::Hostile(args) => return ended(super::hostile::attack(args)),
         Program::Capture { file } => return ended(capture::loopback(&file)),
-        Program::Supervise { rack, scheme, arch, pcap, runtime, quiet } => {
-            let options = KeepOptions { path: rack, scheme, arch, captures: pcap, quiet };
+        Program::Supervise { rack, settings, scheme, arch, pcap, runtime, quiet } => {
+            let settings = settings.set;
+            let options = KeepOptions { path: rack, settings, scheme, arch, captures: pcap, quiet };
             return ended(keep::supervise(&options, &Runtime::at(runtime)));
         }
     };

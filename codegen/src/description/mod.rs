@@ -17,6 +17,7 @@ mod workload;
 
 use crate::rack::{Definition, Rack, RackError};
 use crate::scheme::PROTOCOLS;
+use crate::setting::{self, Setting};
 use std::path::Path;
 
 /// Fields of a description with units, defaults and limits, as text.
@@ -25,12 +26,37 @@ pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 impl Rack {
     /// Reads and checks the description at `path`. The error lists everything that is wrong with it.
     pub fn load(path: impl AsRef<Path>) -> Result<Rack, RackError> {
+        Rack::load_set(path, &[])
+    }
+
+    /// Like [`Rack::load`], with these keys set.
+    pub fn load_set(path: impl AsRef<Path>, settings: &[Setting]) -> Result<Rack, RackError> {
         let path = path.as_ref();
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Rack::parse(&text, &file),
+            Ok(text) => Rack::parse_set(&text, &file, settings),
             Err(error) => Err(RackError::unreadable(file, &error)),
         }
+    }
+
+    /// Like [`Rack::parse`], with these keys set. What only the settings make wrong is reported without a line.
+    pub fn parse_set(text: &str, file: &str, settings: &[Setting]) -> Result<Rack, RackError> {
+        let as_written = || Rack::parse(text, file);
+        if settings.is_empty() {
+            return as_written();
+        }
+        let changed = match setting::apply(text, settings) {
+            Ok(changed) => changed,
+            // If the file itself is no TOML, that is the mistake.
+            Err(error) => {
+                let help = "look at the keys with p4rack rack schema".to_owned();
+                return as_written().and(Err(RackError::of_file(file.to_owned(), error, help)));
+            }
+        };
+        Rack::parse(&changed, file).map_err(|error| {
+            let of_file = as_written().err();
+            error.placed(of_file.as_ref(), &format!("{file} with {}", setting::words(settings)))
+        })
     }
 
     /// Reads and checks a description. `file` names it in errors.

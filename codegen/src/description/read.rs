@@ -19,7 +19,7 @@ use toml::de::DeTable;
 pub(super) fn parse(text: &str, file: &str, protocols: &[&dyn Definition]) -> Result<Rack, RackError> {
     read(text, file, protocols).map_err(|error| match Kind::of(text) {
         Some(kind) if kind != Kind::Rack => {
-            RackError::of_file(file.to_owned(), kind.instead_of("a rack description"), kind.command(file))
+            RackError::of_file(file.to_owned(), kind.instead_of(Kind::Rack), kind.command(file))
         }
         _ => error,
     })

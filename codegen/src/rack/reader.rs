@@ -37,6 +37,21 @@ impl RackError {
         RackError::of_file(file, format!("can't be read: {error}"), help)
     }
 
+    /// The same mistakes at the lines that they have in `written`; those that it lacks are mistakes of `file`, and have
+    /// no line.
+    pub(crate) fn placed(mut self, written: Option<&RackError>, file: &str) -> RackError {
+        for error in &mut self.errors {
+            let is_same =
+                |other: &&FieldError| (&other.field, &other.message) == (&error.field, &error.message);
+            match written.and_then(|written| written.errors.iter().find(is_same)) {
+                Some(other) => error.clone_from(other),
+                None => (error.file, error.line) = (file.to_owned(), 0),
+            }
+        }
+        self.errors.sort_by_key(|error| error.line);
+        self
+    }
+
     /// The file as a whole is wrong.
     pub(crate) fn of_file(file: String, message: String, help: String) -> RackError {
         RackError { errors: vec![FieldError { file, line: 0, field: String::new(), message, help }] }

@@ -1,8 +1,7 @@
 //! Experiments on Cowbird racks: what TOML says, checked.
 
 use super::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
-use crate::experiment::{Check, ExperimentError, PaperSpec, is_kind, parse_toml};
-use crate::sweep::Varied;
+use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use serde::{Deserialize, Serialize};
 
@@ -199,11 +198,6 @@ pub struct CowbirdExperiment {
 }
 
 impl CowbirdExperiment {
-    /// Whether a file is one: its `kind` says so.
-    pub fn is_one(text: &str) -> bool {
-        is_kind(text, KIND)
-    }
-
     /// Reads and checks an experiment; `file` names it in errors.
     pub fn parse(text: &str, file: &str) -> Result<CowbirdExperiment, ExperimentError> {
         let spec: CowbirdSpec = parse_toml(text, file, "docs/cowbird.md lists the fields")?;
@@ -221,14 +215,6 @@ impl CowbirdExperiment {
     /// Requests of a thread under way at most.
     pub(super) fn window(&self) -> u32 {
         self.spec.batch * self.spec.batches
-    }
-}
-
-impl Varied for CowbirdExperiment {
-    const FIELDS: &str = "docs/cowbird.md";
-
-    fn parse(text: &str, file: &str) -> Result<CowbirdExperiment, ExperimentError> {
-        CowbirdExperiment::parse(text, file)
     }
 }
 

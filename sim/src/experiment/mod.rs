@@ -412,28 +412,31 @@ fn switch_delay() -> Vec<(f64, f64)> {
 #[error("{}", .0.join("\n"))]
 pub struct ExperimentError(pub Vec<String>);
 
-/// Reads a TOML file; an error names file and line, and ends with what to do, `help`.
+/// Reads the TOML file of an experiment; an error names file and line, and ends with what to do, `help`.
 pub(crate) fn parse_toml<T: serde::de::DeserializeOwned>(
     text: &str,
     file: &str,
     help: &str,
 ) -> Result<T, ExperimentError> {
+    parse_file(text, file, Kind::Experiment, help)
+}
+
+/// The same for a file of the `wanted` kind.
+pub(crate) fn parse_file<T: serde::de::DeserializeOwned>(
+    text: &str,
+    file: &str,
+    wanted: Kind,
+    help: &str,
+) -> Result<T, ExperimentError> {
     toml::from_str(text).map_err(|error| {
-        if let Some(kind @ (Kind::Rack | Kind::P4 | Kind::Json)) = Kind::of(text) {
-            let what = kind.instead_of("an experiment or a sweep");
-            return ExperimentError(vec![format!("{file}: {what}; {}", kind.command(file))]);
+        if let Some(mistaken) = Kind::mistaken(text, file, wanted) {
+            return ExperimentError(vec![mistaken]);
         }
         let before = error.span().and_then(|span| text.as_bytes().get(..span.start)).unwrap_or_default();
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let message = error.message().replace('\n', ", ");
         ExperimentError(vec![format!("{file}:{line}: {message}; {help}")])
     })
-}
-
-/// Whether a file says that it is of this `kind`.
-pub(crate) fn is_kind(text: &str, kind: &str) -> bool {
-    let table: Option<toml::Table> = toml::from_str(text).ok();
-    table.is_some_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(kind))
 }
 
 impl Experiment {

@@ -8,8 +8,7 @@ use super::packets::{Headers, Packets, Scheme};
 use super::pipeline;
 use super::spec::{FramingSpec, Latencies, MemoryScheme, MemorySpec, PolicySpec};
 use super::workload::{AFTER, BYTES_MAX, Generator, generator, parse_trace};
-use crate::experiment::{Check, ExperimentError, is_kind, parse_toml};
-use crate::sweep::Varied;
+use crate::experiment::{Check, ExperimentError, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_fabric::edm::blocks::Framing;
 use p4rack_fabric::edm::scheduler::{Config, Policy};
@@ -35,11 +34,6 @@ pub struct MemoryExperiment {
 }
 
 impl MemoryExperiment {
-    /// Whether a file is one: its `kind` says so.
-    pub fn is_one(text: &str) -> bool {
-        is_kind(text, KIND)
-    }
-
     /// Reads and checks an experiment; `file` names it in errors.
     pub fn parse(text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
         MemoryExperiment::of(parse_toml(text, file, "docs/edm.md lists the fields")?, text, file)
@@ -290,14 +284,6 @@ fn params(spec: &MemorySpec, rate_bps: u64) -> Params {
         memory_ps: spec.memory_ns.saturating_mul(1_000),
         mega_bytes: edm.mega_bytes,
         pending_max: edm.pending_max,
-    }
-}
-
-impl Varied for MemoryExperiment {
-    const FIELDS: &'static str = "docs/edm.md";
-
-    fn parse(text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
-        MemoryExperiment::parse(text, file)
     }
 }
 

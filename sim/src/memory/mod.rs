@@ -36,5 +36,5 @@ pub use programs::{MemoryHost, MemoryRack, SwitchCounts};
 pub use spec::{
     EdmSpec, FramingSpec, HostileNodeSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec,
 };
-pub use table1::{Table1, Table1Row};
+pub use table1::{KIND as TABLE_KIND, Table1, Table1Experiment, Table1Row};
 pub use workload::{KindSpec, MixSpec, WorkloadSpec};

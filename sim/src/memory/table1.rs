@@ -4,11 +4,13 @@ use super::exact::{Exact, paper};
 use super::latency::{CYCLE_PS, Modules, STACKS, edm_ps};
 use super::message::{Message, Operation};
 use super::mux::beside_frames;
-use crate::experiment::{ExperimentError, PaperSpec, is_kind, parse_toml};
+use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
+use crate::outcome::{Compared, compared};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// `kind` in such a file.
-const KIND: &str = "memory-table";
+/// What `kind` says in such a file.
+pub const KIND: &str = "memory-table";
 /// Rate of the testbed's links.
 const RATE_BPS: u64 = 25_000_000_000;
 const BYTES: u32 = 64;
@@ -18,8 +20,7 @@ const BYTES: u32 = 64;
 #[serde(deny_unknown_fields)]
 struct TableSpec {
     name: String,
-    #[serde(rename = "kind")]
-    _kind: String,
+    kind: String,
     /// Frames, with FCS, that share every link in the last rows.
     frame_bytes: u64,
     #[serde(default)]
@@ -48,27 +49,46 @@ pub struct Table1 {
     pub name: String,
     /// The rows.
     pub rows: Vec<Table1Row>,
+    /// The simulated latencies by row.
+    pub ours_ns: BTreeMap<String, f64>,
+    /// The paper's figures beside these.
+    pub paper: Vec<Compared>,
     /// Figures of the file that the table lacks, and those that differ by more than 1 % without a reason.
     pub problems: Vec<String>,
 }
 
-impl Table1 {
-    /// Whether a file describes this table.
-    pub fn is_one(text: &str) -> bool {
-        is_kind(text, KIND)
+/// What such a file says, checked.
+#[derive(Clone, Debug)]
+pub struct Table1Experiment(TableSpec);
+
+impl Table1Experiment {
+    /// Reads and checks a file; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<Table1Experiment, ExperimentError> {
+        let spec: TableSpec = parse_toml(text, file, "docs/edm.md lists the fields")?;
+        let mut check = Check { text, file, problems: Vec::new() };
+        if spec.kind != KIND {
+            check.problem("", 0, "kind", format!("`{}`: write \"{KIND}\"", spec.kind));
+        }
+        if !(64..=9_022).contains(&spec.frame_bytes) {
+            check.problem(
+                "",
+                0,
+                "frame_bytes",
+                format!("{} is no frame; write 64 to 9022", spec.frame_bytes),
+            );
+        }
+        match check.problems.is_empty() {
+            true => Ok(Table1Experiment(spec)),
+            false => Err(ExperimentError(check.problems)),
+        }
     }
 
-    /// Reads a file and computes the table; `file` names it in errors.
-    pub fn parse(text: &str, file: &str) -> Result<Table1, ExperimentError> {
-        let spec: TableSpec = parse_toml(text, file, "docs/edm.md lists the fields")?;
-        if !(64..=9_022).contains(&spec.frame_bytes) {
-            let what = format!("{file}: frame_bytes: {} is no frame; write 64 to 9022", spec.frame_bytes);
-            return Err(ExperimentError(vec![what]));
-        }
+    /// Computes the table.
+    pub fn run(&self) -> Result<Table1, String> {
+        let spec = &self.0;
         let mut rows: Vec<Table1Row> = Vec::new();
         let mut problems = Vec::new();
-        let figures = figures(spec.frame_bytes);
-        for (figure, ours_ps) in figures.map_err(|error| ExperimentError(vec![format!("{file}: {error}")]))? {
+        for (figure, ours_ps) in figures(spec.frame_bytes)? {
             let paper = spec.paper.iter().find(|paper| paper.figure == figure);
             let (ours_ns, paper_ns) = (ours_ps as f64 / 1e3, paper.map(|paper| paper.says));
             let (source, why) =
@@ -83,7 +103,15 @@ impl Table1 {
                 problems.push(format!("`{}` is no figure of the table", paper.figure));
             }
         }
-        Ok(Table1 { name: spec.name, rows, problems })
+        let ours_ns = rows.iter().map(|row| (row.figure.clone(), row.ours_ns)).collect();
+        let mut table = Table1 { name: spec.name.clone(), rows, ours_ns, paper: Vec::new(), problems };
+        // Figures are paths into the results.
+        let papers = spec.paper.iter();
+        let papers: Vec<PaperSpec> = papers
+            .map(|paper| PaperSpec { figure: format!("ours_ns.{}", paper.figure), ..paper.clone() })
+            .collect();
+        table.paper = compared(&table, papers.iter());
+        Ok(table)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::experiment::MemoryExperiment;
 use super::message::Operation;
 use super::outcome::{MemoryOutcome, run_memory};
-use super::table1::Table1;
+use super::table1::Table1Experiment;
 use super::workload::parse_trace;
 use crate::sweep::Sweep;
 use std::io::Write as _;
@@ -16,8 +16,8 @@ fn experiment(more: &str) -> MemoryExperiment {
 
 #[test]
 fn an_unloaded_read_and_write_take_what_table_1_says() {
-    let table =
-        Table1::parse("name = \"t\"\nkind = \"memory-table\"\nframe_bytes = 1518\n", "t.toml").unwrap();
+    let text = "name = \"t\"\nkind = \"memory-table\"\nframe_bytes = 1518\n";
+    let table = Table1Experiment::parse(text, "t.toml").unwrap().run().unwrap();
     let of = |figure: &str| table.rows.iter().find(|row| row.figure == figure).unwrap().ours_ns;
     assert_eq!([of("EDM read"), of("EDM write")], [299.52, 296.96]);
     // §4.2.1: near constant beside IP traffic.
@@ -306,7 +306,7 @@ fn a_sweep_varies_the_mix_and_names_published_figures() {
                 set = { golden = { edm = 1.5 } }\n[[case]]\nname = \"b\"\n\
                 set = { \"workload.mix.0.percent\" = 5, \"workload.mix.1.percent\" = 95 }\n";
     let read = |_: &str| Ok((base.to_owned(), "b.toml".to_owned()));
-    let sweep: Sweep<MemoryExperiment> = Sweep::parse(text, "s.toml", read).unwrap();
+    let sweep: Sweep<MemoryExperiment> = Sweep::parse(text, "s.toml", &[], read).unwrap();
     assert_eq!(sweep.tasks.len(), 4);
     let golden = |nth: usize| sweep.tasks[nth].experiment.spec.golden.get("edm").copied();
     assert_eq!((golden(0), golden(2)), (Some(1.5), None));
@@ -316,7 +316,7 @@ fn a_sweep_varies_the_mix_and_names_published_figures() {
         ("a, seed 1".into(), "b, seed 2".into())
     );
     let wrong = text.replace("= 95", "= 90");
-    let error = Sweep::<MemoryExperiment>::parse(&wrong, "s.toml", read).unwrap_err().to_string();
+    let error = Sweep::<MemoryExperiment>::parse(&wrong, "s.toml", &[], read).unwrap_err().to_string();
     assert!(error.contains("mix: percent: 95 in all"), "{error}");
 }
 

@@ -1,6 +1,7 @@
 //! Arguments of `p4rack deploy`, for a single deployment and for `--watch`.
 
 use crate::cmd::connect;
+use crate::cmd::settings::Settings;
 use p4rack_codegen::rack::Target;
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_ctrl::connect::Tls;
@@ -35,6 +36,8 @@ impl FromStr for To {
 pub struct Args {
     /// The rack description, TOML
     pub rack: PathBuf,
+    #[command(flatten)]
+    pub settings: Settings,
     #[arg(long, help = crate::cmd::schemes::help("as described"))]
     pub scheme: Option<Scheme>,
     /// Architecture of the program: v1model, tna or t2na [default: as described; with --to tofino, tna]

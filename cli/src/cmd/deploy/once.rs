@@ -19,7 +19,7 @@ const SHOWN: usize = 50;
 
 /// Runs the command.
 pub fn run(args: Args) -> ExitCode {
-    let rack = match Rack::load(&args.rack) {
+    let rack = match Rack::load_set(&args.rack, &args.settings.set) {
         Ok(rack) => rack,
         Err(error) => {
             eprintln!("{error}");

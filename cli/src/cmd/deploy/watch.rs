@@ -65,7 +65,8 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn make(args: &Args, text: &str) -> Result<(Rack, Desired), String> {
-    let rack = Rack::parse(text, &args.rack.display().to_string()).map_err(|error| error.to_string())?;
+    let file = args.rack.display().to_string();
+    let rack = Rack::parse_set(text, &file, &args.settings.set).map_err(|error| error.to_string())?;
     let desired = args.desired(&rack).map_err(|error| error.to_string())?;
     Ok((rack, desired))
 }

@@ -34,14 +34,14 @@ impl Source {
         };
         // What is called a program is compiled, whatever its lines look like.
         let is_called_p4 = self.file.extension().is_some_and(|extension| extension == "p4");
-        if let Some(kind) = Kind::of(&text).filter(|kind| !is_called_p4 && *kind != Kind::P4) {
-            let file = self.file.display().to_string();
-            eprintln!("error: {file}: {}; {}", kind.instead_of("a P4 program"), kind.command(&file));
+        let file = self.file.display().to_string();
+        if let Some(mistaken) = Kind::mistaken(&text, &file, Kind::P4).filter(|_| !is_called_p4) {
+            eprintln!("error: {mistaken}");
             return ExitCode::from(USAGE);
         }
         let defines = self.define.iter().map(|d| definition(d));
         let options = Options { include_dirs: self.include.clone(), defines: defines.collect() };
-        run(&text, &self.file.to_string_lossy(), &options)
+        run(&text, &file, &options)
     }
 }
 

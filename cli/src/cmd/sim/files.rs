@@ -1,19 +1,18 @@
 //! Files of the simulator: traces beside an experiment, results in a folder.
 
 use crate::output::OutputFile;
-use p4rack_sim::Experiment;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Reads the traces that an experiment refers to, relative to its file.
-pub fn with_traces(experiment: Experiment, beside: &Path) -> Result<Experiment, String> {
-    let folder = beside.parent().unwrap_or(Path::new(""));
-    let read = |name: &str| {
+/// What reads the files that an experiment or a sweep names, in the folder of its own file.
+pub fn beside(file: &Path) -> impl Fn(&str) -> Result<String, String> {
+    let folder = file.parent().unwrap_or(Path::new("")).to_owned();
+    move |name| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|error| {
             format!("{}: can't be read: {error}; the trace must be beside the experiment", path.display())
         })
-    };
-    experiment.read_traces(read).map_err(|error| error.to_string())
+    }
 }
 
 /// Writes a file of the folder that `--out-dir` names: all of it or nothing.
@@ -52,14 +51,8 @@ pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
     paths.sort();
     let mut all = Vec::new();
     for path in paths {
-        let mut value = read_json(&path)?;
-        if value["outcome"].is_object() {
-            all.push(value);
-        } else if value["frame_hops"].is_number() || value["slowdown"].is_object() {
-            let id = value["name"].clone();
-            value = serde_json::json!({ "id": id, "settings": {}, "outcome": value });
-            all.push(value);
-        }
+        let value = read_json(&path)?;
+        all.extend(result_of(value).map_err(|error| format!("{}: {error}", path.display()))?);
     }
     if all.is_empty() {
         return Err(format!(
@@ -68,4 +61,19 @@ pub fn results(dir: &Path) -> Result<Vec<serde_json::Value>, String> {
         ));
     }
     Ok(all)
+}
+
+/// A task's result, or that of a single run in the same form; none if this is neither.
+fn result_of(value: Value) -> Result<Option<Value>, String> {
+    let is_task = value["outcome"].is_object();
+    match value["kind"].as_str() {
+        None if is_task => {
+            Err("its result names no kind of experiment, as those of older versions; run it again".to_owned())
+        }
+        None => Ok(None),
+        Some(_) if is_task => Ok(Some(value)),
+        Some(kind) => {
+            Ok(Some(json!({ "kind": kind, "id": value["name"], "settings": {}, "outcome": value })))
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::files::{read_json, result_path};
 use crate::cmd::hostile::{times, verdict};
 use p4rack_lab::rows::Rows;
-use p4rack_sim::{NO_ATTACK, OthersOutcome, Sweep, Task, Varied};
+use p4rack_sim::{ExperimentKind, NO_ATTACK, OthersOutcome, Sweep, Task};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 const ATTACK: &str = "hostile.0.attack";
 
 /// Prints a table of the available results of a sweep over attacks. Returns whether all promises were kept.
-pub fn compare<E: Varied>(sweep: &Sweep<E>, dir: &Path) -> Result<bool, String> {
+pub fn compare<E: ExperimentKind>(sweep: &Sweep<E>, dir: &Path) -> Result<bool, String> {
     // Results by attack, grouped by the tasks' other settings.
     let mut groups: BTreeMap<String, Vec<(&str, OthersOutcome)>> = BTreeMap::new();
     for task in &sweep.tasks {

@@ -1,16 +1,18 @@
 //! `p4rack sim`: racks in virtual time.
 
-mod columns;
-mod cowbird;
 mod faults;
 mod files;
 mod hostile;
-mod memory;
+mod kinds;
+mod merge;
 mod report;
 mod run;
+mod shown;
 mod sweep;
 pub mod threads;
 
+use p4rack_codegen::kind::Kind;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Arguments of `p4rack sim`.
@@ -32,7 +34,7 @@ enum Command {
     /// operations must be done once, and all frames must be accounted for.
     Faults(faults::FaultsArgs),
     /// Merge a folder of results into one CSV table
-    Merge(sweep::MergeArgs),
+    Merge(merge::MergeArgs),
     /// Render a folder of results as one HTML page
     Report(report::ReportArgs),
 }
@@ -43,10 +45,10 @@ const USAGE: u8 = 2;
 /// Runs it: 0 success, 1 a check failed, 2 the file is invalid.
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
-        Command::Run(args) => first(&[memory::run, cowbird::run], run::run, &args),
-        Command::Sweep(args) => first(&[memory::sweep, cowbird::sweep], sweep::sweep, &args),
+        Command::Run(args) => run_file(&args),
+        Command::Sweep(args) => sweep_file(&args),
         Command::Faults(args) => faults::faults(&args),
-        Command::Merge(args) => sweep::merge(&args),
+        Command::Merge(args) => merge::merge(&args),
         Command::Report(args) => report::report(&args),
     };
     match done {
@@ -59,19 +61,35 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// What is done with files of one kind of racks; none: it is of another kind.
-type OfOneKind<A> = fn(&A) -> Result<Option<bool>, String>;
+/// Runs an experiment of any kind.
+fn run_file(args: &run::RunArgs) -> Result<bool, String> {
+    let help = "give the path of an experiment, e.g. examples/paper/pl2/fig9-incast.toml";
+    let (text, name) = read(&args.file, help)?;
+    refuse_others(&text, &name, Kind::Experiment)?;
+    (kinds::of_file(&text, &name)?.run)(args, &text, &name)
+}
 
-/// Does what the first of these kinds of racks does with a file, or what is done with all others.
-fn first<A>(
-    kinds: &[OfOneKind<A>],
-    others: fn(&A) -> Result<bool, String>,
-    args: &A,
-) -> Result<bool, String> {
-    for kind in kinds {
-        if let Some(done) = kind(args)? {
-            return Ok(done);
-        }
-    }
-    others(args)
+/// Runs a sweep of experiments of any kind: that of the experiment that it varies.
+fn sweep_file(args: &sweep::SweepArgs) -> Result<bool, String> {
+    let (text, name) = read(&args.file, "give the path of a sweep, e.g. examples/paper/pl2/fig9-sweep.toml")?;
+    refuse_others(&text, &name, Kind::Sweep)?;
+    // A base that is missing is reported when it is read with the sweep.
+    let base =
+        args.file.parent().unwrap_or(Path::new("")).join(p4rack_sim::base_of(&text).unwrap_or_default());
+    let of_base = std::fs::read_to_string(&base).unwrap_or_default();
+    let base = base.display().to_string();
+    refuse_others(&of_base, &base, Kind::Experiment).map_err(|error| format!("{name}: base: {error}"))?;
+    (kinds::of_file(&of_base, &base)?.sweep)(args, &text, &name)
+}
+
+/// Text and name of a file.
+fn read(file: &Path, help: &str) -> Result<(String, String), String> {
+    let name = file.display().to_string();
+    let text =
+        std::fs::read_to_string(file).map_err(|error| format!("{name}: can't be read: {error}; {help}"))?;
+    Ok((text, name))
+}
+
+fn refuse_others(text: &str, name: &str, wanted: Kind) -> Result<(), String> {
+    Kind::mistaken(text, name, wanted).map_or(Ok(()), Err)
 }

@@ -1,11 +1,13 @@
-//! `p4rack sim sweep` and `merge`: many runs, on all cores or several machines.
+//! `p4rack sim sweep`: many runs, on all cores or several machines.
 
-use super::files::{check_folder, read_json, result_path, results, with_traces, write};
-use super::{columns, hostile};
-use crate::output::{self, OutputFile};
+use super::files::{beside, read_json, result_path, write};
+use super::hostile;
+use super::shown::{Shown, Table};
+use crate::cmd::settings::Settings;
+use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
-use p4rack_codegen::kind::Kind;
-use p4rack_sim::{Sweep, Task, TaskResult, Varied};
+use p4rack_lab::rows::Rows;
+use p4rack_sim::{Sweep, TaskResult};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct SweepArgs {
     /// The sweep (docs/sim.md shows one)
     pub file: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     /// Folder for results, one file per task; a task with a result is not run again
     #[arg(
         long,
@@ -37,45 +41,87 @@ pub struct SweepArgs {
     jobs: Option<usize>,
 }
 
-/// Arguments of `p4rack sim merge`.
-#[derive(clap::Args, Debug)]
-pub struct MergeArgs {
-    /// Folder of results
-    dir: PathBuf,
-    /// CSV file to write [default: DIR/results.csv]
-    #[arg(long, value_name = "CSV")]
-    csv: Option<PathBuf>,
+/// Runs the tasks without a result of a sweep of experiments of one kind, whose text was read from the file, and prints a
+/// table of all results. Returns whether all checks passed.
+pub fn sweep_kind<E: Shown>(args: &SweepArgs, text: &str, name: &str) -> Result<bool, String> {
+    let mut sweep: Sweep<E> = Sweep::parse(text, name, &args.settings.set, base_beside(&args.file))
+        .map_err(|error| error.to_string())?;
+    for task in &mut sweep.tasks {
+        task.experiment = task.experiment.clone().read_files(&beside(&args.file))?;
+    }
+    let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
+    let work = |nth: usize| {
+        let task = &sweep.tasks[nth];
+        let mut outcome = task.experiment.run().map_err(|error| format!("{}: {error}", task.id))?;
+        let result = TaskResult {
+            kind: E::NAME,
+            id: &task.id,
+            sweep: &sweep.name,
+            settings: &task.settings,
+            ratios: sweep.ratios_of(task),
+            outcome: &outcome,
+        };
+        let text = serde_json::to_string_pretty(&result).expect("structs of numbers and names are JSON");
+        write(&result_path(&args.out_dir, &task.id), text.as_bytes())?;
+        Ok(E::problems(&mut outcome).is_empty())
+    };
+    let Some(failed) = run_all(args, &sweep.name, E::NAME, &items, work)? else { return Ok(true) };
+    if let Some(table) = E::TABLE {
+        println!("\n{}", rows(&sweep, table, &args.out_dir)?.text());
+    }
+    let kept = hostile::compare(&sweep, &args.out_dir)?;
+    Ok(failed == 0 && kept)
 }
 
-/// Runs tasks without a result. Returns whether all checks passed.
-pub fn sweep(args: &SweepArgs) -> Result<bool, String> {
-    let sweep = load(&args.file)?;
-    let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
-    let work = |nth: usize| run(&sweep, &sweep.tasks[nth], &args.out_dir);
-    let Some(failed) = run_all(args, (&sweep.name, "report"), &items, work)? else { return Ok(true) };
-    let compared = hostile::compare(&sweep, &args.out_dir)?;
-    Ok(failed == 0 && compared)
+/// A row for each task with a result.
+fn rows<E: Shown>(sweep: &Sweep<E>, table: Table, dir: &Path) -> Result<Rows, String> {
+    let mut rows = Rows::new(table.header);
+    for task in &sweep.tasks {
+        let path = result_path(dir, &task.id);
+        // Not chosen, or left to another machine.
+        if !path.exists() {
+            continue;
+        }
+        let row = (table.row)(sweep.label(task), &read_json(&path)?["outcome"]);
+        rows.push(row.map_err(|error| {
+            format!("{}: outcome: {error}; delete the file and run it again", path.display())
+        })?);
+    }
+    Ok(rows)
+}
+
+/// What reads the experiment that a sweep names, in the sweep's folder: text and name.
+fn base_beside(sweep: &Path) -> impl FnOnce(&str) -> Result<(String, String), String> {
+    let folder = sweep.parent().unwrap_or(Path::new("")).to_owned();
+    move |base| {
+        let path = folder.join(base);
+        let name = path.display().to_string();
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
+        Ok((text, name))
+    }
 }
 
 /// What distinguishes a task.
-pub struct Item {
+struct Item {
     id: String,
     settings: String,
 }
 
 impl Item {
     /// A task with this id and these settings.
-    pub fn of(id: &str, settings: &BTreeMap<String, String>) -> Item {
+    fn of(id: &str, settings: &BTreeMap<String, String>) -> Item {
         let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
         Item { id: id.to_owned(), settings: settings.join(" ") }
     }
 }
 
 /// Lists tasks, or runs those without a result, several at once: `work` runs the task at a position, and returns whether its
-/// checks passed. `next` is what to do with the results. Returns how many failed, or `None` if they were only listed.
-pub fn run_all(
+/// checks passed. Returns how many failed, or `None` if they were only listed.
+fn run_all(
     args: &SweepArgs,
-    (name, next): (&str, &str),
+    name: &str,
+    kind: &str,
     items: &[Item],
     work: impl Fn(usize) -> Result<bool, String> + Sync,
 ) -> Result<Option<usize>, String> {
@@ -88,7 +134,7 @@ pub fn run_all(
     let chosen = chosen(args, items)?;
     output::folder("--out-dir", &args.out_dir)?;
     let (done, open): (Vec<usize>, Vec<usize>) =
-        chosen.into_iter().partition(|nth| is_done(&args.out_dir, &items[*nth].id));
+        chosen.into_iter().partition(|nth| is_done(&args.out_dir, kind, &items[*nth].id));
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let jobs = args.jobs.unwrap_or(cores).clamp(1, 1_024).min(open.len().max(1));
     let bar = ProgressBar::new(open.len() as u64);
@@ -123,47 +169,12 @@ pub fn run_all(
     }
     let failed = failed.into_inner();
     println!(
-        "{name}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim {next} {}",
+        "{name}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim report {}",
         open.len(),
         done.len(),
         args.out_dir.display()
     );
     Ok(Some(failed))
-}
-
-/// Text of the experiment that a sweep names, if the file is a sweep and both can be read.
-pub fn base_of(path: &Path) -> Option<String> {
-    let base = p4rack_sim::base_of(&std::fs::read_to_string(path).ok()?)?;
-    std::fs::read_to_string(path.parent()?.join(base)).ok()
-}
-
-/// Reads a sweep and the experiment that it varies.
-pub fn read<E: Varied>(path: &Path) -> Result<Sweep<E>, String> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: can't be read: {error}"))?;
-    let read = |base: &str| {
-        let path = path.parent().unwrap_or(Path::new("")).join(base);
-        let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| format!("{name}: can't be read: {error}"))?;
-        Ok((text, name))
-    };
-    Sweep::parse(&text, &name, read).map_err(|error| match Kind::of(&text) {
-        Some(kind @ Kind::Experiment) => {
-            format!("{name}: {}; {}", kind.instead_of("a sweep"), kind.command(&name))
-        }
-        _ => error.to_string(),
-    })
-}
-
-fn load(path: &Path) -> Result<Sweep, String> {
-    let mut sweep: Sweep = read(path)?;
-    for task in &mut sweep.tasks {
-        if task.experiment.spec.traffic.iter().any(|traffic| traffic.trace.is_some()) {
-            task.experiment = with_traces(task.experiment.clone(), path)?;
-        }
-    }
-    Ok(sweep)
 }
 
 fn chosen(args: &SweepArgs, items: &[Item]) -> Result<Vec<usize>, String> {
@@ -179,85 +190,8 @@ fn chosen(args: &SweepArgs, items: &[Item]) -> Result<Vec<usize>, String> {
 }
 
 /// Whether a folder holds the task's complete result.
-fn is_done(dir: &Path, id: &str) -> bool {
-    read_json(&result_path(dir, id)).is_ok_and(|result| result["id"] == id && result["outcome"].is_object())
-}
-
-fn run(sweep: &Sweep, task: &Task, dir: &Path) -> Result<bool, String> {
-    let (outcome, _) =
-        p4rack_sim::run(&task.experiment, None).map_err(|error| format!("{}: {error}", task.id))?;
-    let result = TaskResult {
-        id: &task.id,
-        sweep: &sweep.name,
-        settings: &task.settings,
-        ratios: sweep.ratios_of(task),
-        outcome: &outcome,
-    };
-    let text = serde_json::to_string_pretty(&result).expect("structs of numbers and names are JSON");
-    write(&result_path(dir, &task.id), text.as_bytes())?;
-    Ok(outcome.problems.is_empty())
-}
-
-/// Merges all results into one table.
-pub fn merge(args: &MergeArgs) -> Result<bool, String> {
-    check_folder(&args.dir)?;
-    let path = args.csv.clone().unwrap_or_else(|| args.dir.join("results.csv"));
-    let output = OutputFile::open("--csv", &path)?;
-    let results = results(&args.dir)?;
-    let mut keys: Vec<String> = Vec::new();
-    for result in &results {
-        for key in result["settings"].as_object().into_iter().flat_map(|settings| settings.keys()) {
-            if key != "seed" && !keys.contains(key) {
-                keys.push(key.clone());
-            }
-        }
-    }
-    let columns: &[(&str, &str)] = match () {
-        () if results.iter().all(columns::is_of_memory) => columns::OF_MEMORY,
-        () if results.iter().all(columns::is_of_cowbird) => columns::OF_COWBIRD,
-        () => &columns::OF_FRAMES,
-    };
-    // A setting that the results repeat under its name is no second column.
-    keys.retain(|key| {
-        let path = columns.iter().find(|(name, _)| name == key).map(|(_, path)| *path);
-        let repeats = |path| {
-            results.iter().all(|result| text(result.pointer(path)) == text(result["settings"].get(key)))
-        };
-        !path.is_some_and(repeats)
-    });
-    let name = |key: &String| match columns.iter().any(|(name, _)| name == key) {
-        true => cell(&format!("settings.{key}")),
-        false => cell(key),
-    };
-    let names = columns.iter().map(|(name, _)| (*name).to_owned()).chain(keys.iter().map(name));
-    let mut csv = names.collect::<Vec<_>>().join(",") + "\n";
-    for result in &results {
-        let columns = columns.iter().map(|(_, path)| text(result.pointer(path)));
-        let row: Vec<String> =
-            columns.chain(keys.iter().map(|key| text(result["settings"].get(key)))).collect();
-        csv += &row.join(",");
-        csv.push('\n');
-    }
-    output.write(csv.as_bytes())?;
-    println!("{}: {} results", path.display(), results.len());
-    Ok(true)
-}
-
-/// A value as a cell.
-fn text(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => cell(text),
-        Some(Value::Array(items)) => {
-            cell(&items.iter().map(|item| item.as_str().unwrap_or_default()).collect::<Vec<_>>().join("; "))
-        }
-        Some(other) if !other.is_null() => other.to_string(),
-        _ => String::new(),
-    }
-}
-
-fn cell(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
+fn is_done(dir: &Path, kind: &str, id: &str) -> bool {
+    let is_whole =
+        |result: Value| result["kind"] == kind && result["id"] == id && result["outcome"].is_object();
+    read_json(&result_path(dir, id)).is_ok_and(is_whole)
 }

@@ -1,7 +1,7 @@
 //! Memory racks beside the table that EDM's authors publish (Figure 8): a line and a row for each of its figures.
 
-use super::super::columns::is_of_memory;
 use p4rack_lab::report::escape;
+use p4rack_sim::{ExperimentKind, MemoryExperiment};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -22,8 +22,8 @@ pub struct Golden {
 
 /// Those that results name: by case, schemes in the order of their names.
 pub fn golden(results: &[Value]) -> Vec<Golden> {
-    let mut all: Vec<Golden> =
-        results.iter().filter(|result| is_of_memory(result)).filter_map(Golden::of).collect();
+    let is_of_memory = |result: &&Value| result["kind"] == MemoryExperiment::NAME;
+    let mut all: Vec<Golden> = results.iter().filter(is_of_memory).filter_map(Golden::of).collect();
     all.sort_by(|a, b| (&a.sweep, &a.case, &a.scheme).cmp(&(&b.sweep, &b.case, &b.scheme)));
     all
 }
@@ -42,6 +42,11 @@ impl Golden {
             alone: outcome["slowdown"]["mean"].as_f64(),
             mean_ns: outcome["latency_ns"]["mean"]["mean"].as_f64(),
         })
+    }
+
+    /// Whether the figure is near the published one; none if there is no figure.
+    pub fn reproduced(&self) -> Option<bool> {
+        self.here.map(|_| self.is_same())
     }
 
     fn is_same(&self) -> bool {
@@ -130,7 +135,7 @@ mod tests {
     fn figures_beside_the_table_have_verdicts() {
         let run = |case: &str, scheme: &str, here: Value| {
             json!({
-                "sweep": "golden", "settings": { "case": case },
+                "kind": "memory", "sweep": "golden", "settings": { "case": case },
                 "outcome": {
                     "name": "g", "scheme": scheme, "golden": 1.05, "published_slowdown": here,
                     "slowdown": { "mean": 1.1 }, "latency_ns": { "mean": { "mean": 300.0 } }, "alone_ns": 1.0
@@ -161,7 +166,8 @@ mod tests {
         );
         assert!(lines[4].ends_with(&format!("here 1.200: {unlike}")));
         assert!(html(&all).contains("2 of 5 figures within 5 %") && html(&[]).is_empty());
-        let unmeasured = golden(&[json!({ "outcome": { "name": "g", "golden": 1.0, "slowdown": {} } })]);
+        let unmeasured =
+            golden(&[json!({ "kind": "memory", "outcome": { "name": "g", "golden": 1.0, "slowdown": {} } })]);
         assert_eq!(html(&unmeasured).matches(">–</td>").count(), 3, "nothing is shown as 0");
     }
 }

@@ -303,7 +303,7 @@ impl Comparison {
     }
 
     /// Whether the figures are as the paper says; none if there are no figures.
-    fn reproduced(&self) -> Option<bool> {
+    pub fn reproduced(&self) -> Option<bool> {
         let judged = self.judged();
         let greatest = judged.iter().copied().max_by(f64::total_cmp)?;
         let all = judged.iter().all(|value| self.agrees(*value));

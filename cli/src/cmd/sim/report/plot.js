@@ -41,4 +41,22 @@ function plot(title, series, x, y, says, options = {}) {
     `<path class="axis" d="M${L} ${T}V${H - B}H${W - R}"/><text x="${(W - R + L) / 2}" y="${H - 6}" text-anchor="middle">${named(x)}</text>` +
     `<text transform="translate(12 ${(T + H - B) / 2})rotate(-90)" text-anchor="middle">${named(y)}</text></svg></figure>`;
 }
+// Horizontal bars, one a line: name, color number, value; `mark` is another source's value, a stroke across the bar.
+function bars(figure, items) {
+  items = items.filter(item => item.value != null);
+  if (!items.length) return "";
+  const W = 520, L = 200, R = 58, H = 20 * items.length + 12, top = axis(items.flatMap(item => [item.value, item.mark || 0]), false), X = v => L + top.at(v) * (W - L - R);
+  const clip = text => text.length > 34 ? text.slice(0, 33) + "…" : text;
+  const line = (item, i) => {
+    const y = 6 + 20 * i, says = `${item.name}: ${number(item.value)} ${figure.unit}` + (item.mark != null ? `; paper ${number(item.mark)} ${figure.unit}` : "");
+    return `<text x="${L - 6}" y="${y + 11}" text-anchor="end" data-tip="${escape(item.name)}">${escape(clip(item.name))}</text>` +
+      `<rect x="${L}" y="${y}" width="${Math.max(0, X(item.value) - L).toFixed(1)}" height="14" fill="${color(item.n)}" data-tip="${escape(says)}"/>` +
+      (item.mark != null ? `<path class="mark" d="M${X(item.mark).toFixed(1)} ${y - 2}v18" data-tip="${escape(says)}"/>` : "") +
+      `<text x="${(X(Math.max(item.value, item.mark || 0)) + 5).toFixed(1)}" y="${y + 11}">${number(item.value)}</text>`;
+  };
+  const named = figure.title + (figure.unit && ", " + figure.unit), marked = items.some(item => item.mark != null) ? "; the strokes are the paper’s" : "";
+  const says = items.map(item => `${item.name}: ${number(item.value)}`).join("; ");
+  return `<figure><figcaption>${escape(named + marked)}</figcaption><svg viewBox="0 0 ${W} ${H}" role="img" aria-label="${escape(`${named}. ${says}`)}">${items.map(line).join("")}` +
+    `<path class="axis" d="M${L} 2V${H - 4}"/></svg></figure>`;
+}
 const legend = entries => `<p class="legend">${entries.map(([name, n]) => `<span><i class="key" style="background:${color(n)}"></i>${escape(name)}</span>`).join("")}</p>`;
