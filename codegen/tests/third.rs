@@ -153,10 +153,11 @@ impl Protocol for Probes {
     }
 
     fn drop_reasons(&self) -> &'static [DropReason] {
-        &[
-            DropReason { name: "probe_kind", doc: "no such probe" },
-            DropReason { name: "probe_hops", doc: "a probe that wants to go too far" },
-        ]
+        const REASONS: [DropReason; 2] = [
+            DropReason::new("probe_kind", "no such probe"),
+            DropReason::new("probe_hops", "a probe that wants to go too far"),
+        ];
+        &REASONS
     }
 
     fn headers(&self) -> Vec<Header> {

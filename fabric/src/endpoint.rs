@@ -60,6 +60,15 @@ impl Endpoint {
             Config::Pl2(config) => Endpoint::Pl2(pl2::Endpoint::new(config, seed, now)),
         }
     }
+
+    /// Name of its scheme in reports.
+    pub fn scheme(&self) -> &'static str {
+        match self {
+            Endpoint::Ethernet(_) => "l2",
+            Endpoint::Pl2(machine) if machine.config().mode == pl2::Mode::Counter => "pl2-counter",
+            Endpoint::Pl2(_) => "pl2-clock",
+        }
+    }
 }
 
 /// Calls the scheme's own implementation.

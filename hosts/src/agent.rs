@@ -12,7 +12,6 @@
 use crate::metrics::{self, Page};
 use crate::report::{EndpointReport, LinkReport, Report, TapReport};
 use p4rack_fabric::common::{ConfigError, Delay};
-use p4rack_fabric::pl2::Mode;
 use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _};
 use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::sched::{self, Granted};
@@ -267,11 +266,6 @@ impl Agent {
     /// The agent's current statistics.
     fn report(&mut self) -> Report {
         let stats = self.endpoint.stats();
-        let scheme = match &self.endpoint {
-            Endpoint::Ethernet(_) => "l2",
-            Endpoint::Pl2(pl2) if pl2.config().mode == Mode::Counter => "pl2-counter",
-            Endpoint::Pl2(_) => "pl2-clock",
-        };
         let delays = self.endpoint.delays();
         let delay = |name| delays.iter().find(|(known, _)| *known == name).map(|(_, of)| (*of).into());
         let named = |(name, count): (&str, u64)| (name.to_owned(), count);
@@ -287,7 +281,7 @@ impl Agent {
         Report {
             host: self.config.name.clone(),
             mac: self.endpoint.station().mac.to_string(),
-            scheme: scheme.to_owned(),
+            scheme: self.endpoint.scheme().to_owned(),
             running_ns: clock::now().saturating_sub(self.started).0,
             cpu_ns: clock::thread_cpu().0,
             wakeups: self.counters.wakeups,

@@ -9,7 +9,6 @@ use crate::running::Running;
 use crate::stats::moving_mean;
 use crate::sys;
 use crate::workload::{BUCKET_NS, Span, Timeline};
-use p4rack_codegen::scheme::pl2::{Mode, Pl2};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -53,12 +52,11 @@ pub(crate) fn run(
     let kill_ns = sys::monotonic_ns();
     progress.line(&format!("✓ {scheme}: killed {host} while it sent"));
     let mut reset_ns = None;
-    // With clocks, what a dead host had reserved passes.
-    if running.rack.protocol::<Pl2>().is_some_and(|pl2| pl2.mode == Mode::Counter) {
+    if let Some(command) = running.rack.protocols.iter().find_map(|protocol| protocol.forget_command()) {
         progress.wait_until(&format!("{scheme}: {host} is dead"), kill_ns + RESET_AFTER_NS, &mut || {
             running.check()
         })?;
-        reset(running, host)?;
+        reset(running, command, host)?;
         reset_ns = Some(sys::monotonic_ns());
         progress.line(&format!("✓ {scheme}: took back what {host} had reserved, by a management frame"));
     }
@@ -66,12 +64,14 @@ pub(crate) fn run(
 }
 
 /// Makes the switch take back what the dead host left reserved towards the receiver.
-fn reset(running: &Running<'_>, host: &str) -> Result<(), LabError> {
+fn reset(running: &Running<'_>, command: &[&str], host: &str) -> Result<(), LabError> {
     let receiver = running.rack.workload.as_ref().map_or("", |workload| workload.ends().0);
-    let mut args: Vec<OsString> = vec!["pl2".into(), "forget".into(), running.path.into()];
+    let mut args: Vec<OsString> = command.iter().map(OsString::from).collect();
+    args.push(running.path.into());
     let arch = running.rack.switch.arch.name();
     args.extend(["--host", host, "--to", receiver, "--arch", arch].map(OsString::from));
-    Process::start("p4rack pl2 forget", &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
+    let name = format!("p4rack {}", command.join(" "));
+    Process::start(&name, &running.network.switch, args)?.finish(RESET_LIMIT).map(drop)
 }
 
 /// The others' figures, from what each of them delivered.

@@ -22,8 +22,7 @@ use crate::workload::udp::{SendReport, SinkReport};
 use crate::workload::{self, Span, Timeline, UDP_OVERHEAD_BYTES};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Workload, WorkloadKind};
-use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
-use p4rack_codegen::scheme::{cowbird, edm};
+use p4rack_codegen::scheme::{Cost, DropReason};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -46,8 +45,6 @@ const SETTLE_TRIES: usize = 20;
 /// Readings of the receiver's interface at each edge of the window, and the pause after each.
 const EDGE_READINGS: usize = 10;
 const EDGE_PAUSE: Duration = Duration::from_millis(2);
-/// Names of the program's counter cells that are not losses of the fabric.
-const UNSOLICITED: [&str; 2] = [OVER_THRESHOLD, HAS_SLOTS];
 
 /// Frames by place and reason of their loss.
 type Counts = BTreeMap<String, u64>;
@@ -406,12 +403,15 @@ pub(crate) fn switch_counts(
     early: &SwitchStats,
     late: &SwitchStats,
 ) -> Result<SwitchCounts, LabError> {
-    let pl2 = running.rack.protocol::<Pl2>().is_some();
-    combined(control::program_drops(running)?, [early, late], pl2)
+    combined(control::program_drops(running)?, [early, late], &running.rack.drop_reasons())
 }
 
-/// Combines the program's reasons with the traffic manager's; `pl2` says whether PL2's are among them.
-fn combined(mut program: Counts, switch: [&SwitchStats; 2], pl2: bool) -> Result<SwitchCounts, LabError> {
+/// Combines the counts of the program's reasons with the traffic manager's.
+fn combined(
+    mut program: Counts,
+    switch: [&SwitchStats; 2],
+    reasons: &[DropReason],
+) -> Result<SwitchCounts, LabError> {
     let mut lost = Counts::new();
     for (reason, count) in switch.iter().flat_map(|stats| &stats.drops) {
         add(&mut lost, &format!("switch.{reason}"), *count);
@@ -420,17 +420,15 @@ fn combined(mut program: Counts, switch: [&SwitchStats; 2], pl2: bool) -> Result
     if let Some(unnamed) = lost.get_mut("switch.ingress_drop") {
         *unnamed = unnamed.saturating_sub(named);
     }
-    // Without PL2 there are no such frames.
     let mut unsolicited = Counts::new();
-    for reason in UNSOLICITED.into_iter().filter(|_| pl2) {
-        let count = program.remove(reason).ok_or_else(|| {
-            let why = format!("no `{reason}` among the program's reasons");
+    for reason in reasons.iter().filter(|reason| reason.cost != Cost::Frame) {
+        let count = program.remove(reason.name).ok_or_else(|| {
+            let why = format!("no `{}` among the program's reasons", reason.name);
             LabError::measurement("the program's counter of drops", why)
         })?;
-        unsolicited.insert(format!("program.{reason}"), count);
-    }
-    for reason in edm::NO_LOSS.iter().chain(&cowbird::NO_LOSS).copied() {
-        program.remove(reason);
+        if reason.cost == Cost::SentAgain {
+            unsolicited.insert(format!("program.{}", reason.name), count);
+        }
     }
     lost.extend(program.into_iter().map(|(reason, count)| (format!("program.{reason}"), count)));
     lost.retain(|_, count| *count > 0);

@@ -116,17 +116,20 @@ fn what_the_program_drops_is_counted_once_and_by_its_own_reason() {
     };
     let early = stats(&[("ingress_drop", 4), ("buffer_full", 10)]);
     let late = stats(&[("ingress_drop", 8), ("buffer_full", 1), ("no_port", 0)]);
-    let program =
-        [("binding".to_owned(), 5), (UNSOLICITED[0].to_owned(), 2), (UNSOLICITED[1].to_owned(), 4)].into();
-    let counts = combined(program, [&early, &late], true).unwrap();
+    let costs = |name, cost| DropReason::new(name, "").costs(cost);
+    let again =
+        [costs("again", Cost::SentAgain), costs("soon", Cost::SentAgain), costs("used", Cost::Nothing)];
+    let program = [("binding", 5), ("again", 2), ("soon", 4), ("used", 0)];
+    let program = program.map(|(name, count)| (name.to_owned(), count)).into();
+    let counts = combined(program, [&early, &late], &again).unwrap();
     let lost = [("program.binding", 5), ("switch.buffer_full", 11), ("switch.ingress_drop", 1)];
     assert_eq!(counts.lost, lost.map(|(name, count)| (name.to_owned(), count)).into());
     assert_eq!((counts.unsolicited.values().sum::<u64>(), counts.fabric()), (6, 17));
     let program = || [("binding".to_owned(), 9)].into();
-    let more = combined(program(), [&early, &late], false).unwrap();
+    let more = combined(program(), [&early, &late], &[]).unwrap();
     assert_eq!(more.since(&counts)["program.binding"], 4);
-    let error = combined(program(), [&early, &late], true).unwrap_err().to_string();
-    assert!(error.contains(UNSOLICITED[0]), "{error}");
+    let error = combined(program(), [&early, &late], &again).unwrap_err().to_string();
+    assert!(error.contains("no `again`"), "{error}");
 }
 
 #[test]

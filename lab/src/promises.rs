@@ -6,11 +6,11 @@ use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::WorkloadKind;
 use p4rack_fabric::remote::Way;
 
-/// Share of the port rate that PL2 delivers to the receiver.
+/// Share of the port rate that frames with reserved time deliver to the receiver.
 pub const GOODPUT_SHARE: f64 = 0.85;
 /// Depth of the congested queue, in frames, that is not exceeded 99.9 % of the time.
 pub const QUEUE_P999_FRAMES: u64 = 16;
-/// Factor by which PL2's 99th percentile is better than plain L2's.
+/// Factor by which the 99th percentile of requests in reserved time is better than plain switching's.
 pub const RPC_FACTOR: f64 = 5.0;
 /// The mix that only reads. A write takes three steps in EDM's memory and one over TCP, so on a busy machine the others say more of
 /// that.
@@ -26,7 +26,7 @@ const OVERLOAD_PERCENT: u32 = 150;
 
 /// Judges a run: all promises for its schemes and its workload.
 pub fn judge(results: &Results) -> Vec<Promise> {
-    let plain = results.schemes.iter().find(|scheme| !scheme.is_pl2());
+    let plain = results.schemes.iter().find(|scheme| !scheme.reserves_for_frames());
     let mut promises = Vec::new();
     // An outcast waits in its sender.
     let overfull =
@@ -37,8 +37,8 @@ pub fn judge(results: &Results) -> Vec<Promise> {
             if let Some(bulk) = results.setting.bulk.as_ref().filter(|_| scheme.is_scheduled()) {
                 beside_bulk(scheme, figures, bulk, results, &mut promises);
             }
-        } else if scheme.is_pl2() {
-            pl2(scheme, plain, &results.setting, &mut promises);
+        } else if scheme.reserves_for_frames() {
+            reserved(scheme, plain, &results.setting, &mut promises);
         } else if overfull {
             promises.push(promise(
                 scheme,
@@ -101,7 +101,8 @@ fn beside_bulk(
     ));
 }
 
-fn pl2(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, out: &mut Vec<Promise>) {
+/// Frames with reserved time are not lost, fill the link and wait little.
+fn reserved(scheme: &SchemeResult, plain: Option<&SchemeResult>, setting: &Setting, out: &mut Vec<Promise>) {
     out.push(promise(
         scheme,
         "frames lost in the fabric",

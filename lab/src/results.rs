@@ -3,7 +3,7 @@
 use crate::workload::Timeline;
 use crate::workload::rpc::ValueReport;
 use p4rack_codegen::rack::{Log, WorkloadKind};
-use p4rack_codegen::scheme::pl2;
+use p4rack_codegen::scheme::PROTOCOLS;
 use p4rack_codegen::{Arch, Scheme};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -229,9 +229,10 @@ impl SchemeResult {
         self.name.parse::<Scheme>().is_ok_and(|scheme| scheme != Scheme::L2)
     }
 
-    /// Whether hosts make reservations.
-    pub fn is_pl2(&self) -> bool {
-        self.name.parse::<Scheme>().is_ok_and(|scheme| scheme.runs(&pl2::Definition))
+    /// Whether applications' frames have reserved time.
+    pub fn reserves_for_frames(&self) -> bool {
+        let mut reserving = PROTOCOLS.iter().filter(|protocol| protocol.reserves_for_frames());
+        self.name.parse::<Scheme>().is_ok_and(|scheme| reserving.any(|protocol| scheme.runs(*protocol)))
     }
 }
 

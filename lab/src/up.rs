@@ -14,7 +14,6 @@ use crate::sys;
 use crate::text;
 use crate::ways;
 use p4rack_codegen::rack::{Run, Store, Target, Workload};
-use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_fabric::remote::Link;
 use p4rack_netdev::netns::{self, Privilege};
@@ -212,7 +211,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         mtu_frame_bytes: longest.saturating_sub(overhead::PREAMBLE_GAP),
         buffer_bytes: rack.switch.buffer_bytes,
         arch: rack.switch.arch,
-        k: rack.protocol::<Pl2>().map_or(0, |pl2| u32::from(pl2.k)),
+        k: rack.protocols.iter().filter_map(|protocol| protocol.burst_frames()).max().unwrap_or(0),
         one: one.to_owned(),
         many: many.to_vec(),
         bulk: workload

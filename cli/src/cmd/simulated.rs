@@ -1,8 +1,9 @@
 //! A rack's workload in virtual time: what `p4rack up --simulate` shows beside the real figures.
 
 use p4rack_codegen::rack::{Rack, Target, Workload, WorkloadKind};
+use p4rack_codegen::scheme::Cost;
 use p4rack_codegen::scheme::endpoint_config;
-use p4rack_codegen::scheme::pl2::{HAS_SLOTS, OVER_THRESHOLD, Pl2};
+use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::setting::Setting;
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_fabric::Config;
@@ -191,8 +192,9 @@ fn result(
 ) -> SchemeResult {
     let bps = |gbps: f64| (gbps * 1e9) as u64;
     let (incast, switch) = (workload.kind == WorkloadKind::Incast, &outcome.switch);
-    let unsolicited: u64 =
-        [OVER_THRESHOLD, HAS_SLOTS].iter().filter_map(|name| switch.program_drops.get(*name)).sum();
+    let reasons = rack.drop_reasons();
+    let sent_again = reasons.iter().filter(|reason| reason.cost == Cost::SentAgain);
+    let unsolicited: u64 = sent_again.filter_map(|reason| switch.program_drops.get(reason.name)).sum();
     let mut drops = std::collections::BTreeMap::new();
     for (place, counts) in
         [("switch", &switch.drops), ("program", &switch.program_drops), ("agent", &outcome.host_drops)]

@@ -2,8 +2,8 @@
 
 use super::connect;
 use crate::output;
-use p4rack_codegen::scheme::{cowbird, edm, l2, pl2};
-use p4rack_codegen::{Arch, Rack};
+use p4rack_codegen::scheme::{Cost, PROTOCOLS, Reservations, l2};
+use p4rack_codegen::{Arch, DropReason, Rack};
 use p4rack_ctrl::items::{CounterItem, Item, RegisterItem};
 use p4rack_ctrl::telemetry::Telemetry;
 use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
@@ -20,9 +20,6 @@ use std::time::{Duration, Instant};
 const CLOCK_BITS: u32 = 48;
 /// Bits of Tofino's, whose registers are signed.
 const SHORT_CLOCK_BITS: u32 = 32;
-/// A register further ahead than this is a time in the past: the port is idle.
-const HORIZON_UNITS: u64 = pl2::HORIZON_UNITS;
-const SHORT_HORIZON_UNITS: u64 = pl2::SHORT_HORIZON_UNITS;
 
 /// Reason of the switch for frames that the program drops, which counts them by reasons of its own.
 const BY_PROGRAM: &str = "ingress_drop";
@@ -152,10 +149,15 @@ async fn look(
         (Statistics::Tables(..), _) => Default::default(),
     };
     let Some(schema) = schema else { return Ok(Look { stats, ..Look::default() }) };
-    let [sources, destinations] = [
-        reservations(client, &schema, pl2::IN_RESERVATION, stats.now_ns, rack).await,
-        reservations(client, &schema, pl2::OUT_RESERVATION, stats.now_ns, rack).await,
-    ];
+    let has_registers = |registers: &Reservations| schema.register(registers.sources).is_ok();
+    let registers = PROTOCOLS.iter().find_map(|protocol| protocol.reservations().filter(has_registers));
+    let [sources, destinations] = match registers {
+        None => Default::default(),
+        Some(of) => [
+            reservations(client, &schema, (&of, of.sources), stats.now_ns, rack).await,
+            reservations(client, &schema, (&of, of.destinations), stats.now_ns, rack).await,
+        ],
+    };
     let mut reserved: BTreeMap<u32, (String, String)> = BTreeMap::new();
     for port in stats.ports.iter().map(|port| port.port) {
         let of = |cells: &BTreeMap<u32, String>| cells.get(&port).cloned().unwrap_or("-".into());
@@ -169,7 +171,7 @@ async fn look(
 async fn reservations(
     client: &mut Link,
     schema: &Schema,
-    name: &str,
+    (registers, name): (&Reservations, &str),
     now_ns: u64,
     rack: Option<&Rack>,
 ) -> BTreeMap<u32, String> {
@@ -182,7 +184,7 @@ async fn reservations(
     if matches!(client, Link::Bfrt(_)) && !holds_counts(schema, name) {
         return BTreeMap::new();
     }
-    let horizon = horizon(clock_bits, rack);
+    let horizon = horizon(registers, clock_bits, rack);
     let mut cells = BTreeMap::new();
     for item in items {
         if let Item::Register(RegisterItem { index: Some(index), value: Some(value), .. }) = item
@@ -220,13 +222,15 @@ fn holds_counts(schema: &Schema, name: &str) -> bool {
         if matches!(&bits.type_spec, Some(TypeSpec::Bit(bit)) if bit.bitwidth == 16))
 }
 
-fn horizon(clock_bits: Option<u32>, rack: Option<&Rack>) -> u64 {
+/// How far ahead a time may be; what is further is a time in the past, and the port is idle.
+fn horizon(registers: &Reservations, clock_bits: Option<u32>, rack: Option<&Rack>) -> u64 {
     if clock_bits != Some(SHORT_CLOCK_BITS) {
-        return HORIZON_UNITS;
+        return registers.horizon_units;
     }
     let rack = rack.map(|rack| rack.on(Arch::Tna));
-    let of = |rack: &Rack| rack.protocol::<pl2::Pl2>().map(|pl2| pl2.horizon_units(rack));
-    rack.as_ref().and_then(of).unwrap_or(SHORT_HORIZON_UNITS)
+    let of =
+        |rack: &Rack| rack.protocols.iter().find_map(|protocol| protocol.reservation_horizon_units(rack));
+    rack.as_ref().and_then(of).unwrap_or(registers.short_horizon_units)
 }
 
 /// How far ahead a port is reserved: its register holds the time at which it is free.
@@ -267,7 +271,7 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
     ]);
     let names = rack.map(Rack::drop_reasons).unwrap_or_default();
     let counts = || names.iter().zip(&now.program_drops);
-    let uses_up = counts().any(|(reason, count)| *count > 0 && is_no_loss(reason.name));
+    let uses_up = counts().any(|(reason, count)| *count > 0 && is_no_loss(reason));
     for port in &now.stats.ports {
         let old = before.stats.ports.iter().find(|old| old.port == port.port).cloned().unwrap_or_default();
         let host = rack.and_then(|rack| rack.hosts.iter().find(|host| u32::from(host.port) == port.port));
@@ -309,8 +313,8 @@ pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> St
         }
     }
     for (cell, count) in now.program_drops.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let reason = names.get(cell).map(|reason| reason.name);
-        let name = reason.map_or_else(|| format!("cell {cell}"), str::to_owned);
+        let reason = names.get(cell);
+        let name = reason.map_or_else(|| format!("cell {cell}"), |reason| reason.name.to_owned());
         let old = before.program_drops.get(cell).copied().unwrap_or(0);
         let row = vec![format!("program: {name}"), count.to_string(), per_s(count_of(*count), count_of(old))];
         if reason.is_some_and(is_no_loss) { &mut used } else { &mut dropped }.push(row);
@@ -327,8 +331,8 @@ fn count_of(cell: i64) -> u64 {
 
 /// Whether the program counts frames among its drops that have done what they were for, such as turns of an engine that has
 /// nothing to do.
-fn is_no_loss(reason: &str) -> bool {
-    edm::NO_LOSS.iter().chain(&cowbird::NO_LOSS).any(|name| *name == reason)
+fn is_no_loss(reason: &DropReason) -> bool {
+    reason.cost == Cost::Nothing
 }
 
 #[cfg(test)]
@@ -400,12 +404,15 @@ program: cell 1       4       0.0
 
     #[test]
     fn a_reservation_in_the_past_is_none_across_the_wrap_too() {
-        let long = |free, now_ns| ahead(free, now_ns, CLOCK_BITS, HORIZON_UNITS);
+        let registers = PROTOCOLS.iter().find_map(|protocol| protocol.reservations()).unwrap();
+        let long =
+            |free, now_ns| ahead(free, now_ns, CLOCK_BITS, horizon(&registers, Some(CLOCK_BITS), None));
+        let short_horizon = horizon(&registers, Some(SHORT_CLOCK_BITS), None);
         assert_eq!(long(5_000, 1_000), "4.0 µs");
         assert_eq!(long(1_000, 5_000), "free");
         assert_eq!(long(500, (1 << 48) - 500), "1.0 µs");
         // A register of 32 bits that was read as a negative number.
-        let short = |free: i64, now_ns| ahead(free as u64, now_ns, SHORT_CLOCK_BITS, SHORT_HORIZON_UNITS);
+        let short = |free: i64, now_ns| ahead(free as u64, now_ns, SHORT_CLOCK_BITS, short_horizon);
         assert_eq!(short(-500, (1 << 40) - 1_500), "1.0 µs");
         assert_eq!(short(500, (3 << 32) - 500), "1.0 µs");
         assert_eq!(short(1 << 25, 3 << 32), "free");

@@ -15,7 +15,10 @@ mod topology;
 pub mod units;
 
 pub(crate) use protocol::reason;
-pub use protocol::{Claim, Definition, DropReason, EtherTypeState, Header, Protocol};
+pub use protocol::{
+    Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
+    Reservations,
+};
 pub use reader::{At, FieldError, RackError, Section, Sink};
 pub use run::Run;
 pub(crate) use scheme::L2;

@@ -36,6 +36,17 @@ pub trait Definition: Sync {
         &[]
     }
 
+    /// Whether applications' frames have reserved time under it, in all its variants. Then a rack promises that the switch
+    /// loses none, that they fill the receiver's link and that they wait little.
+    fn reserves_for_frames(&self) -> bool {
+        false
+    }
+
+    /// Registers that say until when each port's link is reserved, if its programs have such.
+    fn reservations(&self) -> Option<Reservations> {
+        None
+    }
+
     /// Its terms: partials named `FOLDER/NAME`, as TOML.
     fn terms(&self) -> &'static str {
         ""
@@ -114,6 +125,27 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
     /// Reasons for which its part of the program drops frames.
     fn drop_reasons(&self) -> &'static [DropReason] {
         &[]
+    }
+
+    /// Counters of its part of the program beside that of dropped frames.
+    fn counters(&self) -> &'static [ReasonCounter] {
+        &[]
+    }
+
+    /// Frames that a host may send in one reservation; `None` if it has no such limit.
+    fn burst_frames(&self) -> Option<u32> {
+        None
+    }
+
+    /// The registers' horizon ([`Reservations::horizon_units`]) where it depends on the rack.
+    fn reservation_horizon_units(&self, _rack: &Rack) -> Option<u64> {
+        None
+    }
+
+    /// The command that takes back what a dead host has reserved, before its rack and its options `--host` and `--to`.
+    /// `None` if reservations pass without it.
+    fn forget_command(&self) -> Option<&'static [&'static str]> {
+        None
     }
 
     /// Its headers, in the order in which the deparser emits them.
@@ -251,9 +283,67 @@ pub struct DropReason {
     pub name: &'static str,
     /// Meaning, on one line.
     pub doc: &'static str,
+    /// What is lost with the frame.
+    pub cost: Cost,
+}
+
+/// What is lost with a frame that a program drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// The frame.
+    Frame,
+    /// Nothing: its host sends it again in its reserved time.
+    SentAgain,
+    /// Nothing: the program has used what the frame says, or nothing depends on it.
+    Nothing,
+}
+
+impl DropReason {
+    /// A reason that costs the frame.
+    pub const fn new(name: &'static str, doc: &'static str) -> DropReason {
+        DropReason { name, doc, cost: Cost::Frame }
+    }
+
+    /// The same at another cost.
+    pub const fn costs(self, cost: Cost) -> DropReason {
+        DropReason { cost, ..self }
+    }
 }
 
 /// A reason with its meaning.
 pub(crate) const fn reason(name: &'static str, doc: &'static str) -> DropReason {
-    DropReason { name, doc }
+    DropReason::new(name, doc)
+}
+
+/// A counter of a program with one cell for each reason.
+#[derive(Clone, Copy, Debug)]
+pub struct ReasonCounter {
+    /// Its name in programs.
+    pub name: &'static str,
+    /// What is counted.
+    pub of: Denied,
+    /// Reasons, in the order of the cells.
+    pub reasons: &'static [DropReason],
+}
+
+/// What a program denies without dropping the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// The frame's class: it goes as best effort.
+    Class,
+    /// What the frame asks for: its host is told to ask later.
+    Request,
+}
+
+/// Registers that say until when each port's link is reserved.
+#[derive(Clone, Copy, Debug)]
+pub struct Reservations {
+    /// Of ports as sources.
+    pub sources: &'static str,
+    /// Of ports as destinations.
+    pub destinations: &'static str,
+    /// A time further ahead than this is in the past, in the program's units.
+    pub horizon_units: u64,
+    /// The same for registers of 32 bits on racks that nothing else is known of.
+    pub short_horizon_units: u64,
 }

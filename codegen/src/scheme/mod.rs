@@ -20,7 +20,10 @@ pub mod pl2;
 
 pub use hosts::{NoParameters, endpoint_config, spoken_beside};
 
-pub use crate::rack::{Claim, Definition, DropReason, EtherTypeState, Header, Protocol, Scheme, TOGETHER};
+pub use crate::rack::{
+    Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
+    Reservations, Scheme, TOGETHER,
+};
 
 use crate::rack::{L2, Rack};
 use std::any::Any;

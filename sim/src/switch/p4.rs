@@ -6,7 +6,7 @@ mod tests;
 
 use super::{Counted, Model};
 use p4rack_codegen::rack::Rack;
-use p4rack_codegen::scheme::{edm, l2, pl2};
+use p4rack_codegen::scheme::{Denied, ReasonCounter, l2};
 use p4rack_codegen::{Arch, DropReason, GenerateError, Program as Generated, Scheme, program};
 use p4rack_entities::{Candidate, Outcomes, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
@@ -35,6 +35,8 @@ pub(crate) struct P4 {
     switch: Switch,
     scheme: Scheme,
     drop_reasons: Vec<DropReason>,
+    /// What the program counts beside drops.
+    counters: Vec<ReasonCounter>,
     program: Arc<Program>,
     managed: u64,
 }
@@ -104,6 +106,7 @@ impl P4 {
         change(&mut config);
         let candidate = Candidate::new(&p4, compiled).map_err(SwitchError::Program)?;
         let mut model = P4::load(candidate, config, scheme, runs.drop_reasons());
+        model.counters = runs.protocols.iter().flat_map(|protocol| protocol.counters()).copied().collect();
         let updates = entries.into_iter().map(|(_, update)| update).collect();
         model.install(updates)?;
         Ok(model)
@@ -113,7 +116,7 @@ impl P4 {
     fn load(candidate: Candidate, config: Config, scheme: Scheme, drop_reasons: Vec<DropReason>) -> P4 {
         let mut switch = Switch::new(config);
         let program = candidate.load(None, &mut switch);
-        P4 { switch, scheme, drop_reasons, program, managed: 0 }
+        P4 { switch, scheme, drop_reasons, counters: Vec::new(), program, managed: 0 }
     }
 
     /// The program's tables and actions, for whoever makes entries.
@@ -140,6 +143,12 @@ impl P4 {
             (read.packets > 0).then_some((reason.name, read.packets))
         };
         reasons.iter().enumerate().filter_map(count).collect()
+    }
+
+    /// What the program denies without dropping frames, by reason.
+    fn denied(&self, what: Denied) -> Vec<(&'static str, u64)> {
+        let counters = self.counters.iter().filter(|counter| counter.of == what);
+        counters.flat_map(|counter| self.by_reason(counter.name, counter.reasons)).collect()
     }
 
     fn instance(&self, name: &str) -> Option<InstanceId> {
@@ -194,12 +203,8 @@ impl Model for P4 {
     fn counted(&self) -> Counted {
         Counted {
             drops: self.by_reason(l2::DROPS, &self.drop_reasons),
-            demoted: [
-                self.by_reason(pl2::DEMOTED_COUNTER, &pl2::DEMOTED),
-                self.by_reason(edm::DEMOTED_COUNTER, &edm::DEMOTED),
-            ]
-            .concat(),
-            refused: self.by_reason(pl2::REFUSED_COUNTER, &pl2::REFUSED),
+            demoted: self.denied(Denied::Class),
+            refused: self.denied(Denied::Request),
         }
     }
 

@@ -83,6 +83,7 @@ pub fn check(report: &mut Report, root: &Path) {
     report.check("seeds of past failures are replayed", result(forgotten_seeds(&sources)));
     report.check("an architecture's names stay in its modules", result(architectures::strays(&sources)));
     report.check("a protocol's names stay in its modules", result(schemes::strays(&sources)));
+    report.check("ARCHITECTURE.md names what a protocol touches", result(schemes::untold(&sources)));
     report.check("modules without circles", result(circles::problems(&sources)));
 }
 

@@ -10,7 +10,6 @@ mod read;
 mod run;
 mod serve;
 
-pub use drops::NO_LOSS;
 pub use serve::{Connection, Inserts, Instance, Pool, Start};
 
 use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};

@@ -1,6 +1,6 @@
 //! Reasons why EDM's part of a program drops or demotes frames. The lists order the cells of counters.
 
-use crate::rack::{DropReason, reason};
+use crate::rack::{Cost, DropReason, reason};
 
 /// Reasons to drop frames, in addition to those of every program.
 pub(super) static DROPS: [DropReason; COMMON + 3] = [
@@ -15,8 +15,9 @@ pub(super) static DROPS: [DropReason; COMMON + 3] = [
     reason("edm_bad_target", "management of a register that doesn't exist"),
     reason("edm_bad_index", "management of a cell that doesn't exist"),
     reason("edm_no_time", "a demand for which there is no time, and no room to wait"),
-    reason(NO_LOSS[0], "no loss: a notification that waits for its grant"),
-    reason(NO_LOSS[1], "no loss: a copy that looked for demands that wait, and found none"),
+    reason(NO_LOSS[0], "no loss: a notification that waits for its grant").costs(Cost::Nothing),
+    reason(NO_LOSS[1], "no loss: a copy that looked for demands that wait, and found none")
+        .costs(Cost::Nothing),
 ];
 
 /// Reasons that all modes have; `calendar` has the next one as well.

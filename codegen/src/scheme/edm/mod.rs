@@ -14,7 +14,7 @@ mod times;
 
 pub use drops::{DEMOTED, LANE_TAKEN, NO_LOSS};
 
-use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use super::{Claim, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Scheme};
 use crate::arch::Arch;
 use crate::rack::{Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
@@ -265,6 +265,10 @@ impl Protocol for Edm {
 
     fn later_pass_bits(&self, arch: Arch) -> Option<u32> {
         (self.mode == Mode::Matched && arch.is_tofino()).then_some(alu::LATER_PASS_BITS)
+    }
+
+    fn counters(&self) -> &'static [ReasonCounter] {
+        &[ReasonCounter { name: DEMOTED_COUNTER, of: Denied::Class, reasons: &DEMOTED }]
     }
 
     fn drop_reasons(&self) -> &'static [DropReason] {

@@ -1,6 +1,6 @@
 //! Reasons why PL2's part of a program drops, demotes or refuses frames. The lists order the cells of counters.
 
-use crate::rack::{DropReason, reason};
+use crate::rack::{Cost, DropReason, reason};
 
 /// Reasons to drop frames, in addition to those of every program.
 pub(super) const DROPS: [DropReason; 10] = [
@@ -9,11 +9,12 @@ pub(super) const DROPS: [DropReason; 10] = [
     reason("bad_kind", "a PL2 kind that hosts don't send, or that doesn't exist"),
     reason("bad_demand", "asks for no slots, or for more than K"),
     reason("bad_lane", "names a lane that the rack does not have"),
-    reason(OVER_THRESHOLD, "unsolicited while more than T is reserved"),
+    reason(OVER_THRESHOLD, "unsolicited while more than T is reserved").costs(Cost::SentAgain),
     reason("management_from_host", "management from a port other than the controller's"),
     reason("bad_target", "management of a register that doesn't exist"),
     reason("bad_index", "management of a port that doesn't exist"),
-    reason(HAS_SLOTS, "unsolicited though its waits are longer than t: it comes again in its slots"),
+    reason(HAS_SLOTS, "unsolicited though its waits are longer than t: it comes again in its slots")
+        .costs(Cost::SentAgain),
 ];
 
 /// Reason to drop unsolicited frames whose burst has slots. Nothing is lost: the host sends them again in these.

@@ -13,7 +13,9 @@ mod slots;
 pub use drops::{DEMOTED, HAS_SLOTS, OVER_THRESHOLD, REFUSED};
 pub use slots::{EARLY_SLOTS, HORIZON_UNITS, SHORT_HORIZON_UNITS};
 
-use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use super::{
+    Claim, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter, Reservations, Scheme,
+};
 use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_p4rt::entity::{EntityError, Entry};
@@ -202,6 +204,19 @@ impl super::Definition for Definition {
         "add a [pl2] table with mode = \"clock\""
     }
 
+    fn reserves_for_frames(&self) -> bool {
+        true
+    }
+
+    fn reservations(&self) -> Option<Reservations> {
+        Some(Reservations {
+            sources: IN_RESERVATION,
+            destinations: OUT_RESERVATION,
+            horizon_units: HORIZON_UNITS,
+            short_horizon_units: SHORT_HORIZON_UNITS,
+        })
+    }
+
     fn read(&self, section: Section<'_, '_>, sink: &mut Sink<'_>) -> Option<Arc<dyn Protocol>> {
         Some(Arc::new(read::read(section, sink)?))
     }
@@ -302,6 +317,26 @@ impl Protocol for Pl2 {
 
     fn exchanges_times(&self) -> bool {
         self.mode == Mode::Clock
+    }
+
+    fn counters(&self) -> &'static [ReasonCounter] {
+        &[
+            ReasonCounter { name: DEMOTED_COUNTER, of: Denied::Class, reasons: &DEMOTED },
+            ReasonCounter { name: REFUSED_COUNTER, of: Denied::Request, reasons: &REFUSED },
+        ]
+    }
+
+    fn burst_frames(&self) -> Option<u32> {
+        Some(self.k.into())
+    }
+
+    fn reservation_horizon_units(&self, rack: &Rack) -> Option<u64> {
+        Some(self.horizon_units(rack))
+    }
+
+    /// Clocks pass what a dead host had reserved.
+    fn forget_command(&self) -> Option<&'static [&'static str]> {
+        (self.mode == Mode::Counter).then_some(&["pl2", "forget"])
     }
 
     fn drop_reasons(&self) -> &'static [DropReason] {
