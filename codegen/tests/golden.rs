@@ -265,8 +265,7 @@ fn no_line_is_untidy() {
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");
             assert!(!is_p4 || line.chars().count() <= 130, "{}:{}: too long", path.display(), i + 1);
         }
-        let has_edm = path.to_string_lossy().starts_with("edm");
-        if path.extension().is_some_and(|ending| ending == "p4") && !has_edm {
+        if path.extension().is_some_and(|ending| ending == "p4") {
             assert_eq!(programs::faults(&contents), Vec::<String>::new(), "{}", path.display());
         }
         assert!(contents.ends_with('\n') && !contents.ends_with("\n\n"), "{}", path.display());
@@ -303,9 +302,6 @@ fn the_p4info_has_what_controllers_may_touch() {
     for (path, text) in
         generated().iter().filter(|(path, _)| path.to_string_lossy().ends_with(".p4info.txtpb"))
     {
-        if path.to_string_lossy().starts_with("edm") {
-            continue;
-        }
         let info: P4Info = text::parse(text).unwrap();
         let constant = info.tables.iter().filter(|table| table.is_const_table);
         assert_eq!(constant.count(), 0, "{}", path.display());

@@ -151,17 +151,21 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["place_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits + ring_bits));
     let end = |end: &str| json!({ "register": format!("edm_ring_{end}"), "alu": format!("edm_move_{end}") });
     context["ring_ends"] = json!([end("tail"), end("head")]);
-    let word = |word: &str, field: &str| {
+    let word = |word: &str, field: &str, doc: &str| {
         json!({
             "register": format!("edm_ring_{word}"),
             "put": format!("edm_put_{word}"),
             "take": format!("edm_take_{word}"),
             "field": field,
+            "doc": doc,
             "result": format!("meta.{field}"),
         })
     };
-    context["ring_words"] =
-        json!([word("who", "edm_who"), word("offset", "edm_next"), word("bytes", "edm_bytes")]);
+    context["ring_words"] = json!([
+        word("who", "edm_who", "whose message it is"),
+        word("offset", "edm_next", "where in that the window begins"),
+        word("bytes", "edm_bytes", "the window's bytes")
+    ]);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);
     let window = edm.grant_units(rack, edm.window_bytes().into(), slowest);
     context["ahead"] = json!(window * u64::from(edm.ahead));

@@ -137,6 +137,9 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "source_clock": source_clock,
         "both": both,
         "stalls": edm.mode.asks_by_window(),
+        "timed": matches!(edm.mode, Mode::TimedDst | Mode::Timed),
+        // Of a calendar's time at the source, only statements make use: they write what the controller says.
+        "from_time": both && !(on_alu && edm.mode == Mode::Calendar),
         "calendar": edm.mode == Mode::Calendar,
         "matched": edm.mode == Mode::Matched,
         "clocks": clocks,
