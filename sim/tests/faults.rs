@@ -24,8 +24,8 @@ fn nothing_is_done_twice_or_never_ends_whatever_gets_lost() {
             let deaths = outcome.counters.get("switches_dead").copied().unwrap_or(0);
             assert!(deaths <= 1, "{mode:?}, seed {seed}: one of two switches may die, once: {deaths}");
         }
-        // Time is looked for in another pass, and demands wait for it: more than a hundred times in each seed.
-        let least = if matches!(mode, Mode::Calendar | Mode::Matched) { 100 * SEEDS } else { 0 };
+        // Time is looked for in another pass, and demands wait for it: on average fifty times in each seed, or more.
+        let least = if matches!(mode, Mode::Calendar | Mode::Matched) { 50 * SEEDS } else { 0 };
         assert_eq!(passes > 0, least > 0, "{mode:?}: {passes}");
         assert!(passes >= least, "{mode:?}: {passes} of {least}");
         // There are faults, and not only faults.
