@@ -112,12 +112,19 @@ fn normal_entry(entry: &mut TableEntry) {
                     normal_action(action);
                 }
                 if let Some(WatchKind::WatchPort(port)) = &mut item.watch_kind {
-                    *port = bytes::canonical(port);
+                    shorten(port);
                 }
             }
             set.action_profile_actions.sort_by_cached_key(Message::encode_to_vec);
         }
         _ => {}
+    }
+}
+
+/// Makes a number as short as it can be. Most have no leading zeros; those stay in place, and so does what is empty: a string.
+fn shorten(value: &mut Vec<u8>) {
+    if value.len() > 1 && value.first() == Some(&0) {
+        *value = bytes::canonical(value);
     }
 }
 
@@ -132,15 +139,12 @@ fn normal_match(keys: &mut Vec<FieldMatch>) {
             Some(FieldMatchType::Other(_)) | None => [None, None],
         };
         for value in values.into_iter().flatten() {
-            // Most have no leading zeros; those stay in place.
-            if value.len() != 1 && value.first().is_none_or(|first| *first == 0) {
-                *value = bytes::canonical(value);
-            }
+            shorten(value);
         }
     }
     keys.retain(|key| match &key.field_match_type {
         Some(FieldMatchType::Lpm(lpm)) => lpm.prefix_len > 0,
-        Some(FieldMatchType::Ternary(ternary)) => ternary.mask != [0],
+        Some(FieldMatchType::Ternary(ternary)) => !ternary.mask.is_empty() && ternary.mask != [0],
         Some(_) => true,
         None => false,
     });
@@ -150,7 +154,7 @@ fn normal_match(keys: &mut Vec<FieldMatch>) {
 fn normal_action(action: &mut Action) {
     action.params.sort_by_key(|param| param.param_id);
     for param in &mut action.params {
-        param.value = bytes::canonical(&param.value);
+        shorten(&mut param.value);
     }
 }
 
@@ -158,7 +162,7 @@ fn normal_group(group: &mut ActionProfileGroup) {
     use action_profile_group::member::WatchKind;
     for member in &mut group.members {
         if let Some(WatchKind::WatchPort(port)) = &mut member.watch_kind {
-            *port = bytes::canonical(port);
+            shorten(port);
         }
     }
     group.members.sort_by_key(|member| member.member_id);
@@ -171,12 +175,12 @@ fn normal_replicas(replicas: &mut [Replica]) {
             Some(replica::PortKind::EgressPort(port)) => {
                 replica.port_kind = Some(replica::PortKind::Port(bytes::from_u128((*port).into())));
             }
-            Some(replica::PortKind::Port(port)) => *port = bytes::canonical(port),
+            Some(replica::PortKind::Port(port)) => shorten(port),
             None => {}
         }
         // Their order is their precedence.
         for backup in &mut replica.backup_replicas {
-            backup.port = bytes::canonical(&backup.port);
+            shorten(&mut backup.port);
         }
     }
     let port = |replica: &Replica| match &replica.port_kind {
@@ -235,6 +239,7 @@ mod tests {
             let entry = TableEntry { table_id: 1, r#match, ..Default::default() };
             normal(Entity { entity: Some(EntityKind::TableEntry(entry)) })
         };
+        assert_ne!(entry(vec![exact(1, &[])]), entry(vec![exact(1, &[0])]), "an empty string is no number");
         let left = entry(vec![exact(2, &[0, 5]), exact(1, &[0, 0]), lpm(0)]);
         assert_eq!(left, entry(vec![exact(1, &[0]), exact(2, &[5])]));
         assert_eq!(key(&left), key(&entry(vec![exact(1, &[0]), exact(2, &[5])])));
