@@ -230,14 +230,15 @@ impl<M: Memory> Adapter<M> {
                 return;
             }
         };
-        let (ipv4, packet) = (&frame.ipv4, &frame.packet);
+        let (ethernet, ipv4, packet) = (&frame.ethernet, &frame.ipv4, &frame.packet);
         let Some(pair) = self.pairs.get_mut(&packet.bth.qpn) else {
             self.counters.unknown_pair += 1;
             return;
         };
         // The highest bit of a partition key is a kind of membership.
         let path = &pair.connection.path;
-        if (ipv4.src, ipv4.dst) != (path.dst_ip, path.src_ip)
+        // A switch that guards its ports knows MAC addresses; anybody can write another IP address.
+        if (ethernet.src, ipv4.src, ipv4.dst) != (path.dst_mac, path.dst_ip, path.src_ip)
             || packet.bth.partition | 0x8000 != DEFAULT_PARTITION
         {
             self.counters.foreign += 1;
