@@ -3,6 +3,7 @@
 //! The machine has the shape of an endpoint: it is told what comes from the link and says what to send. It
 //! fills its link at full rate with frames of one [`Attack`].
 
+pub mod cowbird;
 pub mod edm;
 mod fared;
 mod frames;

@@ -30,6 +30,10 @@ pub struct Config {
     pub entries_max: u64,
     /// Maximum RDMA requests of a queue pair in flight; at most the adapter's `requests_max`.
     pub requests_max: usize,
+    /// Maximum RDMA requests of an owner in flight while other owners have sets too, so that theirs don't queue behind it.
+    pub owner_requests_max: usize,
+    /// Bytes of these requests, read or written, from which on no further one starts.
+    pub owner_bytes_max: usize,
     /// Maximum number of instances.
     pub instances_max: usize,
     /// Reads wait for all earlier writes, as in the P4 engine, instead of those to the same bytes.
@@ -50,6 +54,8 @@ impl Default for Config {
             message_bytes_max: 1 << 20,
             entries_max: 1 << 14,
             requests_max: 512,
+            owner_requests_max: 128,
+            owner_bytes_max: 128 << 10,
             instances_max: 256,
             pause_reads: false,
         }

@@ -5,7 +5,7 @@ use super::instance::{Instance, Step};
 use super::set::{Set, State};
 use crate::roce::{Outcome, Request};
 use p4rack_wire::Nanos;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::ops::Bound;
 
@@ -49,6 +49,26 @@ impl fmt::Display for SetError {
 
 impl std::error::Error for SetError {}
 
+/// A compute node's sets.
+#[derive(Clone, Debug, Default)]
+struct Owner {
+    instances: BTreeSet<u32>,
+    /// The instance that had the last turn.
+    turn: u32,
+    /// RDMA requests in flight, and their bytes.
+    requests: usize,
+    bytes: usize,
+}
+
+/// An RDMA request in flight.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    instance: u32,
+    step: Step,
+    owner: u32,
+    bytes: usize,
+}
+
 /// An engine. After each `handle_*` and at [`next_timeout`](Self::next_timeout), call
 /// [`poll_request`](Self::poll_request) until it yields nothing.
 #[derive(Clone, Debug)]
@@ -57,10 +77,11 @@ pub struct Engine {
     instances: BTreeMap<u32, Instance>,
     /// Number of the next instance. Numbers are never reused, because outcomes of removed instances may still arrive.
     next: u32,
-    /// The instance that had the last turn.
+    owners: BTreeMap<u32, Owner>,
+    /// The owner that had the last turn.
     turn: u32,
-    /// Instance and purpose of each queue pair's pending requests, in the order in which their outcomes arrive.
-    steps: BTreeMap<u32, VecDeque<(u32, Step)>>,
+    /// Each queue pair's pending requests, in the order in which their outcomes arrive.
+    steps: BTreeMap<u32, VecDeque<UnderWay>>,
     counters: Counters,
 }
 
@@ -71,6 +92,7 @@ impl Engine {
             config,
             instances: BTreeMap::new(),
             next: 0,
+            owners: BTreeMap::new(),
             turn: 0,
             steps: BTreeMap::new(),
             counters: Counters::default(),
@@ -105,13 +127,21 @@ impl Engine {
         }
         let number = self.next;
         self.next += 1;
+        self.owners.entry(set.owner).or_default().instances.insert(number);
         self.instances.insert(number, Instance::new(set, &self.config, now));
         Ok(number)
     }
 
     /// Stops serving a set. Returns whether it was served.
     pub fn remove(&mut self, number: u32) -> bool {
-        self.instances.remove(&number).is_some()
+        let Some(instance) = self.instances.remove(&number) else { return false };
+        if let Some(owner) = self.owners.get_mut(&instance.owner()) {
+            owner.instances.remove(&number);
+            if owner.instances.is_empty() {
+                self.owners.remove(&instance.owner());
+            }
+        }
+        true
     }
 
     /// Number of instances.
@@ -126,42 +156,70 @@ impl Engine {
 
     /// Forgets a removed queue pair, which produces no more outcomes. Instances that used it are lost.
     pub fn forget_pair(&mut self, qpn: u32) {
-        self.steps.remove(&qpn);
+        for one in self.steps.remove(&qpn).into_iter().flatten() {
+            self.ended(&one);
+        }
         for instance in self.instances.values_mut().filter(|instance| instance.uses(qpn)) {
             instance.lose(&mut self.counters);
         }
     }
 
-    /// The next RDMA request and its queue pair; instances take turns. The adapter has to accept it.
+    /// The next RDMA request and its queue pair; owners take turns, and so do the instances of each. The adapter has to accept it.
     pub fn poll_request(&mut self, now: Nanos) -> Option<(u32, Request)> {
-        let (behind, before) =
-            ((Bound::Excluded(self.turn), Bound::Unbounded), (Bound::Unbounded, Bound::Included(self.turn)));
-        let numbers = [behind, before].into_iter().flat_map(|range| self.instances.range(range));
-        let ready =
-            |instance: &Instance| instance.next_pair(now, &self.config).filter(|qpn| self.has_room(*qpn));
-        let (number, qpn) =
-            numbers.into_iter().find_map(|(number, instance)| Some((*number, ready(instance)?)))?;
+        let ready = |number: &u32| {
+            let pair = self.instances.get(number)?.next_pair(now, &self.config);
+            Some((*number, pair.filter(|qpn| self.has_room(*qpn))?))
+        };
+        let mut owners = in_turn(self.turn)
+            .into_iter()
+            .flat_map(|range| self.owners.range(range))
+            .filter(|(_, owner)| self.may_ask(owner));
+        let (owner, (number, qpn)) = owners.find_map(|(number, owner)| {
+            let mut instances = in_turn(owner.turn).into_iter().flat_map(|range| owner.instances.range(range));
+            Some((*number, instances.find_map(ready)?))
+        })?;
         let instance = self.instances.get_mut(&number)?;
         let (step, request) = instance.take(now, &self.config, &mut self.counters)?;
-        self.turn = number;
-        self.steps.entry(qpn).or_default().push_back((number, step));
+        self.turn = owner;
+        let under_way = UnderWay { instance: number, step, owner, bytes: request.length() };
+        if let Some(owner) = self.owners.get_mut(&owner) {
+            owner.turn = number;
+            owner.requests += 1;
+            owner.bytes += under_way.bytes;
+        }
+        self.steps.entry(qpn).or_default().push_back(under_way);
         Some((qpn, request))
     }
 
     /// Handles the outcome of a queue pair's oldest request.
     pub fn handle_outcome(&mut self, qpn: u32, outcome: Outcome, now: Nanos) {
-        let step = self.steps.get_mut(&qpn).and_then(VecDeque::pop_front);
-        if let Some((number, step)) = step
-            && let Some(instance) = self.instances.get_mut(&number)
-        {
-            instance.handle(step, outcome, now, &self.config, &mut self.counters);
+        let Some(one) = self.steps.get_mut(&qpn).and_then(VecDeque::pop_front) else { return };
+        self.ended(&one);
+        if let Some(instance) = self.instances.get_mut(&one.instance) {
+            instance.handle(one.step, outcome, now, &self.config, &mut self.counters);
         }
+    }
+
+    /// Accounts for a request that has ended. Its owner may have been removed and added again.
+    fn ended(&mut self, one: &UnderWay) {
+        if let Some(owner) = self.owners.get_mut(&one.owner) {
+            owner.requests = owner.requests.saturating_sub(1);
+            owner.bytes = owner.bytes.saturating_sub(one.bytes);
+        }
+    }
+
+    /// Whether an owner may have one more request in flight; a sole owner always may.
+    fn may_ask(&self, owner: &Owner) -> bool {
+        let Config { owner_requests_max, owner_bytes_max, .. } = self.config;
+        self.owners.len() < 2 || (owner.requests < owner_requests_max && owner.bytes < owner_bytes_max)
     }
 
     /// Time of the next probe, to call [`poll_request`](Self::poll_request) if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let due = self.instances.values().filter_map(|instance| instance.next_timeout(&self.config));
-        // A queue pair without room waits for outcomes.
+        let of_owner = |instance: &Instance| self.owners.get(&instance.owner()).is_some_and(|one| self.may_ask(one));
+        let instances = self.instances.values().filter(|instance| of_owner(instance));
+        let due = instances.filter_map(|instance| instance.next_timeout(&self.config));
+        // A queue pair without room waits for outcomes, and so does an owner.
         due.filter(|(_, qpn)| self.has_room(*qpn)).map(|(at, _)| at).min()
     }
 
@@ -171,10 +229,16 @@ impl Engine {
     }
 }
 
+/// Ranges of numbers after `last`, then of all others.
+fn in_turn(last: u32) -> [(Bound<u32>, Bound<u32>); 2] {
+    [(Bound::Excluded(last), Bound::Unbounded), (Bound::Unbounded, Bound::Included(last))]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::set::Pool;
     use super::*;
+    use crate::roce::Failure;
     use p4rack_wire::cowbird::Layout;
 
     #[test]
@@ -183,7 +247,7 @@ mod tests {
         let mut engine = Engine::new(config);
         let layout = Layout { entries: 8, request_bytes: 128, response_bytes: 128 };
         let pool = Pool { qpn: 3, key: 4, address: 64, bytes: 64 };
-        let good = Set { qpn: 2, key: 1, address: 0, layout, regions: vec![pool] };
+        let good = Set { owner: 0, qpn: 2, key: 1, address: 0, layout, regions: vec![pool] };
         let mut refused = |set: Set| engine.add(set, Nanos::ZERO).err();
         let of = |layout: Layout| Set { layout, ..good.clone() };
         assert!(matches!(refused(of(Layout { entries: 3, ..layout })), Some(SetError::Layout(_))));
@@ -197,5 +261,30 @@ mod tests {
         assert_eq!(refused(Set { regions: many, ..good.clone() }), Some(SetError::Regions));
         assert_eq!(refused(good.clone()), None);
         assert_eq!(refused(good), Some(SetError::Full));
+    }
+
+    #[test]
+    fn owners_take_turns_however_many_sets_they_have() {
+        let mut engine = Engine::new(Config { owner_requests_max: 6, ..Config::default() });
+        let layout = Layout { entries: 8, request_bytes: 128, response_bytes: 128 };
+        for nth in 0..10 {
+            let owner = u32::from(nth == 9);
+            let set = Set { owner, qpn: 2 + nth, key: nth, address: 0, layout, regions: Vec::new() };
+            engine.add(set, Nanos::ZERO).unwrap();
+        }
+        // Each set recovers first. The owner of nine may have six requests under way.
+        let mut asked = Vec::new();
+        while let Some((qpn, _)) = engine.poll_request(Nanos::ZERO) {
+            asked.push(u32::from(qpn == 11));
+        }
+        assert_eq!(asked, [1, 0, 0, 0, 0, 0, 0]);
+        // What has ended makes room; sets that had no turn come first.
+        engine.handle_outcome(3, Outcome::Failed(Failure::RetriesExceeded), Nanos::ZERO);
+        assert_eq!(engine.poll_request(Nanos::ZERO).map(|(qpn, _)| qpn), Some(9));
+        // With the engine for itself it has no limit.
+        assert!(engine.remove(9));
+        engine.forget_pair(11);
+        let left: Vec<u32> = std::iter::from_fn(|| engine.poll_request(Nanos::ZERO)).map(|(qpn, _)| qpn).collect();
+        assert_eq!(left, [10, 2]);
     }
 }

@@ -117,6 +117,10 @@ impl Instance {
         self.state
     }
 
+    pub(super) fn owner(&self) -> u32 {
+        self.set.owner
+    }
+
     pub(super) fn uses(&self, qpn: u32) -> bool {
         self.set.qpn == qpn || self.set.regions.iter().any(|pool| pool.qpn == qpn)
     }

@@ -18,6 +18,8 @@ pub struct Pool {
 /// A thread's rings at a compute node, and the remote memory that they give access to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
+    /// Its compute node: owners take turns at the engine, and so do the sets of each.
+    pub owner: u32,
     /// Queue pair to the compute node.
     pub qpn: u32,
     /// Key of the rings' memory.

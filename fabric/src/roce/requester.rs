@@ -76,7 +76,7 @@ pub enum Request {
 
 impl Request {
     /// Bytes that are sent, or that the answer has.
-    fn length(&self) -> usize {
+    pub(crate) fn length(&self) -> usize {
         match self {
             Request::Send { bytes, .. } | Request::Write { bytes, .. } => bytes.len(),
             Request::Read { bytes, .. } => *bytes as usize,
@@ -278,9 +278,14 @@ impl Requester {
         self.broken
     }
 
+    /// Requests that wait, are under way, or whose completion was not fetched.
+    pub fn outstanding(&self) -> usize {
+        self.waiting.len() + self.active.len() + self.completions.len()
+    }
+
     /// Accepts a request. Returns the number that comes back with its outcome; outcomes come in the order of requests.
     pub fn handle_request(&mut self, request: Request) -> Result<u64, Refused> {
-        let outstanding = self.waiting.len() + self.active.len() + self.completions.len();
+        let outstanding = self.outstanding();
         let unaligned = match &request {
             Request::CompareSwap { address, .. } | Request::FetchAdd { address, .. } => {
                 !address.is_multiple_of(WORD_BYTES.into())

@@ -1,0 +1,181 @@
+//! Hosts that break the rules of RDMA and of Cowbird, or use a memory pool and an engine as hard as they may.
+//!
+//! ```text
+//!                      ┌── own queue pairs with the pool: long messages, or single frames at the link's rate
+//!   Machine ───────────┼── own queue pairs with the engine: answers out of rings that are always full, or none
+//!                      └── queue pairs of others: forged frames
+//! ```
+
+mod machine;
+mod rings;
+#[cfg(test)]
+mod tests;
+
+pub use machine::{BadMachine, Machine};
+pub use rings::{Contents, EndlessSet, Rings};
+
+use crate::roce::{self, Connection};
+use p4rack_wire::roce::frame::Path;
+use p4rack_wire::{MacAddr, Nanos};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a hostile host does, endlessly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attack {
+    /// Reads the longest messages from the pool, on all queue pairs.
+    BulkRead,
+    /// Writes the longest messages to the pool, on all queue pairs.
+    BulkWrite,
+    /// Asks the pool for words at the link's rate, whatever it answers.
+    ReadFlood,
+    /// Writes full packets to the pool at the link's rate, whatever it answers.
+    WriteFlood,
+    /// Asks the pool for atomic operations at the link's rate.
+    AtomicFlood,
+    /// Asks the pool to read with a wrong key, at the link's rate.
+    WrongKey,
+    /// Repeats the same long READ at the link's rate.
+    Repeat,
+    /// Has rings that are always full of the longest reads.
+    FullReads,
+    /// Has rings that are always full of the longest writes.
+    FullWrites,
+    /// Has rings that are always full of reads of a word.
+    SmallReads,
+    /// Never answers the engine.
+    Silent,
+    /// Takes one of eight frames of the engine.
+    Slow,
+    /// Has rings that hold nonsense.
+    Corrupt,
+    /// Sends packets for others' queue pairs, from its own addresses and from theirs.
+    Forged,
+    /// Sends random bytes behind the headers of RoCEv2, and random frames.
+    Garbage,
+    /// Sends frames of no protocol to the pool at the link's rate.
+    BestEffortFlood,
+}
+
+impl Attack {
+    /// All attacks.
+    pub const ALL: [Attack; 16] = [
+        Attack::BulkRead,
+        Attack::BulkWrite,
+        Attack::ReadFlood,
+        Attack::WriteFlood,
+        Attack::AtomicFlood,
+        Attack::WrongKey,
+        Attack::Repeat,
+        Attack::FullReads,
+        Attack::FullWrites,
+        Attack::SmallReads,
+        Attack::Silent,
+        Attack::Slow,
+        Attack::Corrupt,
+        Attack::Forged,
+        Attack::Garbage,
+        Attack::BestEffortFlood,
+    ];
+
+    /// Name on the command line and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attack::BulkRead => "bulk-read",
+            Attack::BulkWrite => "bulk-write",
+            Attack::ReadFlood => "read-flood",
+            Attack::WriteFlood => "write-flood",
+            Attack::AtomicFlood => "atomic-flood",
+            Attack::WrongKey => "wrong-key",
+            Attack::Repeat => "repeat",
+            Attack::FullReads => "full-reads",
+            Attack::FullWrites => "full-writes",
+            Attack::SmallReads => "small-reads",
+            Attack::Silent => "silent",
+            Attack::Slow => "slow",
+            Attack::Corrupt => "corrupt",
+            Attack::Forged => "forged",
+            Attack::Garbage => "garbage",
+            Attack::BestEffortFlood => "best-effort-flood",
+        }
+    }
+
+    /// Whether it concerns an engine, and so needs one.
+    pub const fn needs_engine(self) -> bool {
+        matches!(
+            self,
+            Attack::FullReads
+                | Attack::FullWrites
+                | Attack::SmallReads
+                | Attack::Silent
+                | Attack::Slow
+                | Attack::Corrupt
+        )
+    }
+
+    /// What its rings hold.
+    pub const fn rings(self) -> Contents {
+        match self {
+            Attack::FullWrites => Contents::Writes,
+            Attack::SmallReads => Contents::SmallReads,
+            Attack::Corrupt => Contents::Nonsense,
+            _ => Contents::Reads,
+        }
+    }
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Attack {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Attack, String> {
+        Attack::ALL.into_iter().find(|attack| attack.name() == text).ok_or_else(|| {
+            let names = Attack::ALL.map(Attack::name).join(", ");
+            format!("`{text}` is no attack on Cowbird; there are {names}")
+        })
+    }
+}
+
+/// A queue pair of somebody else, as the hostile host knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// Addresses as its requester sends them.
+    pub path: Path,
+    /// Number of the queue pair that receives.
+    pub qpn: u32,
+    /// A sequence number near the next one.
+    pub psn: u32,
+}
+
+/// What a hostile host is, and what it knows of the rack.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The attack.
+    pub attack: Attack,
+    /// Its MAC address.
+    pub mac: MacAddr,
+    /// Parameters of its adapter, which others' adapters share.
+    pub adapter: roce::Config,
+    /// Its queue pairs with the pool: own number and connection.
+    pub pool: Vec<(u32, Connection)>,
+    /// Key of memory of the pool that it may use.
+    pub key: u32,
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its bytes: at least those of the longest message.
+    pub bytes: u64,
+    /// Its queue pairs with the engine: own number and connection.
+    pub engine: Vec<(u32, Connection)>,
+    /// Its rings, which the engine serves.
+    pub rings: Rings,
+    /// Queue pairs of others.
+    pub others: Vec<Aim>,
+    /// Rate of its link in bits per second.
+    pub rate_bps: u64,
+    /// How far a late driver may catch up.
+    pub catch_up: Nanos,
+}
