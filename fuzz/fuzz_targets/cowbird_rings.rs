@@ -69,7 +69,7 @@ fn engine() -> Engine {
     let mut engine = Engine::new(Config { message_bytes_max: 512, ..Config::default() });
     for key in 0..2 {
         let pool = Pool { qpn: TO_POOL, key: POOL_KEY + key, address: 0, bytes: SPAN as u64 };
-        let set = Set { qpn: TO_COMPUTE, key, address: 0, layout: LAYOUT, regions: vec![pool] };
+        let set = Set { owner: 0, qpn: TO_COMPUTE, key, address: 0, layout: LAYOUT, regions: vec![pool] };
         engine.add(set, Nanos::ZERO).expect("right");
     }
     engine

@@ -45,7 +45,7 @@ mod ycsb;
 pub use check::Verdict;
 pub use cowbird::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,
-    CowbirdSpec, CpuSpec, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
+    CowbirdSpec, CpuSpec, HostileComputeSpec, LinkShare, P4Spec, RedySpec, SpotSpec, run_cowbird,
 };
 pub use crew::{Alone, Crew};
 pub use experiment::{

@@ -195,6 +195,7 @@ impl Rack {
             let address = POOL_START + (nth * SPAN) as u64;
             let pool = Pool { qpn: to_pool, key: POOL_KEY, address, bytes: SPAN as u64 };
             let set = Set {
+                owner: 0,
                 qpn: to_compute,
                 key: SET_KEY + nth as u32,
                 address: set_start(nth),

@@ -175,7 +175,8 @@ impl Engine {
             .flat_map(|range| self.owners.range(range))
             .filter(|(_, owner)| self.may_ask(owner));
         let (owner, (number, qpn)) = owners.find_map(|(number, owner)| {
-            let mut instances = in_turn(owner.turn).into_iter().flat_map(|range| owner.instances.range(range));
+            let mut instances =
+                in_turn(owner.turn).into_iter().flat_map(|range| owner.instances.range(range));
             Some((*number, instances.find_map(ready)?))
         })?;
         let instance = self.instances.get_mut(&number)?;
@@ -216,7 +217,8 @@ impl Engine {
 
     /// Time of the next probe, to call [`poll_request`](Self::poll_request) if nothing else happens before.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        let of_owner = |instance: &Instance| self.owners.get(&instance.owner()).is_some_and(|one| self.may_ask(one));
+        let of_owner =
+            |instance: &Instance| self.owners.get(&instance.owner()).is_some_and(|one| self.may_ask(one));
         let instances = self.instances.values().filter(|instance| of_owner(instance));
         let due = instances.filter_map(|instance| instance.next_timeout(&self.config));
         // A queue pair without room waits for outcomes, and so does an owner.
@@ -284,7 +286,8 @@ mod tests {
         // With the engine for itself it has no limit.
         assert!(engine.remove(9));
         engine.forget_pair(11);
-        let left: Vec<u32> = std::iter::from_fn(|| engine.poll_request(Nanos::ZERO)).map(|(qpn, _)| qpn).collect();
+        let left: Vec<u32> =
+            std::iter::from_fn(|| engine.poll_request(Nanos::ZERO)).map(|(qpn, _)| qpn).collect();
         assert_eq!(left, [10, 2]);
     }
 }

@@ -3,7 +3,7 @@
 use super::tenant::{Engine, Tenant};
 use crate::roce::pool::whole;
 use crate::roce::setup::{Connected, End, Offer, Server, Station, Token, agree, numbers, pairs_of};
-use crate::roce::{Desk, SetupError};
+use crate::roce::{Desk, Members, SetupError};
 use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_fabric::roce::Config;
 use p4rack_p4rt::p4rack::cowbird::v1::cowbird_server::{Cowbird, CowbirdServer};
@@ -31,6 +31,8 @@ pub struct SpotConfig {
     pub adapter: Config,
     /// The memory pool.
     pub pool: Server,
+    /// Whose addresses compute nodes may have; without a rack anybody's.
+    pub members: Option<Members>,
 }
 
 /// The set-up service of an engine.
@@ -83,8 +85,11 @@ fn red(set: &v1::Set) -> Red {
 }
 
 impl<E: Engine> Inner<E> {
-    fn check(&self, request: &ServeRequest) -> Result<Asked, Status> {
+    fn check(&self, caller: &Caller, request: &ServeRequest) -> Result<Asked, Status> {
         let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
+        if let Some(members) = &self.config.members {
+            members.check(caller, &peer.station)?;
+        }
         agree(request.mtu_bytes, request.reads_max, &self.config.adapter)
             .map_err(Status::failed_precondition)?;
         if peer.station.ip == self.config.station.ip {
@@ -129,13 +134,13 @@ impl<E: Engine> Inner<E> {
             )));
         }
         peer.check_pairs(pairs.compute).map_err(Status::invalid_argument)?;
-        let SpotConfig { station, adapter, pool } = &self.config;
+        let SpotConfig { station, adapter, pool, .. } = &self.config;
         let mut random = numbers();
         let pool = pool.connect_pairs(*station, adapter, Some(&token), pairs.pool, &mut random);
         let pool = pool.await.map_err(not_connected)?;
         let end = End::draw(*station, &mut random);
         let compute = (end.qpn, end.connection(&peer, DOMAIN));
-        let sets = sets.into_iter().map(|set| with_regions(set, end.qpn, &pool)).collect();
+        let sets = sets.into_iter().map(|set| with_regions(set, (&peer, end.qpn), &pool)).collect();
         let (failed, why) = oneshot::channel();
         let tenant = Tenant { caller, compute, pool: (pool.qpn, pool.connection), sets, reds, failed };
         let number = self.engine.add(tenant).await?;
@@ -167,11 +172,16 @@ impl<E: Engine> Inner<E> {
     }
 }
 
-/// A set with the pool's regions.
-fn with_regions((key, address, layout): (u32, u64, Layout), qpn: u32, pool: &Connected) -> Set {
+/// A set of `peer` with the pool's regions.
+fn with_regions(
+    (key, address, layout): (u32, u64, Layout),
+    (peer, qpn): (&End, u32),
+    pool: &Connected,
+) -> Set {
+    let owner = peer.station.ip.to_bits();
     let region =
         |offer: &Offer| Pool { qpn: pool.qpn, key: offer.key, address: offer.address, bytes: offer.bytes };
-    Set { qpn, key, address, layout, regions: pool.offers.iter().map(region).collect() }
+    Set { owner, qpn, key, address, layout, regions: pool.offers.iter().map(region).collect() }
 }
 
 fn not_connected(error: SetupError) -> Status {
@@ -189,7 +199,7 @@ impl<E: Engine> Cowbird for Service<E> {
     async fn serve(&self, request: Request<ServeRequest>) -> Result<Response<Self::ServeStream>, Status> {
         let caller = Visitor::of(&request)?.caller().clone();
         let inner = self.0.clone();
-        let asked = inner.desk.note(inner.check(request.get_ref()))?;
+        let asked = inner.desk.note(inner.check(&caller, request.get_ref()))?;
         whole(async move { inner.desk.note(inner.clone().begin(caller, asked).await) }).await
     }
 }

@@ -1,6 +1,7 @@
 //! Threads, their queue pairs and rings, and what serves them on hosts.
 
 use super::experiment::CowbirdScheme;
+use super::hostile::Attacker;
 use super::nic::HostMemory;
 use super::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SPOT};
 use super::records::{POOL_KEY, POOL_START};
@@ -18,11 +19,14 @@ use std::sync::atomic::AtomicU64;
 
 impl World<'_> {
     /// Makes threads, their queue pairs and rings, and what serves them on hosts.
-    pub(super) fn connect(&mut self, pool_bytes: u64) -> Result<(), String> {
+    pub(super) fn connect(&mut self, threads: usize, pool_bytes: u64) -> Result<(), String> {
         let spec = &self.experiment.spec;
         let layout = rack::layout(self.plan.window, spec.record_bytes);
         if spec.scheme == CowbirdScheme::CowbirdSpot {
-            let core = || Core::new(&spec.spot, layout.entries, (layout.request_bytes / 2) as u32);
+            // An engine takes the rings of both compute nodes.
+            let most = self.attacker.as_ref().map_or(layout, Attacker::layout);
+            let entries = most.entries.max(layout.entries);
+            let core = || Core::new(&spec.spot, entries, (most.request_bytes / 2) as u32);
             self.cores = (0..spec.spot.cores.min(spec.threads)).map(|_| core()).collect();
         }
         if spec.scheme == CowbirdScheme::RdmaTwoSided {
@@ -31,7 +35,7 @@ impl World<'_> {
         if spec.scheme == CowbirdScheme::Redy {
             self.io_threads()?;
         }
-        for nth in 0..usize::from(spec.threads) {
+        for nth in 0..threads {
             let way = match spec.scheme {
                 CowbirdScheme::Local => Way::Local,
                 CowbirdScheme::Redy => Way::Handed { asked: VecDeque::new(), brought: VecDeque::new() },
@@ -45,21 +49,26 @@ impl World<'_> {
             };
             self.threads.push(Thread::new(way, nth as u64 * self.plan.keys, spec.seed, &self.plan));
         }
+        if spec.scheme == CowbirdScheme::CowbirdSpot {
+            for set in threads..self.sets {
+                self.hostile_rings(set, pool_bytes)?;
+            }
+        }
         Ok(())
     }
 
     /// A queue pair to the pool.
     fn verbs(&mut self, nth: usize, two_sided: bool) -> Result<Way, String> {
         let qpn = POOL_QPN + nth as u32;
-        self.messages(qpn, if two_sided { 2 * self.plan.window } else { 0 }, 1)?;
+        self.messages(self.home(nth), qpn, if two_sided { 2 * self.plan.window } else { 0 }, 1)?;
         Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
     }
 
     /// A queue pair to the pool that takes so many messages at either end, each with so many requests or answers.
-    fn messages(&mut self, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
+    fn messages(&mut self, host: usize, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
         let record_bytes = self.plan.record_bytes;
-        rack::connect(&mut self.nics, COMPUTE, POOL, qpn)?;
-        for (host, bytes) in [(COMPUTE, record_bytes), (POOL, ASK_BYTES as u32 + record_bytes)] {
+        self.link_pairs(host, POOL, qpn)?;
+        for (host, bytes) in [(host, record_bytes), (POOL, ASK_BYTES as u32 + record_bytes)] {
             for _ in 0..receives {
                 let posted = self.nics[host].adapter.handle_receive(qpn, batch * bytes);
                 posted.map_err(|error| format!("a receive is refused: {error:?}"))?;
@@ -74,7 +83,7 @@ impl World<'_> {
         let count = spec.redy.io_threads.min(spec.threads);
         for nth in 0..count {
             let qpn = POOL_QPN + u32::from(nth);
-            self.messages(qpn, 2 * u32::from(spec.redy.messages), spec.redy.batch.into())?;
+            self.messages(COMPUTE, qpn, 2 * u32::from(spec.redy.messages), spec.redy.batch.into())?;
             let threads = (nth..spec.threads).step_by(count.into()).map(usize::from).collect();
             self.io.push(IoThread::new(qpn, threads));
             self.servers.push(Server::default());
@@ -86,7 +95,8 @@ impl World<'_> {
     fn rings(&mut self, nth: usize, layout: Layout, pool_bytes: u64) -> Result<Way, String> {
         let words: Arc<[AtomicU64]> = (0..layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         let (key, address) = rack::rings_of(nth);
-        let HostMemory::Rings(area) = self.nics[COMPUTE].adapter.memory_mut() else {
+        let home = self.home(nth);
+        let HostMemory::Rings(area) = self.nics[home].adapter.memory_mut() else {
             return Err("the compute node has no rings".to_owned());
         };
         if !area.offer(0, key, address, words.clone()) {
@@ -98,14 +108,14 @@ impl World<'_> {
         let cores = self.cores.len();
         if cores > 0 {
             let to_compute = COMPUTE_QPN + nth as u32;
-            rack::connect(&mut self.nics, SPOT, COMPUTE, to_compute)?;
+            self.link_pairs(SPOT, home, to_compute)?;
             let mut regions = Vec::new();
             for region in 0..self.plan.regions {
-                let qpn = POOL_QPN + nth as u32 + u32::from(region) * u32::from(self.experiment.spec.threads);
-                rack::connect(&mut self.nics, SPOT, POOL, qpn)?;
+                let qpn = POOL_QPN + nth as u32 + u32::from(region) * self.sets as u32;
+                self.link_pairs(SPOT, POOL, qpn)?;
                 regions.push(Pool { qpn, key: POOL_KEY, address: POOL_START, bytes: pool_bytes });
             }
-            let set = Set { qpn: to_compute, key, address, layout, regions };
+            let set = Set { owner: home as u32, qpn: to_compute, key, address, layout, regions };
             let added = self.cores[nth % cores].engine.add(set, Nanos::ZERO);
             added.map_err(|error| error.to_string())?;
         }

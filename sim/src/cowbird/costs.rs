@@ -86,6 +86,10 @@ pub struct NicSpec {
     pub link_ns: u32,
     /// The switch's pipeline (PL2's paper, §5, on the same chip).
     pub switch_ns: u32,
+    /// Bytes that an adapter has ready ahead of its link at most; what it sends next is chosen when there is room. Without a
+    /// number, all that it may send stands in line as soon as it may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead_bytes: Option<u32>,
 }
 
 impl Default for NicSpec {
@@ -99,6 +103,7 @@ impl Default for NicSpec {
             timeout_us: 500,
             link_ns: 50,
             switch_ns: 347,
+            ahead_bytes: None,
         }
     }
 }

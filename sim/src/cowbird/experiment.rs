@@ -1,6 +1,7 @@
 //! Experiments on Cowbird racks: what TOML says, checked.
 
 use super::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
+use super::hostile::HostileComputeSpec;
 use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use serde::{Deserialize, Serialize};
@@ -83,6 +84,9 @@ pub struct CowbirdSpec {
     pub redy: RedySpec,
     /// TCP flows beside.
     pub competing: Option<CompetingSpec>,
+    /// A second compute node, which may break the rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hostile: Vec<HostileComputeSpec>,
     /// The paper's figures.
     #[serde(default)]
     pub paper: Vec<PaperSpec>,
@@ -229,6 +233,7 @@ fn check_rate(table: &str, rate: &str, check: &mut Check) -> u64 {
 }
 
 fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
+    super::hostile::check(spec, check);
     if spec.kind != KIND {
         check.problem("", 0, "kind", format!("`{}`: write \"{KIND}\"", spec.kind));
     }

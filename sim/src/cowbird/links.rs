@@ -42,8 +42,12 @@ impl World<'_> {
         });
         if let Some(frame) = frame {
             let tail_ps = nic.transmit(now_ps, frame.len());
+            let is_bounded = nic.is_bounded();
             let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
             self.carry(at_ps, Event::AtSwitch(host as u16, frame));
+            if is_bounded {
+                self.nics[host].collect(now_ps, now_ps, Cause::Frame, &mut self.frames);
+            }
         }
         self.plan_link(host, now_ps);
     }

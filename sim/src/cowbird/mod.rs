@@ -12,6 +12,7 @@ mod competing;
 mod connect;
 mod costs;
 mod experiment;
+mod hostile;
 mod links;
 mod nic;
 mod outcome;
@@ -27,4 +28,5 @@ mod world;
 
 pub use costs::{CpuSpec, NicSpec as CowbirdNicSpec, P4Spec, RedySpec, SpotSpec};
 pub use experiment::{CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, KIND};
+pub use hostile::HostileComputeSpec;
 pub use outcome::{CowbirdOutcome, LinkShare, run_cowbird};

@@ -71,12 +71,16 @@ pub(super) enum Cause {
 #[derive(Debug)]
 pub(super) struct Nic {
     pub adapter: Adapter<HostMemory>,
+    config: roce::Config,
     rate_bps: u64,
     times: NicSpec,
     /// When the next packet may come in.
     in_ps: u64,
     /// Frames to send, and when each is ready. Those of adapters are bounded by their windows.
     queue: VecDeque<(u64, Frame)>,
+    queue_bytes: usize,
+    /// Bytes in `queue` from which on nothing more is prepared.
+    ahead_bytes: usize,
     /// When the last one is ready: frames leave in order.
     ready_ps: u64,
     /// When the link is free.
@@ -108,18 +112,26 @@ impl Nic {
             icrc_verified: false,
             ..roce::Config::default()
         };
-        let adapter = Adapter::new(config, memory)?;
+        let adapter = Adapter::new(config.clone(), memory)?;
         Ok(Nic {
             adapter,
+            config,
             rate_bps,
             times: times.clone(),
             in_ps: 0,
             queue: VecDeque::new(),
+            queue_bytes: 0,
+            ahead_bytes: times.ahead_bytes.map_or(usize::MAX, |bytes| bytes as usize),
             ready_ps: 0,
             free_ps: 0,
             is_planned: false,
             sent_bytes: 0,
         })
+    }
+
+    /// Parameters of its adapter.
+    pub fn config(&self) -> &roce::Config {
+        &self.config
     }
 
     /// When a frame that came now has reached the host's memory.
@@ -129,9 +141,9 @@ impl Nic {
         start_ps + ps(self.times.packet_ns) + ps(self.times.pcie_ns)
     }
 
-    /// Queues what the adapter has to send. What it does now began at `from_ps`.
+    /// Queues what the adapter has to send, as far as there is room. What it does now began at `from_ps`.
     pub fn collect(&mut self, now_ps: u64, from_ps: u64, cause: Cause, frames: &mut Frames) {
-        loop {
+        while self.queue_bytes < self.ahead_bytes {
             let mut frame = frames.take(true);
             if !self.adapter.poll_frame(Nanos(now_ps / 1_000), &mut frame) {
                 return frames.release(frame);
@@ -144,6 +156,7 @@ impl Nic {
     /// Queues a frame that is ready at a time.
     pub fn push(&mut self, ready_ps: u64, frame: Frame) {
         self.ready_ps = self.ready_ps.max(ready_ps);
+        self.queue_bytes += frame.len();
         self.queue.push_back((self.ready_ps, frame));
     }
 
@@ -154,7 +167,14 @@ impl Nic {
 
     /// The next frame, if it is ready.
     pub fn take(&mut self, now_ps: u64) -> Option<Frame> {
-        self.queue.pop_front_if(|(ready_ps, _)| *ready_ps <= now_ps).map(|(_, frame)| frame)
+        let (_, frame) = self.queue.pop_front_if(|(ready_ps, _)| *ready_ps <= now_ps)?;
+        self.queue_bytes -= frame.len();
+        Some(frame)
+    }
+
+    /// Whether it prepares frames only when its link has room.
+    pub fn is_bounded(&self) -> bool {
+        self.ahead_bytes < usize::MAX
     }
 
     /// Sends a frame of so many bytes now. Returns when its last bit is on the wire.

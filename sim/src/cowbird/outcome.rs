@@ -1,11 +1,13 @@
 //! Runs an experiment on a Cowbird rack and collects its results.
 
 use super::experiment::{CowbirdExperiment, CowbirdScheme};
+use super::hostile::Attacker;
 use super::nic::Nic;
 use super::rack::{COMPUTE, HOSTS, POOL, SPOT};
 use super::records::CowbirdPlant;
 use super::thread::Thread;
 use super::world::{Mark, World};
+use crate::hostile::OthersOutcome;
 use crate::latency::{Latency, add_up, histogram};
 use crate::outcome::{Compared, compared, concerns};
 use crate::switch::Model;
@@ -54,6 +56,12 @@ pub struct CowbirdOutcome {
     pub engine_share: Option<f64>,
     /// What competing TCP flows delivered; none without them.
     pub competing_gbps: Option<f64>,
+    /// How the first compute node's threads fared, if the second may be hostile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersOutcome>,
+    /// Requests that a hostile host's rings were served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hostile_requests: Option<u64>,
     /// Records with a content that they should not have had.
     pub wrong: u64,
     /// Remote probes that never ended.
@@ -170,6 +178,8 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
             .competing
             .zip(after.competing)
             .map(|(before, after)| (after - before) as f64 * 8.0 / measured_ns as f64),
+        others: super::hostile::others(spec, &world.threads, measured_ns),
+        hostile_requests: world.attacker.as_ref().map(Attacker::served),
         wrong: sum(|thread| thread.tally.wrong),
         lost: sum(Thread::outstanding),
         failed,

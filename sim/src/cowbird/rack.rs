@@ -3,7 +3,7 @@
 use super::costs::P4Spec;
 use super::experiment::CompetingClass;
 use super::nic::{MESSAGE_BYTES_MAX, Nic};
-use super::records::{POOL_KEY, POOL_START};
+use super::records::POOL_KEY;
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
 use p4rack_codegen::Scheme;
@@ -62,28 +62,34 @@ fn path(from: usize, (mac, ip): (MacAddr, Ipv4Addr)) -> Path {
     Path { src_mac: mac_of(from), dst_mac: mac, src_ip: ip_of(from), dst_ip: ip, src_port: 50_000, dscp: 0 }
 }
 
+/// One end of queue pairs of this number at two hosts.
+pub(super) fn connection(own: usize, other: usize, qpn: u32) -> Connection {
+    let path = path(own, (mac_of(other), ip_of(other)));
+    Connection { path, peer_qpn: qpn, send_psn: PSN, receive_psn: PSN, domain: 0 }
+}
+
 /// Connects two hosts by queue pairs of this number.
 pub(super) fn connect(nics: &mut [Nic], from: usize, to: usize, qpn: u32) -> Result<(), String> {
     for (own, other) in [(from, to), (to, from)] {
-        let path = path(own, (mac_of(other), ip_of(other)));
-        let connection = Connection { path, peer_qpn: qpn, send_psn: PSN, receive_psn: PSN, domain: 0 };
-        nics[own].adapter.add_pair(qpn, connection).map_err(|error| error.to_string())?;
+        let added = nics[own].adapter.add_pair(qpn, connection(own, other, qpn));
+        added.map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// The engine in the switch, if there is one, for so many threads.
-pub(super) fn engine(spec: &P4Spec, threads: u16) -> Cowbird {
+/// The engine in the switch, if there is one, for so many sets of these hosts.
+pub(super) fn engine(spec: &P4Spec, sets: u16, hosts: &[usize]) -> Cowbird {
+    let compute = hosts.iter().map(|host| name(*host)).collect();
     Cowbird {
-        instances: threads.into(),
-        regions: threads.into(),
+        instances: sets.into(),
+        regions: sets.into(),
         in_flight: spec.in_flight,
         message_bytes_max: MESSAGE_BYTES_MAX,
         // What its controller would ask a packet generator for. Turns are made here.
         probe: Nanos(spec.turn_ns.into()),
         rest_turns: spec.rest_turns,
         timeout: Nanos::from_micros(spec.timeout_us.into()),
-        ..Cowbird::new(Ipv4Addr::new(10, 0, 0, 254), vec![name(COMPUTE)], vec![name(POOL)])
+        ..Cowbird::new(Ipv4Addr::new(10, 0, 0, 254), compute, vec![name(POOL)])
     }
 }
 
@@ -151,15 +157,27 @@ pub(super) fn switch(
         .map_err(|error: SwitchError| error.to_string())
 }
 
-/// Has the switch serve a thread's rings: entries, queue pairs at both hosts, and where it begins.
+/// Rings that the engine in the switch is to serve.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    /// Number of the set.
+    pub set: usize,
+    /// Whose it is.
+    pub host: usize,
+    /// Sizes of its rings.
+    pub layout: Layout,
+    /// Address of its memory in the pool, and bytes.
+    pub pool: (u64, u64),
+}
+
+/// Has the switch serve rings: entries, queue pairs at the pool, and where it begins. Returns the compute node's queue pairs.
 pub(super) fn serve(
     switch: &mut P4,
     nics: &mut [Nic],
     engine: &Cowbird,
-    thread: usize,
-    layout: Layout,
-    pool_bytes: u64,
-) -> Result<(), String> {
+    served: Served,
+) -> Result<Vec<(u32, Connection)>, String> {
+    let Served { set: thread, host: compute_node, layout, pool: (address, pool_bytes) } = served;
     let of = |host: usize, first: u32| cowbird::Connection {
         port: host as u16 + 1,
         mac: mac_of(host),
@@ -169,20 +187,22 @@ pub(super) fn serve(
         psn: PSN,
         udp_port: 0xc000 + thread as u16,
     };
-    let (compute, pool) = (of(COMPUTE, COMPUTE_QPN), of(POOL, POOL_QPN));
-    let sides = [(COMPUTE, &compute, Phase::COMPUTE.len()), (POOL, &pool, Phase::POOL.len())];
-    for (host, ends, pairs) in sides {
-        for nth in 0..pairs as u32 {
-            let path = path(host, (engine.mac, engine.ip));
-            let connection =
-                Connection { path, peer_qpn: ends.own_qpn + nth, send_psn: PSN, receive_psn: PSN, domain: 0 };
-            let added = nics[host].adapter.add_pair(ends.peer_qpn + nth, connection);
-            added.map_err(|error| error.to_string())?;
-        }
+    let (compute, pool) = (of(compute_node, COMPUTE_QPN), of(POOL, POOL_QPN));
+    let ends = |host: usize, side: &cowbird::Connection, pairs: usize| {
+        let (path, own_qpn, peer_qpn) = (path(host, (engine.mac, engine.ip)), side.own_qpn, side.peer_qpn);
+        let end = move |nth: u32| {
+            let peer = own_qpn + nth;
+            (peer_qpn + nth, Connection { path, peer_qpn: peer, send_psn: PSN, receive_psn: PSN, domain: 0 })
+        };
+        (0..pairs as u32).map(end).collect::<Vec<_>>()
+    };
+    let of_compute = ends(compute_node, &compute, Phase::COMPUTE.len());
+    for (qpn, connection) in ends(POOL, &pool, Phase::POOL.len()) {
+        nics[POOL].adapter.add_pair(qpn, connection).map_err(|error| error.to_string())?;
     }
+    let regions = vec![Pool { key: POOL_KEY, address, bytes: pool_bytes }];
     let (key, address) = rings_of(thread);
     let start = Start::default();
-    let regions = vec![Pool { key: POOL_KEY, address: POOL_START, bytes: pool_bytes }];
     let instance = Instance { number: thread as u32, compute, pool, key, address, layout, regions, start };
     let schema = switch.schema().map_err(|error| error.to_string())?;
     let inserts = engine.serve(&instance, &schema).map_err(|error| error.to_string())?;
@@ -192,7 +212,7 @@ pub(super) fn serve(
         let reply = switch.manage(frame.get(2..).unwrap_or_default(), Nanos::ZERO);
         reply.and_then(|reply| Cowbird::reply(&reply)).ok_or("the switch does not answer its controller")?;
     }
-    Ok(())
+    Ok(of_compute)
 }
 
 /// Has the switch's engine take turns, by the frame that is returned, at the compute node's port.

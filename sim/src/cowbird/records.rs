@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 /// Key of the pool's memory, and address of its first byte.
 pub(super) const POOL_KEY: u32 = 0x99;
 pub(super) const POOL_START: u64 = 1 << 32;
+/// Bytes behind the records that a hostile host may use. They hold nothing.
+pub(super) const SCRATCH_BYTES: u64 = 16 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
 
@@ -48,7 +50,7 @@ impl Records {
             return Err(Denied::Key);
         }
         let at = place.address.checked_sub(POOL_START).ok_or(Denied::Bounds)?;
-        let fits = at.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes);
+        let fits = at.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes + SCRATCH_BYTES);
         let whole = at.is_multiple_of(WORD as u64) && bytes.is_multiple_of(WORD);
         if fits && whole { Ok(at / WORD as u64) } else { Err(Denied::Bounds) }
     }
@@ -82,7 +84,7 @@ impl Memory for Records {
 
     fn write(&mut self, place: Place, bytes: &[u8]) -> Result<(), Denied> {
         let first = self.first(place, bytes.len())?;
-        if self.strikes(CowbirdPlant::LostWrite) {
+        if first * WORD as u64 >= self.bytes || self.strikes(CowbirdPlant::LostWrite) {
             return Ok(());
         }
         for (bytes, at) in bytes.as_chunks::<WORD>().0.iter().zip(first..) {
@@ -91,8 +93,9 @@ impl Memory for Records {
         Ok(())
     }
 
-    fn modify(&mut self, _: Place, _: Modify) -> Result<u64, Denied> {
-        Err(Denied::Rights)
+    fn modify(&mut self, place: Place, _: Modify) -> Result<u64, Denied> {
+        let first = self.first(place, WORD)?;
+        if first * WORD as u64 >= self.bytes { Ok(0) } else { Err(Denied::Rights) }
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::competing::Competing;
 use super::experiment::{CowbirdExperiment, CowbirdScheme};
+use super::hostile::{Attacker, Second};
 use super::nic::{Cause, HostMemory, Nic, ps};
 use super::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
 use super::records::{CowbirdPlant, Records};
@@ -53,6 +54,8 @@ pub(super) enum Event {
     Mark,
     /// A competing flow looks at its timer.
     Flow(u16),
+    /// A hostile host's link is free, and something may be ready for it.
+    Attack,
 }
 
 /// The agenda counts picoseconds.
@@ -86,6 +89,9 @@ pub(super) struct World<'a> {
     pub servers: Vec<Server>,
     pub io: Vec<IoThread>,
     pub competing: Option<Competing>,
+    pub attacker: Option<Attacker>,
+    /// Sets of rings, or queue pairs with the pool, of all compute nodes' threads and of the attacker.
+    pub sets: usize,
     /// What had been carried when measuring began, and when it ended.
     pub marks: Vec<Mark>,
     pub losses: Random,
@@ -103,10 +109,12 @@ impl<'a> World<'a> {
     pub fn new(experiment: &'a CowbirdExperiment, plant: Option<CowbirdPlant>) -> Result<World<'a>, String> {
         let spec = &experiment.spec;
         let pool_bytes = spec.records * u64::from(spec.record_bytes);
+        let second = Second::of(spec);
+        let threads = u64::from(spec.threads) * if second == Second::Threads { 2 } else { 1 };
         let plan = Plan {
             cpu: spec.cpu.clone(),
             record_bytes: spec.record_bytes,
-            keys: spec.records / u64::from(spec.threads),
+            keys: spec.records / threads,
             local: spec.local_percent / 100.0,
             writes: spec.write_percent / 100.0,
             batch: spec.batch,
@@ -115,10 +123,13 @@ impl<'a> World<'a> {
             warm_ps: spec.warmup_us * 1_000_000,
             end_ps: spec.duration_us * 1_000_000,
         };
-        let engine = (spec.scheme == CowbirdScheme::CowbirdP4).then(|| rack::engine(&spec.p4, spec.threads));
         // A switch is a requester without such a limit of its own; whoever lets it have more under way, has adapters take them.
         let reads = usize::from(spec.nic.reads_max);
-        let reads = if engine.is_some() { reads.max(spec.p4.in_flight as usize) } else { reads };
+        let reads = if spec.scheme == CowbirdScheme::CowbirdP4 {
+            reads.max(spec.p4.in_flight as usize)
+        } else {
+            reads
+        };
         let memories = [
             HostMemory::Rings(Area::default()),
             HostMemory::Records(Records::new(pool_bytes, plant)),
@@ -128,10 +139,14 @@ impl<'a> World<'a> {
         let mut rates_bps = [experiment.rate_bps; HOSTS];
         rates_bps[SINK] = experiment.competing_bps;
         let nics = memories.into_iter().zip(rates_bps);
-        let nics = nics
+        let mut nics = nics
             .map(|(memory, rate_bps)| Nic::new(memory, &spec.nic, rate_bps, reads))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| error.to_string())?;
+        let attacker = Attacker::new(experiment, &mut nics, pool_bytes)?;
+        let sets = threads as u16 + attacker.as_ref().map_or(0, |one| one.sets(spec));
+        let hosts: &[usize] = if second == Second::Absent { &[COMPUTE] } else { &[COMPUTE, SINK] };
+        let engine = (spec.scheme == CowbirdScheme::CowbirdP4).then(|| rack::engine(&spec.p4, sets, hosts));
         let class = spec.competing.as_ref().map(|tcp| tcp.class).unwrap_or_default();
         let mut world = World {
             hub: Hub::new(rack::switch(engine.as_ref(), rates_bps, class, spec.seed)?, CLOCK),
@@ -145,6 +160,8 @@ impl<'a> World<'a> {
             servers: Vec::new(),
             io: Vec::new(),
             competing: spec.competing.as_ref().map(Competing::new),
+            attacker,
+            sets: sets.into(),
             marks: Vec::new(),
             losses: Random::stream(spec.seed, 0),
             digest: Digest::new(),
@@ -155,19 +172,18 @@ impl<'a> World<'a> {
             plan,
             experiment,
         };
-        world.connect(pool_bytes)?;
+        world.connect(threads as usize, pool_bytes)?;
         if let Some(engine) = engine {
-            for nth in 0..world.threads.len() {
-                let layout = rack::layout(world.plan.window, spec.record_bytes);
-                rack::serve(&mut world.hub.model, &mut world.nics, &engine, nth, layout, pool_bytes)?;
+            for set in 0..world.sets {
+                world.serve(set, &engine, pool_bytes)?;
             }
-            let frame = rack::turns(&mut world.hub.model, &engine, spec.threads)?;
+            let frame = rack::turns(&mut world.hub.model, &engine, sets)?;
             // A packet generator gives turns to one set after the other.
-            let every_ps = ps(spec.p4.turn_ns) / u64::from(spec.threads);
+            let every_ps = ps(spec.p4.turn_ns) / u64::from(sets);
             world.turn = Some((frame, every_ps.max(1_000)));
             world.agenda.add(0, Event::Turn);
         }
-        for nth in 0..spec.threads {
+        for nth in 0..threads as u16 {
             world.agenda.add(u64::from(nth) * 1_000, Event::Thread(nth));
         }
         for nth in 0..world.cores.len() as u16 {
@@ -180,6 +196,10 @@ impl<'a> World<'a> {
         world.agenda.add(world.plan.warm_ps, Event::Mark);
         world.agenda.add(world.plan.end_ps, Event::Mark);
         world.resume_flows(0);
+        if let Some(attacker) = &mut world.attacker {
+            attacker.machine()?;
+        }
+        world.plan_attack(0);
         Ok(world)
     }
 
@@ -233,6 +253,13 @@ impl<'a> World<'a> {
                     self.frames.release(frame);
                     return self.segment(host, &pdu, now_ps);
                 }
+                if let Some(attacker) = self.attacker.as_mut().filter(|_| host == SINK) {
+                    if let Ok(machine) = attacker.machine() {
+                        machine.handle_link(&frame, CLOCK.nanos(now_ps));
+                    }
+                    self.frames.release(frame);
+                    return self.plan_attack(now_ps);
+                }
                 self.nics[host].adapter.handle_frame(&frame, CLOCK.nanos(now_ps));
                 self.frames.release(frame);
                 self.complete(host, now_ps);
@@ -277,6 +304,7 @@ impl<'a> World<'a> {
                 self.agenda.add(now_ps + every_ps, Event::Timers);
             }
             Event::Mark => self.mark(now_ps),
+            Event::Attack => self.attack(now_ps),
             Event::Flow(nth) => {
                 let mut frame = self.frames.take(false);
                 let Some(competing) = &mut self.competing else { return };
@@ -306,14 +334,15 @@ impl<'a> World<'a> {
     }
 
     fn step(&mut self, nth: u16, now_ps: u64) {
+        let home = self.home(nth.into());
         let thread = &mut self.threads[usize::from(nth)];
-        let Some(step) = thread.step(now_ps, &mut self.nics[COMPUTE].adapter, &self.plan) else {
+        let Some(step) = thread.step(now_ps, &mut self.nics[home].adapter, &self.plan) else {
             self.ended += 1;
             return;
         };
         self.agenda.add(now_ps + step.took_ps, Event::Thread(nth));
         if step.rung {
-            self.send(COMPUTE, now_ps, now_ps + step.took_ps, Cause::Doorbell);
+            self.send(home, now_ps, now_ps + step.took_ps, Cause::Doorbell);
         }
     }
 
@@ -352,7 +381,7 @@ impl<'a> World<'a> {
                         io.complete(completion);
                     }
                 }
-                (COMPUTE, completion) => {
+                (COMPUTE | SINK, completion) => {
                     let thread = qpn.checked_sub(POOL_QPN).and_then(|nth| self.threads.get_mut(nth as usize));
                     if let Some(thread) = thread {
                         thread.complete(completion);
@@ -360,7 +389,7 @@ impl<'a> World<'a> {
                 }
                 (SPOT, Completion::Request(_, outcome)) => {
                     let first = if qpn < POOL_QPN { COMPUTE_QPN } else { POOL_QPN };
-                    let thread = (qpn - first) as usize % self.threads.len().max(1);
+                    let thread = (qpn - first) as usize % self.sets.max(1);
                     let nth = thread % self.cores.len().max(1);
                     let Some(core) = self.cores.get_mut(nth) else { continue };
                     if core.complete(qpn, outcome) {

@@ -80,7 +80,8 @@ impl Machine {
 
     /// Whether its frames are those of an adapter.
     const fn uses_adapter(&self) -> bool {
-        self.config.attack.needs_engine() || matches!(self.config.attack, Attack::BulkRead | Attack::BulkWrite)
+        self.config.attack.needs_engine()
+            || matches!(self.config.attack, Attack::BulkRead | Attack::BulkWrite)
     }
 
     /// Handles a frame from the link.
@@ -144,7 +145,9 @@ impl Machine {
                 for _ in outstanding..UNDER_WAY {
                     let request = match attack {
                         Attack::BulkRead => Request::Read { key, address, bytes: length },
-                        _ => Request::Write { key, address, bytes: vec![0; length as usize], immediate: None },
+                        _ => {
+                            Request::Write { key, address, bytes: vec![0; length as usize], immediate: None }
+                        }
                     };
                     // A queue pair that has failed has nothing more to ask.
                     if self.adapter.handle_request(*qpn, request).is_err() {
@@ -219,7 +222,11 @@ impl Machine {
         let (opcode, extension, payload) = match self.made % 3 {
             0 => (Opcode::ReadRequest, Extension::Rdma(Reth { address, key: !key, bytes: 64 }, None), 0),
             1 => (Opcode::Acknowledge, Extension::Ack(aeth), 0),
-            _ => (Opcode::ReadResponseOnly, Extension::Ack(Aeth { syndrome: Syndrome::Ack.code(), msn: 0 }), 64),
+            _ => (
+                Opcode::ReadResponseOnly,
+                Extension::Ack(Aeth { syndrome: Syndrome::Ack.code(), msn: 0 }),
+                64,
+            ),
         };
         frame::begin(&path, Bth::new(opcode, aim.qpn, at), &extension, payload, out);
         self.end(out);

@@ -42,7 +42,8 @@ impl Rack {
         memory.register(Region { domain: 0, key: 1, start: START, bytes, rights: Rights::ALL }).unwrap();
         let mut pool = Adapter::new(adapter.clone(), memory).unwrap();
         let mut spot = Adapter::new(adapter.clone(), Regions::default()).unwrap();
-        let mut engine = Engine::new(EngineConfig { message_bytes_max: MESSAGE_BYTES, ..EngineConfig::default() });
+        let mut engine =
+            Engine::new(EngineConfig { message_bytes_max: MESSAGE_BYTES, ..EngineConfig::default() });
         let layout = Layout { entries: 64, request_bytes: 8_192, response_bytes: 8_192 };
         let mut config = Config {
             attack,
@@ -137,7 +138,11 @@ fn an_engine_serves_rings_that_are_always_full_without_end() {
 fn an_engine_gives_up_rings_that_hold_nonsense() {
     let mut rack = Rack::new(Attack::Corrupt);
     rack.run();
-    assert!(matches!(rack.state(), Some(State::Corrupt(Corruption::Type | Corruption::Region))), "{:?}", rack.state());
+    assert!(
+        matches!(rack.state(), Some(State::Corrupt(Corruption::Type | Corruption::Region))),
+        "{:?}",
+        rack.state()
+    );
 }
 
 #[test]
