@@ -3,6 +3,7 @@
 
 use crate::ends;
 use crate::error::LabError;
+use crate::log_store;
 use crate::measure::{self, Plan};
 use crate::network::{Access, HOST_INTERFACE, Network};
 use crate::process::Process;
@@ -13,7 +14,7 @@ use crate::store;
 use crate::sys;
 use crate::up::{create_network, rack_under};
 use crate::workload::rpc::ValueReport;
-use p4rack_codegen::rack::Workload;
+use p4rack_codegen::rack::{Run, Workload};
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::hostile::{Attack, Fared, edm};
 use serde::Serialize;
@@ -29,8 +30,9 @@ const START: Duration = Duration::from_secs(20);
 pub struct Options {
     /// Path of the description.
     pub path: PathBuf,
-    /// Schemes; empty means both of PL2's that the rack supports, or those of EDM that the store is used under.
-    pub schemes: Vec<Scheme>,
+    /// Schemes; empty means both of PL2's that the rack supports, those of EDM that the store is used under, or the log store's
+    /// ways to remote memory.
+    pub schemes: Vec<Run>,
     /// The hostile sender, or client of the store; `None` is the workload's last.
     pub host: Option<String>,
     /// Names of the attacks; empty means all.
@@ -56,9 +58,9 @@ pub struct Beside {
 }
 
 /// Figures of one run.
-struct Run {
-    result: SchemeResult,
-    frames_lost: u64,
+pub(crate) struct Figures {
+    pub(crate) result: SchemeResult,
+    pub(crate) frames_lost: u64,
 }
 
 /// Runs everything. Call this on the main thread before other threads are started.
@@ -68,6 +70,9 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
     let rack = Rack::load(&options.path)?;
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let workload = rack.workload.as_ref().ok_or_else(|| unfit("has no [workload]: add one".into()))?;
+    if rack.log().is_some() {
+        return log_store::hostile::run(options, (&rack, workload), &progress, done);
+    }
     let clients = workload.ends().1;
     let host = match &options.host {
         Some(host) => host.clone(),
@@ -117,7 +122,7 @@ fn schemes(options: &Options, rack: &Rack, workload: &Workload) -> Vec<Scheme> {
         ([], None) => {
             [Scheme::PL2_CLOCK, Scheme::PL2_COUNTER][..2 - usize::from(rack.has_mixed_rates())].to_vec()
         }
-        (asked, _) => asked.to_vec(),
+        (asked, _) => asked.iter().map(|run| run.scheme).collect(),
     }
 }
 
@@ -143,7 +148,7 @@ fn one(
     host: &str,
     attack: Option<&str>,
     progress: &Progress,
-) -> Result<Run, LabError> {
+) -> Result<Figures, LabError> {
     let mut workload = Workload { kill: None, ..workload.clone() };
     let mut running = Running::start(rack, &options.path, network, scheme, None, progress)?;
     let index = running.index(host)?;
@@ -180,7 +185,7 @@ fn one(
         }
         let frames_lost = result.store.as_ref().map_or(0, |figures| figures.lost + figures.wrong);
         running.stop()?;
-        return Ok(Run { result, frames_lost });
+        return Ok(Figures { result, frames_lost });
     }
     let result = measure::run(&mut running, plan, attacker.as_mut(), progress)?;
     let mut frames_lost = 0;
@@ -188,12 +193,12 @@ fn one(
         frames_lost += ends::counter(&report, "losses_seen")?;
     }
     running.stop()?;
-    Ok(Run { result, frames_lost })
+    Ok(Figures { result, frames_lost })
 }
 
 /// Compares a hostile run with the honest one. A host or size without a figure in the hostile run kept
 /// nothing.
-fn compare(host: &str, hostile: &Run, honest: &Run) -> Fared {
+pub(crate) fn compare(host: &str, hostile: &Figures, honest: &Figures) -> Fared {
     let others = honest.result.goodput_by_host_bps.iter().filter(|(other, _)| *other != host);
     let goodput = |(other, before): (&String, &u64)| {
         let left = hostile.result.goodput_by_host_bps.get(other).copied().unwrap_or(0);
@@ -203,7 +208,7 @@ fn compare(host: &str, hostile: &Run, honest: &Run) -> Fared {
         let now = hostile.result.rpc_of(before.value_bytes).filter(|now| now.completed > 0);
         (before.p99_us, now.map_or(f64::INFINITY, |now| now.p99_us))
     };
-    let of_store = |run: &Run| run.result.store.as_ref().map(|figures| figures.p99_us);
+    let of_store = |run: &Figures| run.result.store.as_ref().map(|figures| figures.p99_us);
     let of_stores = of_store(honest).map(|before| (before, of_store(hostile).unwrap_or(f64::INFINITY)));
     let p99s = honest.result.rpc.iter().map(p99).chain(of_stores);
     Fared::new(others.map(goodput), hostile.frames_lost, p99s)
@@ -213,7 +218,7 @@ fn compare(host: &str, hostile: &Run, honest: &Run) -> Fared {
 mod tests {
     use super::*;
 
-    fn run(goodput: u64, p99_us: f64, frames_lost: u64) -> Run {
+    fn run(goodput: u64, p99_us: f64, frames_lost: u64) -> Figures {
         let value = ValueReport {
             value_bytes: 64,
             completed: 9,
@@ -228,12 +233,12 @@ mod tests {
             rpc: vec![value],
             ..SchemeResult::default()
         };
-        Run { result, frames_lost }
+        Figures { result, frames_lost }
     }
 
     #[test]
     fn the_host_and_the_size_that_fare_worst_count() {
-        let fared = |hostile: Run| compare("h4", &hostile, &run(20, 100.0, 0));
+        let fared = |hostile: Figures| compare("h4", &hostile, &run(20, 100.0, 0));
         assert_eq!(fared(run(20, 200.0, 0)).broken(), [] as [String; 0]);
         let bad = fared(run(17, 201.0, 3)).broken();
         assert_eq!(bad, ["goodput 85 % of its fair share", "3 frames lost", "p99 2.0 times as long"]);

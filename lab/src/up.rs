@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
         };
         let result = match (&workload.store, run.way) {
             (Some(Store { log: Some(_), .. }), Some(way)) => {
-                log_store::rack::run(&mut running, way, plan, &progress)?
+                log_store::rack::run(&mut running, way, plan, None, &progress)?
             }
             (Some(store), way) => store::run::run(&mut running, way, store, plan, &progress)?,
             (None, _) => measure::run(&mut running, plan, None, &progress)?,
@@ -124,7 +124,7 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
 }
 
 /// How hosts use their links in a run. An agent is there for a protocol: without one it would only be in the way.
-fn access(run: Run, mtu: Mtu) -> Access {
+pub(crate) fn access(run: Run, mtu: Mtu) -> Access {
     match run.way.map(|way| way.definition().link) {
         Some(Link::Adapter) => Access::Adapter(mtu),
         Some(Link::Kernel) => Access::Kernel,
@@ -175,7 +175,7 @@ fn runs(rack: &Rack, asked: &[Run]) -> Result<Vec<Run>, LabError> {
 }
 
 /// Returns the rack as it is during a run, or an error if it does not support it.
-fn rack_during(rack: &Rack, run: Run) -> Result<Rack, LabError> {
+pub(crate) fn rack_during(rack: &Rack, run: Run) -> Result<Rack, LabError> {
     need_embedded(rack)?;
     rack.during(run).map_err(|problem| LabError::Unfit(format!("rack {}: {run} {problem}", rack.name)))
 }

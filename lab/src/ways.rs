@@ -7,6 +7,7 @@ use crate::process::Process;
 use crate::running::Running;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Arch, Rack, Scheme};
+use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_fabric::remote::{Engine, Service, Way};
 use p4rack_hosts::memory::Remote as EdmRemote;
 use p4rack_hosts::remote::{self, Opened, Place, Shape};
@@ -66,6 +67,7 @@ impl Reach<'_> {
             false => args.extend(["4 KiB".to_owned(), "--reserve".to_owned(), format!("{bytes} B")]),
         }
         args.extend(adapter(self.running, self.server)?);
+        args.extend(self.peers(self.server)?);
         args.extend(listen(setup_ip(self.running.index(self.server)?), POOL_PORT));
         self.start("the pool", self.server, args)
     }
@@ -76,6 +78,7 @@ impl Reach<'_> {
             (Some(Engine::Host), Some(host)) => {
                 let mut args = words(&["cowbird", "engine", "--pool", &pool]);
                 args.extend(adapter(self.running, host)?);
+                args.extend(self.peers(host)?);
                 args.extend(listen(setup_ip(self.running.index(host)?), ENGINE_PORT));
                 self.start("the engine", host, args).map(Some)
             }
@@ -90,6 +93,22 @@ impl Reach<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The hosts that may be peers of a host's pool or engine, and the rate of its link.
+    fn peers(&self, host: &str) -> Result<Vec<String>, LabError> {
+        let path = self.running.path.display().to_string();
+        let rate = format!("{} b/s", self.running.rack.hosts[self.running.index(host)?].rate_bps);
+        Ok(words(&["--rack", &path, "--setup-first", &setup_ip(0).to_string(), "--rate", &rate]))
+    }
+
+    /// Arguments of the program that attacks from a host.
+    pub(crate) fn attacker(&self, host: &str, attack: Attack) -> Result<Vec<String>, LabError> {
+        let mut args = words(&["hostile", &self.running.path.display().to_string(), "--name", host]);
+        args.extend(words(&["--interface", HOST_INTERFACE, "--attack", attack.name(), "--scheme"]));
+        args.push(self.running.scheme.name());
+        args.extend(self.services()?);
+        Ok(args)
     }
 
     /// The spare host for an engine.

@@ -1,16 +1,19 @@
 //! Arguments of the commands that drive a Soft-RoCE adapter: the adapter, and the set-up's server and client.
 
 use crate::output::OutputFile;
+use p4rack_codegen::Rack;
+use p4rack_codegen::rack::units::parse_rate;
+use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_fabric::roce::{Config, Regions};
 use p4rack_hosts::outlet::Outlet;
 use p4rack_hosts::roce::setup::Station;
 use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
-use p4rack_hosts::roce::{Loss, Port};
+use p4rack_hosts::roce::{Loss, Member, Members, Port};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
 use std::fmt::Display;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use tokio::runtime::Runtime;
 
@@ -95,6 +98,47 @@ impl GrpcServer {
         let client_ca = self.grpc_server_cacert;
         Ok((addr, files.map(|(certificate, key)| ServerTls { certificate, key, client_ca })))
     }
+
+}
+
+/// Whose addresses peers may have.
+#[derive(clap::Args, Debug)]
+pub(super) struct Peers {
+    /// The rack's description: a peer's MAC and IP address have to be those of one of its hosts, and the caller's own [default:
+    /// peers may have any addresses]
+    #[arg(long, value_name = "FILE")]
+    rack: Option<PathBuf>,
+    /// The first host's address where set-ups have a network of their own; the others' follow, and the switch's precedes it. Callers
+    /// from elsewhere are refused
+    #[arg(long, value_name = "ADDR", requires = "rack")]
+    setup_first: Option<Ipv4Addr>,
+    /// Rate of the link, e.g. "10 Gb/s": what waits then waits where peers take turns [default: as fast as the interface takes]
+    #[arg(long, value_parser = parse_rate)]
+    pub(super) rate: Option<u64>,
+}
+
+impl Peers {
+    /// The rack's members, if a description is named. Errors: it can't be read.
+    pub(super) fn members(&self) -> Result<Option<Members>, String> {
+        let Some(path) = &self.rack else { return Ok(None) };
+        let rack = Rack::load(path).map_err(text)?;
+        Ok(Some(members(&rack, self.setup_first)))
+    }
+}
+
+/// The hosts of a rack, and the engine in its switch if it has one.
+pub(super) fn members(rack: &Rack, setup_first: Option<Ipv4Addr>) -> Members {
+    let setup = |nth: u32| setup_first.map(|first| IpAddr::V4(Ipv4Addr::from_bits(first.to_bits() + nth)));
+    let hosts = rack.hosts.iter().zip(0..).map(|(host, nth)| {
+        let station = Station { mac: host.mac, ip: host.ip };
+        Member { name: host.name.clone(), station, setup: setup(nth) }
+    });
+    let engine = rack.protocol::<Cowbird>().map(|cowbird| Member {
+        name: "the switch's engine".to_owned(),
+        station: Station { mac: cowbird.mac, ip: cowbird.ip },
+        setup: setup_first.map(|first| IpAddr::V4(Ipv4Addr::from_bits(first.to_bits() - 1))),
+    });
+    Members::new(hosts.chain(engine).collect())
 }
 
 /// How a set-up service is talked to.

@@ -1,11 +1,16 @@
 //! `p4rack bench hostile`, and the program that it runs on the hostile host.
 
+use super::adapter::text;
 use crate::output;
-use p4rack_codegen::rack::Host;
+use p4rack_codegen::rack::{Host, Run};
+use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::hostile::{Attack, Config, Fared, Hostile, edm};
+use p4rack_fabric::roce;
+use p4rack_hosts::cowbird::hostile::{HostileConfig, HostileNode};
+use p4rack_hosts::roce::setup::{Server, Station};
 use p4rack_lab::hostile::{self, Beside, Options};
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::packet::Options as SocketOptions;
@@ -17,17 +22,21 @@ use std::process::ExitCode;
 /// How much lost time the program makes up for after sleeping, and its maximum sleep.
 const CATCH_UP: Nanos = Nanos::from_millis(2);
 const NAP: Nanos = Nanos::from_micros(500);
+/// Bytes of the longest message of an attack on a memory pool: what an engine on a spare host takes.
+const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 
 /// Arguments of `p4rack bench hostile`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Rack description with a [workload], one of whose senders, or clients of its store, becomes hostile
+    /// Rack description with a [workload], one of whose senders, or clients of its store, becomes hostile; for a store whose older
+    /// records are remote, a host that has no part in it
     rack: PathBuf,
-    /// The hostile host [default: the workload's last sender or client]
+    /// The hostile host [default: the workload's last sender or client, or the last host that has no part in a store with remote
+    /// records]
     #[arg(long)]
     host: Option<String>,
-    #[arg(long, help = super::schemes::help("pl2-clock and pl2-counter; a store's: those of EDM that the workload names") + "; may be repeated")]
-    scheme: Vec<Scheme>,
+    #[arg(long, help = super::schemes::help_of_runs("pl2-clock and pl2-counter; a store's: those of EDM, or ways to remote memory, that the workload names"))]
+    scheme: Vec<Run>,
     /// Only this attack (see docs/hostile.md); may be repeated
     #[arg(long)]
     attack: Vec<String>,
@@ -134,6 +143,12 @@ pub struct AttackArgs {
     /// Key of the memory that is attacked
     #[arg(long, default_value_t = 1)]
     key: u32,
+    /// Address of the set-up service of the pool that is attacked, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    memory: Option<String>,
+    /// Address of the set-up service of an engine, HOST:PORT
+    #[arg(long, value_name = "ADDR")]
+    engine: Option<String>,
 }
 
 /// Attacks until it is stopped.
@@ -169,6 +184,7 @@ pub fn attack(args: AttackArgs) -> Result<(), String> {
 enum Machine {
     Pl2(Box<Hostile>),
     Edm(Box<edm::Machine>),
+    Cowbird(Box<HostileNode>),
 }
 
 impl Machine {
@@ -176,6 +192,7 @@ impl Machine {
         match self {
             Machine::Pl2(machine) => machine.poll_link(now, out),
             Machine::Edm(machine) => machine.poll_link(now, out),
+            Machine::Cowbird(node) => node.machine.poll_link(now, out),
         }
     }
 
@@ -183,6 +200,7 @@ impl Machine {
         match self {
             Machine::Pl2(machine) => machine.next_timeout(),
             Machine::Edm(machine) => machine.next_timeout(),
+            Machine::Cowbird(node) => node.machine.next_timeout(),
         }
     }
 
@@ -190,6 +208,7 @@ impl Machine {
         match self {
             Machine::Pl2(machine) => machine.handle_link(frame, now),
             Machine::Edm(machine) => machine.handle_link(frame, now),
+            Machine::Cowbird(node) => node.machine.handle_link(frame, now),
         }
     }
 }
@@ -197,6 +216,10 @@ impl Machine {
 fn machine(rack: &Rack, host: &Host, args: &AttackArgs, frame_max: usize) -> Result<Machine, String> {
     let workload = rack.workload.as_ref().ok_or("the description has no [workload]")?;
     let under = rack.under(args.scheme).map_err(|error| error.to_string())?;
+    if let Some(pool) = &args.memory {
+        let node = HostileNode::start(on_pool(&under, host, args, pool)?).map_err(text)?;
+        return Ok(Machine::Cowbird(Box::new(node)));
+    }
     if let Some(edm) = under.protocol::<Edm>() {
         let victim = rack.host(workload.ends().0).ok_or("the store's server is no host")?;
         let config = edm.hostile(&under, (host, args.attack.parse()?, victim), args.key);
@@ -205,6 +228,32 @@ fn machine(rack: &Rack, host: &Host, args: &AttackArgs, frame_max: usize) -> Res
     }
     let config = config(rack, host, args.scheme, args.attack.parse()?, frame_max)?;
     Ok(Machine::Pl2(Box::new(Hostile::new(config, 1, clock::now()))))
+}
+
+/// An attacker of a pool, or of the engine beside it.
+fn on_pool(rack: &Rack, host: &Host, args: &AttackArgs, pool: &str) -> Result<HostileConfig, String> {
+    let cowbird = rack.protocol::<Cowbird>();
+    let server = |addr: &str| Server { addr: addr.to_owned(), tls: None };
+    let station = |host: &Host| Station { mac: host.mac, ip: host.ip };
+    let default = roce::Config::default();
+    let in_switch = cowbird.map(|cowbird| cowbird.message_bytes_max);
+    Ok(HostileConfig {
+        attack: args.attack.parse()?,
+        station: station(host),
+        others: rack.hosts.iter().filter(|other| other.name != host.name).map(station).collect(),
+        // As those of the rack's other adapters.
+        adapter: roce::Config {
+            mtu: cowbird.map_or(default.mtu, |cowbird| cowbird.mtu),
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            icrc_verified: false,
+            ..default
+        },
+        pool: server(pool),
+        engine: args.engine.as_deref().map(server),
+        message_bytes: in_switch.unwrap_or(MESSAGE_BYTES_MAX),
+        rate_bps: host.rate_bps,
+        catch_up: CATCH_UP,
+    })
 }
 
 fn config(

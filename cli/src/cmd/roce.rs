@@ -2,7 +2,7 @@
 
 mod operate;
 
-use super::adapter::{Adapter, GrpcServer, Telling, Tls, runtime, text};
+use super::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
 use super::by_hand::ByHand;
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
@@ -106,6 +106,8 @@ struct ServeArgs {
     #[command(flatten)]
     setup: GrpcServer,
     #[command(flatten)]
+    peers: Peers,
+    #[command(flatten)]
     telling: Telling,
     #[command(flatten)]
     by_hand: ByHand,
@@ -172,6 +174,7 @@ pub(super) fn serve_memory(
 
 fn serve(args: ServeArgs) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "has all of the memory")?;
+    let members = args.peers.members()?;
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let bytes = usize::try_from(args.memory).map_err(text)?;
@@ -182,6 +185,9 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         .register(Region { domain: pool::DOMAIN, key, start, bytes: vec![0; bytes], rights: Rights::ALL })
         .map_err(|error| format!("--memory: {error}"))?;
     let mut port = args.adapter.open(memory)?;
+    if let Some(rate_bps) = args.peers.rate {
+        port.pace(rate_bps);
+    }
     let station = args.adapter.station(&port);
     if let Some((qpn, connection)) = args.by_hand.connection(station) {
         port.adapter().add_pair(qpn, connection).map_err(text)?;
@@ -193,6 +199,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
     let config = PoolConfig {
         station,
         adapter: args.adapter.config(),
+        members,
         offers,
         reserve_bytes_max: args.reserve.unwrap_or(0),
         tenants: args.tenants,

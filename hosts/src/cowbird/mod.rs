@@ -10,6 +10,7 @@
 //! go on where one ended; a queue pair that attaches with a token takes the place of the one before, so nothing of a lost
 //! engine arrives late.
 
+pub mod hostile;
 pub mod node;
 pub mod rack;
 mod service;

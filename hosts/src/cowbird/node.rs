@@ -2,7 +2,7 @@
 
 use crate::commands::{Gone, Handle};
 use crate::roce::setup::{
-    Call, End, PAIRS_MAX, Reserved, Server, Station, add_pairs, numbers, pairs_of, remove_pairs,
+    Call, End, PAIRS_MAX, Reserved, Server, Station, Token, add_pairs, numbers, pairs_of, remove_pairs,
 };
 use crate::roce::{Loss, Port, PortError, SetupError};
 use p4rack_cowbird::{Area, BadSet, Client, Layout, words};
@@ -245,11 +245,34 @@ struct Keeper {
     turn: usize,
 }
 
-/// An engine serves the node as long as the call is open.
-struct Lease {
-    call: Call<ServeResponse>,
-    ends: [End; 2],
-    pairs: u32,
+/// An engine serves a node as long as the call is open.
+pub(super) struct Lease {
+    pub(super) call: Call<ServeResponse>,
+    pub(super) ends: [End; 2],
+    pub(super) pairs: u32,
+}
+
+/// Asks an engine to serve sets of a node whose adapter is at `end`.
+pub(super) async fn ask(
+    server: &Server,
+    end: End,
+    config: &Config,
+    token: &Token,
+    sets: Vec<v1::Set>,
+) -> Result<Lease, SetupError> {
+    let request = ServeRequest {
+        end: Some(end.message()),
+        mtu_bytes: config.mtu.bytes(),
+        reads_max: config.reads_max as u32,
+        token: token.bytes().to_vec(),
+        sets,
+        pairs_max: PAIRS_MAX,
+    };
+    let mut client = CowbirdClient::new(server.channel().await?);
+    let (answer, call) = server.answer(client.serve(request).await).await?;
+    let peer = End::of(answer.end.as_ref()).map_err(|reason| server.nonsense(reason))?;
+    let pairs = pairs_of("pairs", answer.pairs).map_err(|reason| server.nonsense(reason))?;
+    Ok(Lease { call, ends: [end, peer], pairs })
 }
 
 impl Keeper {
@@ -270,23 +293,13 @@ impl Keeper {
         let server = &self.engines[self.turn % self.engines.len()];
         self.turn += 1;
         let end = End::draw(self.station, &mut self.random);
-        let request = ServeRequest {
-            end: Some(end.message()),
-            mtu_bytes: self.config.mtu.bytes(),
-            reads_max: self.config.reads_max as u32,
-            token: self.reserved.token.bytes().to_vec(),
-            sets: self.sets.iter().map(ThreadSet::message).collect(),
-            pairs_max: PAIRS_MAX,
-        };
-        let mut client = CowbirdClient::new(server.channel().await?);
-        let (answer, call) = server.answer(client.serve(request).await).await?;
-        let peer = End::of(answer.end.as_ref()).map_err(|reason| server.nonsense(reason))?;
-        let pairs = pairs_of("pairs", answer.pairs).map_err(|reason| server.nonsense(reason))?;
-        let ends = [end, peer];
+        let sets = self.sets.iter().map(ThreadSet::message).collect();
+        let lease = ask(server, end, &self.config, &self.reserved.token, sets).await?;
+        let Lease { ends, pairs, .. } = lease;
         self.adapter.call(move |adapter| add_pairs(adapter, &ends, pairs, DOMAIN)).await??;
         self.served.fetch_add(1, Ordering::Relaxed);
         self.told.send_replace(NodeState::Served(server.addr.clone()));
-        Ok(Lease { call, ends, pairs })
+        Ok(lease)
     }
 
     /// Goes to the next engine when one is lost, until the memory is.

@@ -84,7 +84,7 @@ impl Rack {
         let open = || Spot::open(FRAMES, Star::ip(ENGINE), adapter.clone(), engine, Loss::default());
         let spot = base.star.host(ENGINE).run(open)??;
         let station = Station { mac: spot.mac(), ip: Star::ip(ENGINE) };
-        let config = SpotConfig { station, adapter: adapter.clone(), pool: Pool::server() };
+        let config = SpotConfig { station, adapter: adapter.clone(), pool: Pool::server(), members: None };
         let (engine, service) = (spot.handle(), Service::new(spot.handle(), config));
         base.spawn(
             ENGINE,
@@ -128,6 +128,7 @@ impl Pool {
         let config = PoolConfig {
             station,
             adapter: adapter.clone(),
+            members: None,
             offers: Vec::new(),
             reserve_bytes_max,
             tenants: None,

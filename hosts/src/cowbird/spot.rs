@@ -110,6 +110,11 @@ impl Spot {
         })
     }
 
+    /// Sends no faster than the link carries, as [`Port::pace`] says.
+    pub fn pace(&mut self, rate_bps: u64) {
+        self.port.pace(rate_bps);
+    }
+
     /// Access from other threads.
     pub fn handle(&self) -> Handle<Spot> {
         self.commands.handle()

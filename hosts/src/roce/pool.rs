@@ -3,6 +3,7 @@
 use super::desk::Desk;
 use super::error::SetupError;
 use super::lease::Lease;
+use super::members::Members;
 use super::reservations::Reservations;
 use super::setup::{End, Offer, Station, Token, add_pairs, agree, numbers, pairs_of, remove_pairs};
 use crate::commands::{Gone, Handle};
@@ -11,7 +12,7 @@ use p4rack_fabric::roce::{Adapter, Config, PairError, Regions};
 use p4rack_p4rt::p4rack::roce::v1::roce_server::{Roce, RoceServer};
 use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
 use p4rack_p4rt::transport::tls::ServerTls;
-use p4rack_p4rt::transport::{Full, Share, Shares, Tenant, Visitor};
+use p4rack_p4rt::transport::{Caller, Full, Share, Shares, Tenant, Visitor};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
@@ -31,7 +32,9 @@ pub struct PoolConfig {
     pub station: Station,
     /// Parameters of the adapter.
     pub adapter: Config,
-    /// Memory that every connected caller may access.
+    /// Whose addresses the ends of connections may have; without a rack anybody's.
+    pub members: Option<Members>,
+    /// Memory that everyone who connects may access.
     pub offers: Vec<Offer>,
     /// Bytes that callers may reserve for themselves, in sum.
     pub reserve_bytes_max: u64,
@@ -112,8 +115,11 @@ impl Pool {
     }
 
     /// Parses a call. Errors: it is invalid.
-    fn check(&self, request: &AttachRequest) -> Result<(End, u32, Option<Token>), Status> {
+    fn check(&self, caller: &Caller, request: &AttachRequest) -> Result<(End, u32, Option<Token>), Status> {
         let peer = End::of(request.end.as_ref()).map_err(Status::invalid_argument)?;
+        if let Some(members) = &self.config.members {
+            members.check(caller, &peer.station)?;
+        }
         agree(request.mtu_bytes, request.reads_max, &self.config.adapter)
             .map_err(Status::failed_precondition)?;
         if peer.station.ip == self.config.station.ip {
@@ -220,8 +226,9 @@ impl Roce for Service {
         &self,
         request: Request<AttachRequest>,
     ) -> Result<Response<Lease<AttachResponse>>, Status> {
-        let tenant = Visitor::of(&request)?.tenant();
-        let (peer, pairs, token) = self.0.desk.note(self.0.check(request.get_ref()))?;
+        let caller = Visitor::of(&request)?.caller().clone();
+        let tenant = caller.tenant();
+        let (peer, pairs, token) = self.0.desk.note(self.0.check(&caller, request.get_ref()))?;
         let pool = self.0.clone();
         whole(async move { pool.desk.note(pool.attach(tenant, peer, pairs, token).await) }).await
     }

@@ -13,7 +13,8 @@ use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
 use p4rack_netdev::packet::{Frames, Io, Options};
 use p4rack_netdev::{Links, PacketSocket, Poller, clock, link, packet};
 use p4rack_wire::roce::UDP_PORT;
-use p4rack_wire::{MacAddr, Nanos};
+use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{MacAddr, Nanos, WireRate};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -22,6 +23,9 @@ use std::os::fd::AsFd;
 const LINK_ROOM: u32 = 20 + 8 + 12 + 28 + 4 + 4 + TAG;
 /// Bytes of a tag, which counts on a link that is the adapter's alone.
 const TAG: u32 = 4;
+
+/// How far a port sends ahead of its link's rate: what a process that sleeps makes up for.
+const AHEAD: Nanos = Nanos::from_micros(200);
 
 /// Why a port did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +108,10 @@ pub struct Port<M> {
     icrc_reported: bool,
     /// The last batch was full: more frames may be waiting.
     more: bool,
+    /// Rate of the link, if nothing more is to be sent, and when it is free.
+    pace: Option<(WireRate, Nanos)>,
+    /// When the next frame may be sent, if the link is not free now.
+    held: Option<Nanos>,
     frame: Vec<u8>,
 }
 
@@ -141,8 +149,16 @@ impl<M: Memory> Port<M> {
             counters: PortCounters::default(),
             icrc_reported: false,
             more: false,
+            pace: None,
+            held: None,
             frame: Vec::with_capacity(packet::MAX_FRAME),
         })
+    }
+
+    /// Sends no faster than the link carries. What waits then waits in the adapter, where hosts take turns, and not in a queue
+    /// behind it.
+    pub fn pace(&mut self, rate_bps: u64) {
+        self.pace = Some((WireRate::new(rate_bps), clock::now()));
     }
 
     /// Access from other threads.
@@ -210,7 +226,7 @@ impl<M: Memory> Port<M> {
         self.send();
         let (mut arrived, mut woken) = (self.more, true);
         if !self.more {
-            self.poller.wait(until.into_iter().chain(self.adapter.next_timeout()).min())?;
+            self.poller.wait(until.into_iter().chain(self.adapter.next_timeout()).chain(self.held).min())?;
             arrived = self.poller.ready(self.link_number);
             woken = self.poller.ready(self.commands_number);
         }
@@ -259,10 +275,17 @@ impl<M: Memory> Port<M> {
         Ok(())
     }
 
-    /// Sends everything that the adapter has ready.
+    /// Sends what the adapter has ready and the link has room for.
     fn send(&mut self) {
         let now = clock::now();
-        while self.adapter.poll_frame(now, &mut self.frame) {
+        loop {
+            self.held = self.pace.map(|(_, free_at)| free_at.saturating_sub(AHEAD)).filter(|at| *at > now);
+            if self.held.is_some() || !self.adapter.poll_frame(now, &mut self.frame) {
+                break;
+            }
+            if let Some((rate, free_at)) = &mut self.pace {
+                *free_at = (*free_at).max(now) + rate.time(overhead::wire_bytes(self.frame.len() as u64));
+            }
             match strikes(self.loss.per_mille, &mut self.random) {
                 true => self.counters.lost_out += 1,
                 false => self.link.send(&mut self.frame),

@@ -14,7 +14,9 @@ use crate::ways::Reach;
 use crate::workload::Span;
 use p4rack_codegen::Rack;
 use p4rack_codegen::scheme::cowbird::Cowbird;
+use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_fabric::remote::{Service, Way};
+use p4rack_hosts::cowbird::hostile::RESERVED_BYTES;
 use p4rack_wire::Nanos;
 use std::time::Duration;
 
@@ -70,6 +72,7 @@ pub(crate) fn run(
     running: &mut Running<'_>,
     way: Way,
     plan: Plan<'_>,
+    second: Option<Second<'_>>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
     let store = plan.workload.store.as_ref();
@@ -79,13 +82,21 @@ pub(crate) fn run(
     let (server, clients) = plan.workload.ends();
     let reach = Reach { running, way, server };
     // The engine in the switch is its controller from here on.
-    let serving = reach.serve(config.region_bytes(), false)?;
-    let host = clients.first().map_or("", String::as_str);
-    let mut args = vec!["log-client".to_owned(), running.path.display().to_string()];
-    args.extend(["--duration-ns".to_owned(), plan.window_ns.to_string()]);
-    args.extend(["--seed".to_owned(), plan.seed.to_string()]);
-    args.extend(reach.client(host)?);
-    let mut client = running.program(host, args)?;
+    let second_bytes = second.map_or(0, |_| config.region_bytes().max(RESERVED_BYTES));
+    let serving = reach.serve(config.region_bytes() + second_bytes, false)?;
+    let client = |host: &str| {
+        let mut args = vec!["log-client".to_owned(), running.path.display().to_string()];
+        args.extend(["--duration-ns".to_owned(), plan.window_ns.to_string()]);
+        args.extend(["--seed".to_owned(), plan.seed.to_string()]);
+        args.extend(reach.client(host)?);
+        running.program(host, args)
+    };
+    let honest = second.filter(|second| second.attack.is_none());
+    let mut beside = honest.map(|second| client(second.host)).transpose()?;
+    let mut client = client(clients.first().map_or("", String::as_str))?;
+    // It attacks when all records are written.
+    let attack = second.and_then(|second| Some((second.host.to_owned(), second.attack?)));
+    let attack = attack.map(|(host, attack)| Ok::<_, LabError>((reach.attacker(&host, attack)?, host))).transpose()?;
     running.serving = serving;
     let (name, records) = (running.name.clone(), text::count(store.records.into()));
     let start_ns = progress.step(
@@ -98,6 +109,10 @@ pub(crate) fn run(
         },
         |_| format!("{name}: {records} records written"),
     )?;
+    if let Some((args, host)) = attack {
+        let process = running.program(&host, args)?;
+        beside.insert(process).wait_for_line("ready", START)?;
+    }
     let window = Span { start_ns, duration_ns: plan.window_ns };
     let mut clients = [client];
     figures::watch(progress, running, store, window, &mut clients)?;
@@ -109,10 +124,23 @@ pub(crate) fn run(
         |_| format!("{name}: {records} records read again"),
     )?;
     running.check()?;
+    if let Some(beside) = &mut beside {
+        beside.check_not_failed()?;
+        beside.kill();
+    }
     // What an engine still has under way counts too; it goes before its pool.
     running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
     let Outcome { report, contents, spans_ns } = outcome;
     let measured = Measured { reports: &[report], contents, spans_ns: &spans_ns, window, switch, bulk: None };
     figures::result(running, store, plan, measured, progress)
+}
+
+/// A second compute node beside the measured one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Second<'a> {
+    /// Its host.
+    pub(crate) host: &'a str,
+    /// The attack that it runs; without one it uses a store of its own.
+    pub(crate) attack: Option<Attack>,
 }

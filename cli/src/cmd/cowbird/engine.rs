@@ -1,6 +1,6 @@
 //! `p4rack cowbird engine`.
 
-use crate::cmd::adapter::{Adapter, GrpcServer, Telling, Tls, runtime, text};
+use crate::cmd::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
 use crate::output;
 use p4rack_fabric::cowbird::Config;
 use p4rack_hosts::cowbird::{Service, Spot, SpotConfig, serve};
@@ -25,6 +25,8 @@ pub(super) struct Args {
     tls: Tls,
     #[command(flatten)]
     setup: GrpcServer,
+    #[command(flatten)]
+    peers: Peers,
     #[command(flatten)]
     telling: Telling,
     /// Responses that are gathered before they go to the compute node together: the paper's BATCH_SIZE
@@ -52,6 +54,7 @@ fn nanos(us: f64) -> Nanos {
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), String> {
     let (addr, tls) = args.setup.check(SETUP, "can have rings served")?;
+    let members = args.peers.members()?;
     let mut outlet = args.telling.open()?;
     let signals = Signals::take().map_err(text)?;
     let config = Config {
@@ -65,9 +68,12 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let (interface, adapter) = (&args.adapter.interface, args.adapter.config());
     let ip = args.adapter.ip;
     let mut spot = Spot::open(interface, ip, adapter.clone(), config, args.adapter.loss()).map_err(text)?;
+    if let Some(rate_bps) = args.peers.rate {
+        spot.pace(rate_bps);
+    }
     let station = Station { mac: spot.mac(), ip };
     let pool = Server { addr: args.pool, tls: args.tls.files() };
-    let service = Service::new(spot.handle(), SpotConfig { station, adapter, pool });
+    let service = Service::new(spot.handle(), SpotConfig { station, adapter, pool, members });
     let desk = service.desk();
     let runtime = runtime()?;
     let listener = runtime.block_on(pool::bind(addr)).map_err(text)?;

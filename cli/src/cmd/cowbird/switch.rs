@@ -1,6 +1,6 @@
 //! `p4rack cowbird switch`.
 
-use crate::cmd::adapter::{GrpcServer, Telling, Tls, runtime, text};
+use crate::cmd::adapter::{GrpcServer, Telling, Tls, members, runtime, text};
 use crate::output;
 use p4rack_codegen::rack::{Host, Target};
 use p4rack_codegen::scheme::cowbird::{Connection, Cowbird, Instance, Pool, Start};
@@ -13,12 +13,12 @@ use p4rack_fabric::roce::{self, Config};
 use p4rack_hosts::cowbird::tenant::{self, Pairs, Status, Tenant};
 use p4rack_hosts::cowbird::{Service, SpotConfig, serve};
 use p4rack_hosts::outlet::Counts;
-use p4rack_hosts::roce::Desk;
+use p4rack_hosts::roce::{Desk, Members};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::{End, Server, Station, numbers};
 use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
-use p4rack_p4rt::transport::{Caller, Share, Shares};
+use p4rack_p4rt::transport::{Share, Shares};
 use p4rack_wire::cowbird::{Phase, Red};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -133,6 +133,7 @@ struct Served {
 struct Keeper {
     engine: Engine,
     rack: Rack,
+    members: Members,
     cowbird: Cowbird,
     tenants: BTreeMap<u32, Served>,
     next: u32,
@@ -170,7 +171,9 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let default = Config::default();
     let adapter =
         Config { mtu: cowbird.mtu, reads_max: default.reads_max.max(cowbird.in_flight as usize), ..default };
-    let config = SpotConfig { station, adapter, pool: Server { addr: args.pool, tls: args.tls.files() } };
+    // Who calls is checked with the rest.
+    let pool = Server { addr: args.pool, tls: args.tls.files() };
+    let config = SpotConfig { station, adapter, pool, members: None };
     let runtime = runtime()?;
     let (asks, asked) = mpsc::channel(WAITING_MAX);
     let (tally, told) = watch::channel(Tally::default());
@@ -218,7 +221,8 @@ impl Keeper {
         let hosts = cowbird.compute.len() as u64;
         let sets = Shares::new("sets", cowbird.instances.into(), hosts);
         let regions = Shares::new("regions", cowbird.regions.into(), hosts);
-        Keeper { engine, rack, cowbird, tenants: BTreeMap::new(), next: 0, sets, regions, tally }
+        let members = members(&rack, None);
+        Keeper { engine, rack, members, cowbird, tenants: BTreeMap::new(), next: 0, sets, regions, tally }
     }
 
     /// Does what is asked for, until it is to end. Errors: the session is lost.
@@ -327,7 +331,7 @@ impl Keeper {
     /// What a compute node's sets are in the switch. Errors: why they can't be served.
     fn instances(&self, tenant: &Tenant) -> Result<(Vec<Instance>, [Share<String>; 2]), Status> {
         let (host, compute) = self.connection(tenant.compute, "compute", Cowbird::is_compute)?;
-        self.check_caller(&tenant.caller, host)?;
+        self.members.check_caller(&tenant.caller, &host.name)?;
         let (_, pool) = self.connection(tenant.pool, "pool", Cowbird::is_pool)?;
         let regions = tenant.sets.iter().map(|set| set.regions.len() as u64).sum();
         let take = |shares: &Arc<Shares<String>>, count| {
@@ -379,23 +383,6 @@ impl Keeper {
             });
         }
         Ok((instances, taken))
-    }
-
-    /// Errors: the caller is another host of the rack, or has another host's certificate.
-    fn check_caller(&self, caller: &Caller, host: &Host) -> Result<(), Status> {
-        let denied = |why: String| {
-            Err(Status::permission_denied(format!("end has the addresses of {}, and {why}", host.name)))
-        };
-        if caller.is_named(&host.name) == Some(false) {
-            return denied(format!(
-                "the caller's certificate is another's: it needs the subjectAltName DNS:{}",
-                host.name
-            ));
-        }
-        match self.rack.hosts.iter().find(|one| IpAddr::V4(one.ip) == caller.addr.ip()) {
-            Some(other) if other.name != host.name => denied(format!("the caller is {}", other.name)),
-            _ => Ok(()),
-        }
     }
 
     /// A host of the rack, and queue pairs to it. Errors: MAC and IP address are not those of one host that may be this.
