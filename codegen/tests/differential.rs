@@ -98,7 +98,7 @@ fn compare(built: &[Built]) -> Vec<&'static str> {
     let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;
     let seed = variable("P4RACK_SEED", 1);
     println!("{}: {frames} frames, seed {seed}", built[0].scheme);
-    let (mut random, mut left) = (Random(seed), frames);
+    let (mut random, mut left) = (Random::new(seed), frames);
     let mut met = Vec::new();
     while left > 0 {
         let count = left.min(RUN);

@@ -99,7 +99,7 @@ fn compare(mode: &str, demands: u16) {
     let frames = variable("P4RACK_FRAMES", FRAMES as u64) as usize;
     let seed = variable("P4RACK_SEED", 1);
     println!("{scheme}, {demands} demands: {frames} frames, seed {seed}");
-    let (mut random, mut left) = (Random(seed), frames);
+    let (mut random, mut left) = (Random::new(seed), frames);
     let mut met = Vec::new();
     while left > 0 {
         let count = left.min(RUN);

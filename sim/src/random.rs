@@ -1,13 +1,15 @@
 //! Random numbers from a seed, and distributions given by quantiles.
 
-/// A random stream: Steele, Lea and Flood's SplitMix64.
+use p4rack_wire::SplitMix;
+
+/// A random stream.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix);
 
 impl Random {
     /// A separate stream for each seed.
     pub fn new(seed: u64) -> Random {
-        let mut random = Random(seed ^ 0x5851_f42d_4c95_7f2d);
+        let mut random = Random(SplitMix(seed ^ 0x5851_f42d_4c95_7f2d));
         random.next();
         random
     }
@@ -21,11 +23,7 @@ impl Random {
     #[inline]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     /// A number from 0 (inclusive) to 1 (exclusive).

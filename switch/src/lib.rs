@@ -35,7 +35,6 @@ mod pool;
 mod profile;
 mod rehash;
 mod replicas;
-mod rng;
 mod shape;
 mod smooth;
 mod state;

@@ -8,14 +8,13 @@ use crate::meter::Meter;
 use crate::objects::{CounterData, DigestMessage};
 use crate::profile::Profile;
 use crate::rehash::Rehash;
-use crate::rng::Rng;
 use crate::smooth::Smoother;
 use crate::table::TableState;
 use crate::trace::Trace;
 use crate::words::{limbs_of, number};
 use num_bigint::BigUint;
 use p4rack_p4::ir::Matcher;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Nanos, SplitMix};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
@@ -204,7 +203,7 @@ pub(crate) struct State {
     pub down: BTreeSet<u16>,
     pub log: Log,
     pub trace: Trace,
-    pub rng: Rng,
+    pub rng: SplitMix,
     /// Scratch space for the input of hashes and checksums.
     pub scratch: Vec<u8>,
     /// Scratch space for the parts that a changed hash takes of it.
@@ -232,7 +231,7 @@ impl State {
             digests: DigestQueue { limit: config.digest_queue, ..DigestQueue::default() },
             log: Log { limit: config.log_messages, ..Log::default() },
             trace: Trace::new(traced),
-            rng: Rng::new(config.seed),
+            rng: SplitMix(config.seed),
             scratch: Vec::new(),
             parts: Vec::new(),
             clone_header: Vec::new(),

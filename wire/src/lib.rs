@@ -1,4 +1,4 @@
-//! Header formats and the time type. Each format is described once, here; the Rust views, the P4 header text,
+//! Header formats, the time type and the seeded generator. Each format is described once, here; the Rust views, the P4 header text,
 //! the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
 
 pub mod cowbird;
@@ -8,10 +8,12 @@ pub mod ethernet;
 pub mod header;
 pub mod ipv4;
 pub mod pl2;
+pub mod random;
 pub mod render;
 pub mod roce;
 pub mod time;
 
 pub use ethernet::{EtherType, MacAddr};
 pub use header::{FieldDesc, HeaderDesc, ParseError};
+pub use random::SplitMix;
 pub use time::{Nanos, WireRate};

@@ -1,15 +1,19 @@
 //! Random numbers of tests, which a seed repeats.
 
-/// SplitMix64.
-pub struct Random(pub u64);
+use p4rack_wire::SplitMix;
+
+/// Numbers of a seed.
+pub struct Random(SplitMix);
 
 impl Random {
+    /// Numbers of this seed.
+    pub fn new(seed: u64) -> Random {
+        Random(SplitMix(seed))
+    }
+
     /// A number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % n
+        self.0.next() % n
     }
 }
 

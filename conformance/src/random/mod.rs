@@ -11,6 +11,7 @@ use num_bigint::BigUint;
 use p4rack_p4::ir::{Matcher, Program};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::Update;
+use p4rack_wire::SplitMix;
 use std::collections::BTreeMap;
 
 /// Number of ingress ports, and of most ports that entries name.
@@ -46,20 +47,13 @@ impl Case {
     }
 }
 
-/// SplitMix64: a few lines, and the same numbers on every machine.
-struct Rng(u64);
+/// Random numbers of a seed.
+struct Rng(SplitMix);
 
 impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
     /// A number below `end`, which is not 0.
     fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.0.next() % end.max(1)
     }
 
     /// True with a probability of one in `times`.
@@ -68,7 +62,7 @@ impl Rng {
     }
 
     fn bits(&mut self, width: u32) -> BigUint {
-        let words: Vec<u32> = (0..width.div_ceil(32)).map(|_| self.next() as u32).collect();
+        let words: Vec<u32> = (0..width.div_ceil(32)).map(|_| self.0.next() as u32).collect();
         BigUint::new(words) & max(width)
     }
 }
@@ -98,7 +92,7 @@ impl Values {
                 pools.entry(key.ty.width()).or_default().push(value.clone());
             }
         }
-        Values { rng: Rng(seed), pools }
+        Values { rng: Rng(SplitMix(seed)), pools }
     }
 
     fn value(&mut self, width: u32) -> BigUint {

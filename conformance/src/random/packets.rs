@@ -34,12 +34,12 @@ pub(super) fn packet(program: &Program, values: &mut Values) -> Packet {
     let mut frame: Vec<u8> =
         headers.map(|byte| byte.iter().fold(0, |byte, bit| byte << 1 | u8::from(*bit))).collect();
     let payload = values.rng.below(PAYLOAD_BYTES);
-    frame.extend((0..payload).map(|_| values.rng.next() as u8));
+    frame.extend((0..payload).map(|_| values.rng.0.next() as u8));
     if values.rng.one_in(10) {
         frame.truncate(values.rng.below(frame.len() as u64 + 1) as usize);
     }
     if frame.is_empty() {
-        frame.push(values.rng.next() as u8);
+        frame.push(values.rng.0.next() as u8);
     }
     Packet { port, frame }
 }

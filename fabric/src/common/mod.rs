@@ -7,13 +7,12 @@ mod directory;
 mod frames;
 mod nic;
 mod pool;
-mod random;
 mod station;
 mod stats;
 
 pub use delay::Delay;
 pub use frames::AppFrame;
-pub use random::SplitMix;
+pub use p4rack_wire::SplitMix;
 pub use station::{ConfigError, Station};
 pub use stats::{Counters, Reason, Stats};
 

@@ -34,7 +34,7 @@ pub struct PoolConfig {
     pub adapter: Config,
     /// Whose addresses the ends of connections may have; without a rack anybody's.
     pub members: Option<Members>,
-    /// Memory that everyone who connects may access.
+    /// Memory that every connected caller may access.
     pub offers: Vec<Offer>,
     /// Bytes that callers may reserve for themselves, in sum.
     pub reserve_bytes_max: u64,

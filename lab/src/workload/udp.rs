@@ -2,6 +2,7 @@
 
 use super::{Span, Timeline, UDP_OVERHEAD_BYTES};
 use crate::sys;
+use p4rack_wire::SplitMix;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -59,7 +60,7 @@ pub fn send(config: &SendConfig) -> io::Result<SendReport> {
     let mut payload = vec![0u8; config.payload_bytes.clamp(8, PAYLOAD_MAX_BYTES)];
     let frame_bytes = payload.len() as u64 + UDP_OVERHEAD_BYTES;
     let burst_max = due(config.rate_bps, frame_bytes, BACKLOG_TICKS * TICK_NS).max(4);
-    let phase_ns = mix(config.seed) % TICK_NS;
+    let phase_ns = SplitMix(config.seed).next() % TICK_NS;
 
     let mut report = SendReport::default();
     let mut passed = 0; // datagrams whose time has come, offered or skipped
@@ -98,7 +99,7 @@ pub fn schedule(
     duration_ns: u64,
 ) -> impl Iterator<Item = (u64, u64)> {
     let mut passed = 0;
-    ((mix(seed) % TICK_NS)..duration_ns).step_by(TICK_NS as usize).map(move |at_ns| {
+    ((SplitMix(seed).next() % TICK_NS)..duration_ns).step_by(TICK_NS as usize).map(move |at_ns| {
         let due = due(rate_bps, frame_bytes, at_ns);
         let frames = due - passed;
         passed = due;
@@ -113,14 +114,6 @@ fn due(rate_bps: u64, frame_bytes: u64, since_start_ns: u64) -> u64 {
 
 fn full(error: &io::Error) -> bool {
     error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
-}
-
-/// Spreads adjacent seeds (the finaliser of SplitMix64).
-fn mix(seed: u64) -> u64 {
-    let mut x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 /// Results of the sink.
