@@ -40,3 +40,40 @@ fn a_host_that_does_not_send_cannot_be_hostile() {
     assert!(!output.status.success());
     assert!(stderr(&output).contains("`h6` is not one of two senders"), "{}", stderr(&output));
 }
+
+/// One attack on a pool beside an engine that has a part in it; docs/hostile.md has all.
+#[test]
+fn a_store_with_remote_records_loses_nothing_beside_an_attacker() {
+    if !can_make_namespaces() {
+        return;
+    }
+    let _alone = one_at_a_time();
+    let mut command = p4rack();
+    command.args([
+        "bench",
+        "hostile",
+        "--scheme",
+        "cowbird-spot",
+        "--attack",
+        "full-reads",
+        "--seconds",
+        "1",
+    ]);
+    let output = command.arg("--json").arg(repo("examples/cowbird-kv.toml")).output().unwrap();
+    let all: serde_json::Value =
+        serde_json::from_str(&stdout(&output)).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    let fared = &all.as_array().unwrap()[0];
+    assert_eq!((&fared["scheme"], &fared["attack"]), (&"cowbird-spot".into(), &"full-reads".into()));
+    // How much is left depends on the machine's cores, which all parties share.
+    assert_eq!(fared["frames_lost"], 0, "{fared}: {}", stderr(&output));
+    assert!(fared["goodput_share"].as_f64().unwrap() > 0.0, "{fared}: {}", stderr(&output));
+}
+
+#[test]
+fn who_has_a_part_in_a_store_cannot_be_hostile_to_it() {
+    let mut command = p4rack();
+    command.args(["bench", "hostile", "--host", "h3"]).arg(repo("examples/cowbird-kv.toml"));
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("`h3` is no host beside the pool"), "{}", stderr(&output));
+}

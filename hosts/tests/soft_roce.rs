@@ -82,7 +82,14 @@ fn pool(
     let offers = vec![Offer { key: KEY, address: START, bytes: BYTES as u64, rights: Rights::ALL }];
     let service = Service::new(
         port.handle(),
-        PoolConfig { station, adapter: config, members: None, offers, reserve_bytes_max: RESERVE, tenants: None },
+        PoolConfig {
+            station,
+            adapter: config,
+            members: None,
+            offers,
+            reserve_bytes_max: RESERVE,
+            tenants: None,
+        },
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = runtime.block_on(pool::bind(SETUP.parse().unwrap())).unwrap();

@@ -36,7 +36,10 @@ mod tests {
     fn numbers_are_those_of_the_reference() {
         let mut random = SplitMix(1_234_567);
         let numbers = [(); 3].map(|()| random.next());
-        assert_eq!(numbers, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+        assert_eq!(
+            numbers,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
     }
 
     #[test]

@@ -98,7 +98,6 @@ impl GrpcServer {
         let client_ca = self.grpc_server_cacert;
         Ok((addr, files.map(|(certificate, key)| ServerTls { certificate, key, client_ca })))
     }
-
 }
 
 /// Whose addresses peers may have.

@@ -237,7 +237,7 @@ impl<M: Memory> Adapter<M> {
         };
         // The highest bit of a partition key is a kind of membership.
         let path = &pair.connection.path;
-        // A switch that guards its ports knows MAC addresses; anybody can write another IP address.
+        // A switch with guarded ports checks the MAC address, so a host can forge its IP address alone.
         if (ethernet.src, ipv4.src, ipv4.dst) != (path.dst_mac, path.dst_ip, path.src_ip)
             || packet.bth.partition | 0x8000 != DEFAULT_PARTITION
         {

@@ -120,14 +120,19 @@ impl HostileNode {
             let token = Some(&reserved.token);
             let one = runtime.block_on(pool.connect_pairs(*station, adapter, token, PAIRS, &mut random))?;
             let (qpn, connection) = (one.qpn, one.connection);
-            let pair = |nth: u32| {
-                (qpn + nth, Connection { peer_qpn: connection.peer_qpn + nth, ..connection })
-            };
+            let pair =
+                |nth: u32| (qpn + nth, Connection { peer_qpn: connection.peer_qpn + nth, ..connection });
             machine.pool = (0..PAIRS).map(pair).collect();
             connected = Some(one);
         }
         let machine = Machine::new(machine, SEED, clock::now())?;
-        Ok(HostileNode { machine, _connected: connected, _served: served, _reserved: reserved, _runtime: runtime })
+        Ok(HostileNode {
+            machine,
+            _connected: connected,
+            _served: served,
+            _reserved: reserved,
+            _runtime: runtime,
+        })
     }
 }
 

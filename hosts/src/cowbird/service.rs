@@ -31,7 +31,7 @@ pub struct SpotConfig {
     pub adapter: Config,
     /// The memory pool.
     pub pool: Server,
-    /// Whose addresses compute nodes may have; without a rack anybody's.
+    /// The hosts whose addresses compute nodes may have; `None`: any addresses.
     pub members: Option<Members>,
 }
 

@@ -39,8 +39,9 @@ impl Members {
 
     /// Errors: the caller is known to be another member than this one, or has another one's certificate.
     pub fn check_caller(&self, caller: &Caller, name: &str) -> Result<(), Status> {
-        let denied =
-            |why: String| Err(Status::permission_denied(format!("end has the addresses of {name}, and {why}")));
+        let denied = |why: String| {
+            Err(Status::permission_denied(format!("end has the addresses of {name}, and {why}")))
+        };
         if caller.is_named(name) == Some(false) {
             return denied(format!(
                 "the caller's certificate is another's: it needs the subjectAltName DNS:{name}"

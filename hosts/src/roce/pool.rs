@@ -32,7 +32,7 @@ pub struct PoolConfig {
     pub station: Station,
     /// Parameters of the adapter.
     pub adapter: Config,
-    /// Whose addresses the ends of connections may have; without a rack anybody's.
+    /// The hosts whose addresses peers may have; `None`: any addresses.
     pub members: Option<Members>,
     /// Memory that every connected caller may access.
     pub offers: Vec<Offer>,

@@ -25,18 +25,24 @@ pub(crate) fn run(
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let host = second(options, rack, workload).map_err(unfit)?;
     let asked = if options.schemes.is_empty() { &workload.schemes } else { &options.schemes };
-    let runs: Vec<Run> = asked.iter().copied().filter(|run| run.way.is_some_and(|way| way.definition().service == Service::Pool)).collect();
+    let runs: Vec<Run> = asked
+        .iter()
+        .copied()
+        .filter(|run| run.way.is_some_and(|way| way.definition().service == Service::Pool))
+        .collect();
     if runs.is_empty() {
         return Err(unfit("no scheme that was asked for reaches remote memory".into()));
     }
-    let attacks = options.attacks.iter().map(|name| name.parse()).collect::<Result<Vec<Attack>, _>>().map_err(unfit)?;
+    let attacks =
+        options.attacks.iter().map(|name| name.parse()).collect::<Result<Vec<Attack>, _>>().map_err(unfit)?;
     let attacks = if attacks.is_empty() { Attack::ALL.to_vec() } else { attacks };
     let mut all = Vec::new();
     for run in runs {
         let way = run.way.unwrap_or(Way::LOCAL);
         let during = rack_during(rack, run)?;
         rack::check(&during, way)?;
-        let one = |attack| one(options, (&during, workload), (run, way), Second { host: &host, attack }, progress);
+        let one =
+            |attack| one(options, (&during, workload), (run, way), Second { host: &host, attack }, progress);
         let honest = one(None)?;
         let has_engine = way.definition().engine.is_some();
         for attack in attacks.iter().copied().filter(|attack| has_engine || !attack.needs_engine()) {
@@ -65,10 +71,13 @@ pub(crate) fn run(
 fn second(options: &Options, rack: &Rack, workload: &Workload) -> Result<String, String> {
     let (server, clients) = workload.ends();
     let engine = rack.log().and_then(|log| log.engine.as_deref());
-    let is_free = |name: &str| name != server && !clients.iter().any(|client| client == name) && Some(name) != engine;
+    let is_free =
+        |name: &str| name != server && !clients.iter().any(|client| client == name) && Some(name) != engine;
     match &options.host {
         Some(host) if rack.host(host).is_some() && is_free(host) => Ok(host.clone()),
-        Some(host) => Err(format!("`{host}` is no host beside the pool, the client and the engine: name one that is")),
+        Some(host) => {
+            Err(format!("`{host}` is no host beside the pool, the client and the engine: name one that is"))
+        }
         None => {
             let free = rack.hosts.iter().rev().find(|host| is_free(&host.name));
             free.map(|host| host.name.clone()).ok_or_else(|| {

@@ -96,7 +96,8 @@ pub(crate) fn run(
     let mut client = client(clients.first().map_or("", String::as_str))?;
     // It attacks when all records are written.
     let attack = second.and_then(|second| Some((second.host.to_owned(), second.attack?)));
-    let attack = attack.map(|(host, attack)| Ok::<_, LabError>((reach.attacker(&host, attack)?, host))).transpose()?;
+    let attack =
+        attack.map(|(host, attack)| Ok::<_, LabError>((reach.attacker(&host, attack)?, host))).transpose()?;
     running.serving = serving;
     let (name, records) = (running.name.clone(), text::count(store.records.into()));
     let start_ns = progress.step(

@@ -182,7 +182,7 @@ impl Attacker {
         self.config.rings.0.push(set);
     }
 
-    /// It knows a connection of somebody else, as its owner has it.
+    /// Adds a connection between other hosts to what it knows.
     pub fn knows(&mut self, connection: &Connection) {
         let Connection { path, peer_qpn, send_psn, .. } = *connection;
         self.config.others.push(Aim { path, qpn: peer_qpn, psn: send_psn });

@@ -77,7 +77,7 @@ pub(super) fn connect(nics: &mut [Nic], from: usize, to: usize, qpn: u32) -> Res
     Ok(())
 }
 
-/// The engine in the switch, if there is one, for so many sets of these hosts.
+/// The engine in the switch, for `sets` sets of these hosts.
 pub(super) fn engine(spec: &P4Spec, sets: u16, hosts: &[usize]) -> Cowbird {
     let compute = hosts.iter().map(|host| name(*host)).collect();
     Cowbird {

@@ -13,9 +13,9 @@ use p4rack_fabric::roce::{self, Config};
 use p4rack_hosts::cowbird::tenant::{self, Pairs, Status, Tenant};
 use p4rack_hosts::cowbird::{Service, SpotConfig, serve};
 use p4rack_hosts::outlet::Counts;
-use p4rack_hosts::roce::{Desk, Members};
 use p4rack_hosts::roce::pool;
 use p4rack_hosts::roce::setup::{End, Server, Station, numbers};
+use p4rack_hosts::roce::{Desk, Members};
 use p4rack_netdev::clock;
 use p4rack_netdev::signal::{Signal, Signals};
 use p4rack_p4rt::transport::{Share, Shares};
@@ -171,7 +171,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let default = Config::default();
     let adapter =
         Config { mtu: cowbird.mtu, reads_max: default.reads_max.max(cowbird.in_flight as usize), ..default };
-    // Who calls is checked with the rest.
+    // The keeper checks the caller together with the roles that the description gives its hosts.
     let pool = Server { addr: args.pool, tls: args.tls.files() };
     let config = SpotConfig { station, adapter, pool, members: None };
     let runtime = runtime()?;

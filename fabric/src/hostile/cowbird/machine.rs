@@ -13,7 +13,7 @@ use std::fmt;
 const UNDER_WAY: usize = 2;
 /// Sequence numbers around the one that it knows, in forged packets.
 const PSN_SPREAD: u64 = 64;
-/// Of so many frames of the engine, a slow host takes one.
+/// A slow host takes one of this many frames of the engine.
 const SLOW: u64 = 8;
 
 /// Why a hostile host can't be one.
@@ -205,7 +205,7 @@ impl Machine {
         true
     }
 
-    /// A request or an answer for somebody else's queue pair.
+    /// A request or an answer for another host's queue pair.
     fn forged(&mut self, out: &mut Vec<u8>) -> bool {
         let Config { mac, key, address, ref others, .. } = self.config;
         if others.is_empty() {
@@ -236,8 +236,8 @@ impl Machine {
     fn garbage(&mut self, out: &mut Vec<u8>) -> bool {
         let Config { mac, ref pool, ref others, .. } = self.config;
         let own = pool.first().map(|(_, connection)| (connection.path, connection.peer_qpn));
-        let anybody = others.get((self.random.next() % others.len().max(1) as u64) as usize);
-        let known = anybody.map(|aim| (aim.path, aim.qpn)).filter(|_| self.made % 2 == 1);
+        let other = others.get((self.random.next() % others.len().max(1) as u64) as usize);
+        let known = other.map(|aim| (aim.path, aim.qpn)).filter(|_| self.made % 2 == 1);
         let Some((mut path, qpn)) = known.or(own) else { return false };
         path.src_mac = mac;
         let length = (self.random.next() % 400) as usize;

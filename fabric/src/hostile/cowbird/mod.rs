@@ -140,7 +140,7 @@ impl FromStr for Attack {
     }
 }
 
-/// A queue pair of somebody else, as the hostile host knows it.
+/// A queue pair between other hosts, as the hostile host knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
     /// Addresses as its requester sends them.

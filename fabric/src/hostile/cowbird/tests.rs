@@ -80,7 +80,7 @@ impl Rack {
         Rack { machine, spot, engine, instance, pool, now: Nanos::ZERO }
     }
 
-    /// Everybody sends what there is, for a millisecond.
+    /// Delivers all frames for a millisecond.
     fn run(&mut self) {
         let (until, mut frame) = (self.now + Nanos::from_millis(1), Vec::new());
         while self.now < until {
