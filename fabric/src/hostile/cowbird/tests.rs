@@ -42,8 +42,11 @@ impl Rack {
         memory.register(Region { domain: 0, key: 1, start: START, bytes, rights: Rights::ALL }).unwrap();
         let mut pool = Adapter::new(adapter.clone(), memory).unwrap();
         let mut spot = Adapter::new(adapter.clone(), Regions::default()).unwrap();
-        let mut engine =
-            Engine::new(EngineConfig { message_bytes_max: MESSAGE_BYTES, ..EngineConfig::default() });
+        let mut engine = Engine::new(EngineConfig {
+            message_bytes_max: MESSAGE_BYTES,
+            batch_bytes: MESSAGE_BYTES as usize,
+            ..EngineConfig::default()
+        });
         let layout = Layout { entries: 64, request_bytes: 8_192, response_bytes: 8_192 };
         let mut config = Config {
             attack,
@@ -172,6 +175,6 @@ fn a_forged_packet_reaches_no_queue_pair() {
     rack.run();
     let counters = rack.pool.counters();
     // Three of four have its own MAC address. A switch drops the others; here there is none.
-    assert!(counters.frames_in > 1_000, "{counters:?}");
+    assert!(counters.frames_in > 500, "{counters:?}");
     assert!(counters.foreign * 10 >= counters.frames_in * 7, "{counters:?}");
 }
