@@ -27,11 +27,11 @@ pub(crate) fn run(
     let asked = if options.schemes.is_empty() { &workload.schemes } else { &options.schemes };
     let runs: Vec<Run> = asked
         .iter()
-        .copied()
+        .map(|run| rack.meant(*run))
         .filter(|run| run.way.is_some_and(|way| way.definition().service == Service::Pool))
         .collect();
     if runs.is_empty() {
-        return Err(unfit("no scheme that was asked for reaches remote memory".into()));
+        return Err(unfit("no scheme that was asked for reaches a pool of remote memory".into()));
     }
     let attacks =
         options.attacks.iter().map(|name| name.parse()).collect::<Result<Vec<Attack>, _>>().map_err(unfit)?;

@@ -20,6 +20,8 @@ use p4rack_hosts::cowbird::hostile::RESERVED_BYTES;
 use p4rack_wire::Nanos;
 use std::time::Duration;
 
+/// How long an attacker may take to start.
+const START: Duration = Duration::from_secs(20);
 /// How long writing all records may take.
 const ALL_RECORDS: Duration = Duration::from_secs(60);
 
