@@ -100,8 +100,8 @@ impl GrpcServer {
     }
 }
 
-/// Whose addresses peers may have.
-#[derive(clap::Args, Debug)]
+/// The hosts whose addresses peers may have, and the rate at which they are served.
+#[derive(clap::Args, Debug, Default)]
 pub(super) struct Peers {
     /// The rack's description: a peer's MAC and IP address have to be those of one of its hosts, and the caller's own [default:
     /// peers may have any addresses]

@@ -167,6 +167,7 @@ pub(super) fn serve_memory(
         reserve: reserved.then_some(bytes),
         tenants: None,
         setup: GrpcServer::plain(at),
+        peers: Peers::default(),
         telling,
         by_hand: ByHand::default(),
     })
