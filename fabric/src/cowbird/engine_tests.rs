@@ -50,7 +50,14 @@ struct World {
 }
 
 fn served() -> Set {
-    Set { qpn: SET_QPN, key: SET_KEY, address: SET_ADDRESS, layout: LAYOUT, regions: POOLS.to_vec() }
+    Set {
+        owner: 0,
+        qpn: SET_QPN,
+        key: SET_KEY,
+        address: SET_ADDRESS,
+        layout: LAYOUT,
+        regions: POOLS.to_vec(),
+    }
 }
 
 fn engine(config: Config) -> (Engine, u32) {
