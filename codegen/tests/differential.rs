@@ -88,7 +88,7 @@ fn programs_that_differ_do_not_agree() {
     ] {
         assert!(right.contains(from), "{from}");
         let two = [of(&right), of(&right.replace(from, to))];
-        let agreed = catch_unwind(AssertUnwindSafe(|| run(&two, &mut Random(1), RUN)));
+        let agreed = catch_unwind(AssertUnwindSafe(|| run(&two, &mut Random::new(1), RUN)));
         assert!(agreed.is_err(), "{from} and {to} are the same to it");
     }
 }
