@@ -86,7 +86,7 @@ fn programs_that_differ_do_not_agree() {
     };
     for (mode, demands) in [("timed", 4), ("timed-dst", 3)] {
         let two = [of("timed", 3), of(mode, demands)];
-        let agreed = catch_unwind(AssertUnwindSafe(|| run(&two, &mut Random(1), RUN)));
+        let agreed = catch_unwind(AssertUnwindSafe(|| run(&two, &mut Random::new(1), RUN)));
         assert!(agreed.is_err(), "{mode} with {demands} demands is the same to it");
     }
 }
