@@ -227,11 +227,8 @@ struct metadata_t {
     bit<32> edm_to;                 // where data goes
     bit<8>  edm_from_rate;          // the same of where data comes from
     bit<32> edm_from;
-    bit<32> edm_from_time;          // what they take where they come from
-    int<32> edm_from_wait;          // how long until they may leave there
     bit<32> edm_to_time;            // what the granted bytes take where they go
     int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
     bit<32> edm_round;              // their length, to be rounded up to units
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
@@ -361,8 +358,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_need          = 0;
         meta.edm_to_time       = 0;
         meta.edm_to_wait       = 0;
-        meta.edm_from_time     = 0;
-        meta.edm_from_wait     = 0;
         meta.edm_from          = 0;
         meta.edm_from_rate     = 0;
         meta.edm_managed       = EDM_OP_NONE;
@@ -402,7 +397,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_saw_to_odd = 0;
         meta.head_session = 0;
         meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         transition select(ig_intr_md.resubmit_flag) {
             0       : parse_first_pass;
             default : parse_next_pass;
@@ -696,7 +690,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_source;
             default : parse_edm_bad_index;
@@ -708,7 +701,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 511 : parse_edm_good_write_destination;
             default : parse_edm_bad_index;
@@ -720,7 +712,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_id = hdr.edm_management.index[15:0]; // of a lane
         meta.edm_need      = hdr.edm_management.value;
         meta.edm_to_time   = hdr.edm_management.value;
-        meta.edm_from_time = hdr.edm_management.value;
         transition select(hdr.edm_management.index) {
             0 .. 63 : parse_edm_good_write_rights;
             default : parse_edm_bad_index;
@@ -987,11 +978,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // Which cells of its page have begun when a frame comes.
-    action edm_look_back(bit<32> begun) {
+    @hidden action edm_look_back(bit<32> begun) {
         meta.edm_before = begun;
     }
 
-    table edm_begun {
+    @hidden table edm_begun {
         key = {
             meta.edm_now[8:0] : range @name("time");
         }
@@ -1027,6 +1018,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
     // pages behind these two. So nothing has to be given back or shifted. Who takes a cell of a later page moves the calendar,
     // and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+    // The page of the source link before which all cells are taken.
+    // Written by frames that take cells, and by the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_begin;
 
     // How far ahead of the page the calendar begins.
@@ -1064,6 +1057,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_source_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1097,6 +1092,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_source_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1130,6 +1127,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // The page of the destination link before which all cells are taken.
+    // Written by frames that take cells, and by the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_begin;
 
     // How far ahead of the page the calendar begins.
@@ -1167,6 +1166,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1200,6 +1201,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1235,6 +1238,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // When a frame last took cells of a link's calendar. Who came before that may have looked at it before, so what it found may
     // be taken: it takes nothing.
+    // When a frame last took cells of the link, plus the time of a pass.
+    // Written by frames that take cells; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
@@ -1248,6 +1253,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // When a frame last took cells of the link, plus the time of a pass.
+    // Written by frames that take cells; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
@@ -1262,29 +1269,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // The first pass: the present page, and the one with which the controller has a calendar begin.
-    action edm_open_page() {
+    @hidden action edm_open_page() {
         meta.edm_page = meta.edm_now & EDM_PAGES;
         meta.edm_base = meta.edm_now + meta.edm_to_time;
     }
 
-    action edm_turn_to_page() {
+    @hidden action edm_turn_to_page() {
         meta.edm_base = meta.edm_base & EDM_PAGES;
     }
 
     // The second one: the pages of the cells that were found, and where these end.
-    action edm_turn_pages() {
+    @hidden action edm_turn_pages() {
         meta.edm_next_page = meta.edm_page + EDM_PAGE;
         meta.edm_base      = meta.edm_page - EDM_PAGE;
         meta.edm_from_last = meta.edm_place + meta.edm_from_more;
         meta.edm_to_last   = meta.edm_place + meta.edm_to_more;
     }
 
-    action edm_look_before(bit<32> before, bit<32> offset) {
+    @hidden action edm_look_before(bit<32> before, bit<32> offset) {
         meta.edm_before = before;
         meta.edm_start  = meta.edm_page + offset;
     }
 
-    table edm_places {
+    @hidden table edm_places {
         key = {
             meta.edm_place : exact;
         }
@@ -1316,12 +1323,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 32;
     }
 
-    action edm_end_source(bit<32> head, bit<32> tail) {
+    @hidden action edm_end_source(bit<32> head, bit<32> tail) {
         meta.edm_from_head = head;
         meta.edm_from_tail = tail;
     }
 
-    table edm_source_ends {
+    @hidden table edm_source_ends {
         key = {
             meta.edm_from_last : exact;
         }
@@ -1370,12 +1377,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
-    action edm_end_destination(bit<32> head, bit<32> tail) {
+    @hidden action edm_end_destination(bit<32> head, bit<32> tail) {
         meta.edm_to_head = head;
         meta.edm_to_tail = tail;
     }
 
-    table edm_destination_ends {
+    @hidden table edm_destination_ends {
         key = {
             meta.edm_to_last : exact;
         }
@@ -1424,14 +1431,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 64;
     }
 
-    action edm_take_from_even_on() {
+    @hidden action edm_take_from_even_on() {
         meta.edm_from_even = meta.edm_from_head ^ meta.edm_before;
         meta.edm_from_odd  = meta.edm_from_tail;
         meta.edm_to_even = meta.edm_to_head ^ meta.edm_before;
         meta.edm_to_odd  = meta.edm_to_tail;
     }
 
-    action edm_take_from_odd_on() {
+    @hidden action edm_take_from_odd_on() {
         meta.edm_from_odd  = meta.edm_from_head ^ meta.edm_before;
         meta.edm_from_even = meta.edm_from_tail;
         meta.edm_to_odd  = meta.edm_to_head ^ meta.edm_before;
@@ -1439,24 +1446,24 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What is taken at either link, from the page on with which both calendars begin.
-    action edm_join_from_even_on() {
+    @hidden action edm_join_from_even_on() {
         meta.edm_taken      = meta.edm_saw_from_even | meta.edm_saw_to_even;
         meta.edm_next_taken = meta.edm_saw_from_odd | meta.edm_saw_to_odd;
     }
 
-    action edm_join_from_odd_on() {
+    @hidden action edm_join_from_odd_on() {
         meta.edm_taken      = meta.edm_saw_from_odd | meta.edm_saw_to_odd;
         meta.edm_next_taken = meta.edm_saw_from_even | meta.edm_saw_to_even;
     }
 
     // The first cells that are free at both links: for each number of cells that may be needed, from each place on. Behind both
     // pages all are free.
-    action edm_find(bit<32> page, bit<8> place) {
+    @hidden action edm_find(bit<32> page, bit<8> place) {
         meta.edm_page  = meta.edm_even + page;
         meta.edm_place = place;
     }
 
-    table edm_runs {
+    @hidden table edm_runs {
         key = {
             meta.edm_more       : ternary;
             meta.edm_taken      : ternary;
@@ -2011,7 +2018,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 540;
     }
 
-    action edm_use_up() {
+    @hidden action edm_use_up() {
         meta.edm_amount = EDM_CHUNK - meta.edm_bytes;
     }
 
@@ -2036,14 +2043,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action edm_turn_around() {
+    @hidden action edm_turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    action edm_grant() {
+    @hidden action edm_grant() {
         edm_turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
@@ -2051,32 +2058,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
-    action edm_reply_to_controller() {
+    @hidden action edm_reply_to_controller() {
         edm_turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
     // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    action edm_locate_by_destination() {
+    @hidden action edm_locate_by_destination() {
         meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
         meta.edm_memory = meta.edm_destination_memory;
     }
 
-    action edm_locate_by_source() {
+    @hidden action edm_locate_by_source() {
         meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
         meta.edm_memory = meta.edm_source_memory;
     }
 
     // Data goes the way of the frame, but answers to requests the other way.
-    action edm_goes_on() {
+    @hidden action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
         meta.edm_from      = meta.edm_source_link;
         meta.edm_from_rate = meta.edm_source_rate;
     }
 
-    action edm_comes_back() {
+    @hidden action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
         meta.edm_from      = meta.edm_destination_link;
@@ -2084,23 +2091,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    action edm_look_behind_window() {
+    @hidden action edm_look_behind_window() {
         meta.edm_round = meta.edm_rest - 1009;
         meta.edm_over  = meta.edm_rest - 1025;
         meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
     }
 
-    action edm_look_at_demand() {
+    @hidden action edm_look_at_demand() {
         meta.edm_round = meta.edm_rest + 15;
     }
 
-    action edm_ask_behind_chunk() {
+    @hidden action edm_ask_behind_chunk() {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_round = min(meta.edm_round, 32w1039);
     }
 
-    action edm_ask_for_demand() {
+    @hidden action edm_ask_for_demand() {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
@@ -2108,7 +2115,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's: the lane, or the link.
-    action edm_manage() {
+    @hidden action edm_manage() {
         meta.edm_cell   = hdr.edm_management.index;
         meta.edm_answer = hdr.edm_management.index[2:2];
         meta.edm_to     = hdr.edm_management.index;
@@ -2549,17 +2556,17 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     bit<16> edm_padding = 0;
 
     // Lengths are with FCS, and what frames carry from ingress.
-    action edm_weigh_length() {
+    @hidden action edm_weigh_length() {
         edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
         edm_padding = 60 + 6 - eg_intr_md.pkt_length;
     }
 
-    action edm_add_headers() {
+    @hidden action edm_add_headers() {
         edm_room = edm_room + 46 + 6;
     }
 
     // The copy of a chunk's head goes back, as the grant of the chunk behind the window.
-    action edm_turn_head() {
+    @hidden action edm_turn_head() {
         mac_addr_t source = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = source;

@@ -222,7 +222,6 @@ struct metadata_t {
     int<32> edm_from_wait;          // how long until they may leave there
     bit<32> edm_to_time;            // what the granted bytes take where they go
     @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
     bit<32> edm_round;              // their length, to be rounded up to units
     @field_list(NEXT_PASS) port_t ingress_port; // of the first pass
     @field_list(NEXT_PASS) time_t arrived;      // when that was
@@ -559,11 +558,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Which cells of its page have begun when a frame comes.
-    action edm_look_back(bit<32> begun) {
+    @hidden action edm_look_back(bit<32> begun) {
         meta.edm_before = begun;
     }
 
-    table edm_begun {
+    @hidden table edm_begun {
         key = {
             meta.edm_now[8:0] : range @name("time");
         }
@@ -599,6 +598,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
     // pages behind these two. So nothing has to be given back or shifted. Who takes a cell of a later page moves the calendar,
     // and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+    // The page of the source link before which all cells are taken.
+    // Written by frames that take cells, and by the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_source_begin;
 
     // How far ahead of the page the calendar begins.
@@ -639,6 +640,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_begin.write(at, value);
     }
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_source_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -675,6 +678,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_even.write(at, value);
     }
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_source_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -711,6 +716,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_odd.write(at, value);
     }
 
+    // The page of the destination link before which all cells are taken.
+    // Written by frames that take cells, and by the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_destination_begin;
 
     // How far ahead of the page the calendar begins.
@@ -751,6 +758,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_begin.write(at, value);
     }
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_destination_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -787,6 +796,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_even.write(at, value);
     }
 
+    // A page of the link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_destination_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -824,7 +835,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The first cell from which on enough are free at both links.
-    action edm_find_cells() {
+    @hidden action edm_find_cells() {
         bit<32> first = meta.edm_even[9:9] == 0 ?
             meta.edm_saw_from_even | meta.edm_saw_to_even : meta.edm_saw_from_odd | meta.edm_saw_to_odd;
         bit<32> second = meta.edm_even[9:9] == 0 ?
@@ -869,7 +880,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Which cells of which pages the found ones are.
-    action edm_open_pages() {
+    @hidden action edm_open_pages() {
         bit<64> from_cells = (64w2 << meta.edm_from_more) - 1 << meta.edm_place;
         bit<64> to_cells   = (64w2 << meta.edm_to_more) - 1 << meta.edm_place;
         bit<32> from_head  = (bit<32>) (from_cells & 0x0003FFFF);
@@ -907,14 +918,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action edm_turn_around() {
+    @hidden action edm_turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    action edm_grant() {
+    @hidden action edm_grant() {
         edm_turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
@@ -922,32 +933,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
-    action edm_reply_to_controller() {
+    @hidden action edm_reply_to_controller() {
         edm_turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
     // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    action edm_locate_by_destination() {
+    @hidden action edm_locate_by_destination() {
         meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
         meta.edm_memory = meta.edm_destination_memory;
     }
 
-    action edm_locate_by_source() {
+    @hidden action edm_locate_by_source() {
         meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
         meta.edm_memory = meta.edm_source_memory;
     }
 
     // Data goes the way of the frame, but answers to requests the other way.
-    action edm_goes_on() {
+    @hidden action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
         meta.edm_from      = meta.edm_source_link;
         meta.edm_from_rate = meta.edm_source_rate;
     }
 
-    action edm_comes_back() {
+    @hidden action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
         meta.edm_from      = meta.edm_destination_link;
@@ -961,7 +972,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t edm_arrived = standard_metadata.ingress_global_timestamp;
         meta.edm_now   = edm_arrived[31:0];
         meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
-        meta.edm_earliest = meta.edm_now;
         meta.edm_slack = EDM_MESSAGE - meta.edm_total;
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
         meta.edm_page  = meta.edm_looked == 1 ? meta.edm_found_page : meta.edm_now & EDM_PAGES;

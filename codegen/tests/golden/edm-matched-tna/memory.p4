@@ -254,7 +254,6 @@ struct metadata_t {
     bit<32> edm_to;                 // where data goes
     bit<32> edm_to_time;            // what the granted bytes take where they go
     int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
     bit<32> edm_round;              // their length, to be rounded up to units
     bit<8> drop;    // why the frame is dropped
     bit<1> steered; // whether it goes where the controller says, or back to it
@@ -404,7 +403,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         packet.extract(hdr.again);
         packet.extract(hdr.came);
         meta.edm_now      = hdr.came.arrived;
-        meta.edm_earliest = hdr.came.arrived;
         meta.head_mark = HEAD_AGAIN;
         meta.edm_granted = 1; // the first pass saw to that
         transition select(hdr.came.port) {
@@ -425,7 +423,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.edm_bytes = 0;
         meta.head_mark = HEAD;
         meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.advance(PORT_METADATA_SIZE);
         hdr.again.setValid();
         hdr.again.pass = 0;
@@ -444,7 +441,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         hdr.came.edm_bytes = 0;
         meta.head_mark = HEAD;
         meta.edm_now      = ig_intr_md.ingress_mac_tstamp[31:0];
-        meta.edm_earliest = ig_intr_md.ingress_mac_tstamp[31:0];
         packet.extract(hdr.again);
         packet.advance(56);
         meta.edm_granted = 1; // the first pass saw to that
@@ -1101,6 +1097,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // The demands: who asks for what, and what of it a window grants.
+    // By place in a ring, of the demand that waits there: whose message it is. Written by the demand.
     Register<bit<32>, bit<9>>(384) edm_ring_who;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_put_who = {
@@ -1116,6 +1113,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // By place in a ring, of the demand that waits there: where in that the window begins. Written by the demand.
     Register<bit<32>, bit<9>>(384) edm_ring_offset;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_put_offset = {
@@ -1131,6 +1129,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // By place in a ring, of the demand that waits there: the window's bytes. Written by the demand.
     Register<bit<32>, bit<9>>(384) edm_ring_bytes;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_put_bytes = {
@@ -1147,12 +1146,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // The ring of a demand, or of the one that was granted last: a bit of `edm_waiting`.
-    action edm_in_ring(bit<8> ring, bit<32> mark) {
+    @hidden action edm_in_ring(bit<8> ring, bit<32> mark) {
         hdr.came.edm_class = ring;
         meta.edm_bit   = mark;
     }
 
-    table edm_rings {
+    @hidden table edm_rings {
         key = {
             hdr.again.pass             : ternary @name("pass");
             hdr.came.edm_class : ternary @name("ring");
@@ -1194,11 +1193,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The first ring in which a demand waits.
-    action edm_from_ring(bit<8> ring) {
+    @hidden action edm_from_ring(bit<8> ring) {
         hdr.came.edm_class = ring;
     }
 
-    table edm_first {
+    @hidden table edm_first {
         key = {
             hdr.again.pass     : ternary @name("pass");
             meta.edm_waits : ternary;
@@ -1261,37 +1260,37 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // How far the link is beyond what may be granted ahead: below 0, there is room for another demand.
-    action edm_compare_with_limit() {
+    @hidden action edm_compare_with_limit() {
         meta.edm_beyond = (bit<32>) meta.edm_to_wait - meta.edm_limit;
     }
 
-    action edm_use_up() {
+    @hidden action edm_use_up() {
         meta.edm_amount = EDM_CHUNK - meta.edm_bytes;
     }
 
     // A window's time, for a demand that waits: how much of it the demand takes is known only once it is found.
-    action edm_serve_window() {
+    @hidden action edm_serve_window() {
         meta.edm_round = EDM_WINDOW + 15;
         hdr.came.edm_bytes = 0;
         hdr.came.edm_nth   = hdr.came.edm_nth + 1;
     }
 
-    action edm_settle_window() {
+    @hidden action edm_settle_window() {
         meta.edm_round = hdr.came.edm_bytes + 15;
     }
 
-    action edm_settle_times() {
+    @hidden action edm_settle_times() {
         meta.edm_now     = hdr.came.edm_left;
         meta.edm_to_time = meta.edm_excess;
     }
 
     // What this frame was granted before there was no time for it.
-    action edm_take_back() {
+    @hidden action edm_take_back() {
         meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_round = 0;
     }
 
-    action edm_ask_for_nothing() {
+    @hidden action edm_ask_for_nothing() {
         meta.edm_round = 0;
     }
 
@@ -1314,14 +1313,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action edm_turn_around() {
+    @hidden action edm_turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    action edm_grant() {
+    @hidden action edm_grant() {
         edm_turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
@@ -1329,32 +1328,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = hdr.came.port;
     }
 
-    action edm_reply_to_controller() {
+    @hidden action edm_reply_to_controller() {
         edm_turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
     // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    action edm_locate_by_destination() {
+    @hidden action edm_locate_by_destination() {
         meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
         meta.edm_memory = meta.edm_destination_memory;
     }
 
-    action edm_locate_by_source() {
+    @hidden action edm_locate_by_source() {
         meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
         meta.edm_memory = meta.edm_source_memory;
     }
 
     // Data goes the way of the frame, but answers to requests the other way.
-    action edm_goes_on() {
+    @hidden action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
         meta.edm_who       = meta.edm_source_host ++ meta.edm_destination_host ++ meta.edm_id;
         meta.edm_to_rings  = meta.edm_destination_rings;
     }
 
-    action edm_comes_back() {
+    @hidden action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
         meta.edm_who       = meta.edm_destination_host ++ meta.edm_source_host ++ meta.edm_id;
@@ -1362,25 +1361,25 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What is behind the window, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    action edm_look_behind_window() {
+    @hidden action edm_look_behind_window() {
         meta.edm_round = meta.edm_rest - 1009;
         meta.edm_over  = meta.edm_rest - 1025;
         meta.edm_rest  = meta.edm_rest - EDM_WINDOW;
     }
 
-    action edm_look_at_demand() {
+    @hidden action edm_look_at_demand() {
         meta.edm_round = meta.edm_rest + 15;
         meta.edm_over  = meta.edm_rest - 1;
     }
 
-    action edm_ask_behind_chunk(bit<32> step) {
+    @hidden action edm_ask_behind_chunk(bit<32> step) {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_next  = meta.edm_offset + step;
         meta.edm_round = min(meta.edm_round, 32w1039);
     }
 
-    action edm_ask_for_demand(bit<32> next) {
+    @hidden action edm_ask_for_demand(bit<32> next) {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
@@ -1389,7 +1388,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's: the lane, or the link.
-    action edm_manage() {
+    @hidden action edm_manage() {
         meta.edm_cell   = hdr.edm_management.index;
         meta.edm_answer = hdr.edm_management.index[2:2];
         meta.edm_to     = hdr.edm_management.index;
@@ -1397,7 +1396,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What is granted, whatever becomes of the frame: of a demand what the window holds, behind the first chunk of a window
     // the next window.
-    table edm_asked {
+    @hidden table edm_asked {
         key = {
             hdr.again.pass            : ternary @name("pass");
             meta.edm_kind         : ternary;
@@ -1429,32 +1428,32 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What a frame does with its lane's rights.
-    action edm_look_at_lane() {
+    @hidden action edm_look_at_lane() {
         hdr.came.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
-    action edm_write_lane() {
+    @hidden action edm_write_lane() {
         hdr.came.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
-    action edm_take_free_lane() {
+    @hidden action edm_take_free_lane() {
         meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
-    action edm_take_given_up_lane() {
+    @hidden action edm_take_given_up_lane() {
         edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
         meta.edm_granted = 1;
     }
 
-    action edm_end_message() {
+    @hidden action edm_end_message() {
         meta.edm_granted = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
-    action edm_use_rights() {
+    @hidden action edm_use_rights() {
         meta.edm_granted = edm_ask.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
-    table edm_covered {
+    @hidden table edm_covered {
         key = {
             meta.edm_op           : ternary;
             hdr.again.pass            : ternary @name("pass");
@@ -1490,23 +1489,23 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What it does with the rings of its destination.
-    action edm_unmark() {
+    @hidden action edm_unmark() {
         meta.edm_waits = edm_unmark_ring.execute(meta.edm_to[15:0]);
     }
 
-    action edm_mark() {
+    @hidden action edm_mark() {
         meta.edm_waits = edm_mark_ring.execute(meta.edm_to[15:0]);
     }
 
-    action edm_join() {
+    @hidden action edm_join() {
         meta.edm_waits = edm_join_others.execute(meta.edm_to[15:0]);
     }
 
-    action edm_look_for_others() {
+    @hidden action edm_look_for_others() {
         meta.edm_waits = edm_look_at_rings.execute(meta.edm_to[15:0]);
     }
 
-    table edm_others {
+    @hidden table edm_others {
         key = {
             meta.edm_op      : ternary;
             hdr.again.pass       : ternary @name("pass");
@@ -1538,29 +1537,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What it does next, and so with the destination's clock. The controller has no link and no rings: what it asks for itself
     // waits nowhere, and is refused where there is no time.
-    action edm_settle_clock() {
+    @hidden action edm_settle_clock() {
         edm_settle_destination.execute(meta.edm_to[15:0]);
     }
 
-    action edm_write_clock() {
+    @hidden action edm_write_clock() {
         meta.edm_to_wait = edm_write_destination.execute(meta.edm_to[15:0]);
     }
 
-    action edm_look_at_clock(bit<8> does) {
+    @hidden action edm_look_at_clock(bit<8> does) {
         meta.edm_does = does;
         meta.edm_to_wait = edm_look_at_destination.execute(meta.edm_to[15:0]);
     }
 
-    action edm_reserve_clock(bit<8> does) {
+    @hidden action edm_reserve_clock(bit<8> does) {
         meta.edm_does = does;
         meta.edm_to_wait = edm_reserve_destination.execute(meta.edm_to[15:0]);
     }
 
-    action edm_go_in() {
+    @hidden action edm_go_in() {
         meta.edm_does = EDM_ENTERS;
     }
 
-    table edm_clock {
+    @hidden table edm_clock {
         key = {
             meta.edm_op       : ternary;
             hdr.again.pass        : ternary @name("pass");
@@ -1597,19 +1596,19 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // What it does with a ring.
-    action edm_enter() {
+    @hidden action edm_enter() {
         meta.edm_count = edm_enter_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
     }
 
-    action edm_leave() {
+    @hidden action edm_leave() {
         meta.edm_count = edm_leave_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
     }
 
-    action edm_look_for_more() {
+    @hidden action edm_look_for_more() {
         meta.edm_count = edm_look_at_ring.execute(hdr.came.edm_class[2:0] ++ meta.edm_to_rings[1:0]);
     }
 
-    table edm_ring {
+    @hidden table edm_ring {
         key = {
             hdr.again.pass       : ternary @name("pass");
             meta.edm_does    : ternary;
@@ -1633,28 +1632,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // Another pass, or none; and whose head becomes a grant: that of a chunk its own one, that of any frame the one of a demand
     // that it found. A second pass is a resubmission, which any behind it can't be.
-    action edm_second_pass(bit<8> pass) {
+    @hidden action edm_second_pass(bit<8> pass) {
         hdr.again.pass = pass; meta.again = 1; ig_dprsr_md.resubmit_type = RESUBMIT;
     }
 
-    action edm_later_pass(bit<8> pass) {
+    @hidden action edm_later_pass(bit<8> pass) {
         hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
     }
 
-    action edm_grant_and_pass(bit<8> pass) {
+    @hidden action edm_grant_and_pass(bit<8> pass) {
         hdr.again.pass = pass; meta.again = 1; hdr.packet_in.setInvalid();
         ig_tm_md.bypass_egress = 1; ig_tm_md.ucast_egress_port = LOOP_PORT;
         ig_dprsr_md.mirror_type = COPY_HEAD;
         meta.edm_copies = EDM_SERVES;
     }
 
-    action edm_copy() {
+    @hidden action edm_copy() {
         ig_dprsr_md.mirror_type = COPY_HEAD;
         meta.edm_copies = EDM_GRANTS;
     }
 
-    table edm_next_pass {
+    @hidden table edm_next_pass {
         key = {
             hdr.again.pass              : ternary @name("pass");
             meta.edm_does           : ternary;
@@ -2091,17 +2090,17 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     bit<16> edm_padding = 0;
 
     // Lengths are with FCS, and what frames carry from ingress.
-    action edm_weigh_length() {
+    @hidden action edm_weigh_length() {
         edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
         edm_padding = 60 + 6 - eg_intr_md.pkt_length;
     }
 
-    action edm_add_headers() {
+    @hidden action edm_add_headers() {
         edm_room = edm_room + 46 + 6;
     }
 
     // The copy of a frame's head becomes a grant. Nothing of the frame that it was is left.
-    action edm_turn_head() {
+    @hidden action edm_turn_head() {
         hdr.ethernet.dstAddr = hdr.head.edm_grantee;
         hdr.ethernet.srcAddr = hdr.head.edm_partner;
         hdr.edm_control.setValid();

@@ -216,7 +216,6 @@ struct metadata_t {
     @field_list(EDM_COPY) bit<32> edm_to;                 // where data goes
     bit<32> edm_to_time;            // what the granted bytes take where they go
     @field_list(EDM_COPY) int<32> edm_to_wait; // how long until they may
-    bit<32> edm_earliest;           // before which the destination has no time for them
     bit<32> edm_round;              // their length, to be rounded up to units
     bit<32> edm_session; // by which a copy goes back
     int<32> edm_early;   // how long before the last of what is granted may leave
@@ -531,7 +530,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // whole window, and the next one gives back what was too much, unless another demand got the time behind it meanwhile.
     register<bit<64>>(PORT_COUNT) edm_destination_free;
 
-    action edm_read_destination(in bit<32> at) {
+    @hidden action edm_read_destination(in bit<32> at) {
         bit<64> both;
         edm_destination_free.read(both, at);
         bit<32> excess   = both[63:32] == meta.edm_left ? meta.edm_excess : 32w0;
@@ -542,7 +541,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // A demand's. The controller has no link, and what it asks for itself waits nowhere.
-    action edm_join(in bit<32> at) {
+    @hidden action edm_join(in bit<32> at) {
         edm_read_destination(at);
         meta.edm_queued  = meta.edm_waiting == 0 && meta.edm_to_wait < (int<32>) meta.edm_limit ? 8w0 : 8w1;
         meta.edm_waiting = meta.edm_queued == 0 || at == 0 ? 32w0 : meta.edm_waiting + 1;
@@ -551,7 +550,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Of a copy that looks for a demand that waits.
-    action edm_serve(in bit<32> at) {
+    @hidden action edm_serve(in bit<32> at) {
         edm_read_destination(at);
         meta.edm_waiting = meta.edm_looks == 0 ? meta.edm_waiting : meta.edm_waiting - 1;
         meta.edm_left    = meta.edm_now + (bit<32>) meta.edm_to_wait + (meta.edm_looks == 0 ? 32w0 : meta.edm_window_time);
@@ -559,12 +558,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The controller's. Whatever it writes, who waits goes on waiting.
-    action edm_look_at_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
         edm_read_destination(at);
         result = meta.edm_to_wait;
     }
 
-    action edm_write_destination(in bit<32> at, out int<32> result) {
+    @hidden action edm_write_destination(in bit<32> at, out int<32> result) {
         edm_read_destination(at);
         result = meta.edm_to_wait;
         edm_destination_free.write(at, (meta.edm_now + meta.edm_to_time) ++ meta.edm_waiting);
@@ -572,14 +571,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<bit<32>>(4) edm_waiting_0; // of messages with 1024 bytes left, or less
 
-    action edm_enter_0(in bit<32> at) {
+    @hidden action edm_enter_0(in bit<32> at) {
         bit<32> count;
         edm_waiting_0.read(count, at);
         meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
         edm_waiting_0.write(at, count < EDM_RING ? count + 1 : count);
     }
 
-    action edm_leave_0(in bit<32> at) {
+    @hidden action edm_leave_0(in bit<32> at) {
         bit<32> count;
         edm_waiting_0.read(count, at);
         meta.edm_class = count == 0 ? EDM_RINGS : 8w0;
@@ -588,14 +587,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<bit<32>>(4) edm_waiting_1; // of messages with 4096 bytes left, or less
 
-    action edm_enter_1(in bit<32> at) {
+    @hidden action edm_enter_1(in bit<32> at) {
         bit<32> count;
         edm_waiting_1.read(count, at);
         meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
         edm_waiting_1.write(at, count < EDM_RING ? count + 1 : count);
     }
 
-    action edm_leave_1(in bit<32> at) {
+    @hidden action edm_leave_1(in bit<32> at) {
         bit<32> count;
         edm_waiting_1.read(count, at);
         meta.edm_class = count == 0 ? EDM_RINGS : 8w1;
@@ -604,14 +603,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<bit<32>>(4) edm_waiting_2; // of messages with 16384 bytes left, or less
 
-    action edm_enter_2(in bit<32> at) {
+    @hidden action edm_enter_2(in bit<32> at) {
         bit<32> count;
         edm_waiting_2.read(count, at);
         meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
         edm_waiting_2.write(at, count < EDM_RING ? count + 1 : count);
     }
 
-    action edm_leave_2(in bit<32> at) {
+    @hidden action edm_leave_2(in bit<32> at) {
         bit<32> count;
         edm_waiting_2.read(count, at);
         meta.edm_class = count == 0 ? EDM_RINGS : 8w2;
@@ -620,14 +619,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<bit<32>>(4) edm_waiting_3; // of messages with 65536 bytes left, or less
 
-    action edm_enter_3(in bit<32> at) {
+    @hidden action edm_enter_3(in bit<32> at) {
         bit<32> count;
         edm_waiting_3.read(count, at);
         meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
         edm_waiting_3.write(at, count < EDM_RING ? count + 1 : count);
     }
 
-    action edm_leave_3(in bit<32> at) {
+    @hidden action edm_leave_3(in bit<32> at) {
         bit<32> count;
         edm_waiting_3.read(count, at);
         meta.edm_class = count == 0 ? EDM_RINGS : 8w3;
@@ -636,14 +635,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<bit<32>>(4) edm_waiting_4; // of messages with 262144 bytes left, or less
 
-    action edm_enter_4(in bit<32> at) {
+    @hidden action edm_enter_4(in bit<32> at) {
         bit<32> count;
         edm_waiting_4.read(count, at);
         meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
         edm_waiting_4.write(at, count < EDM_RING ? count + 1 : count);
     }
 
-    action edm_leave_4(in bit<32> at) {
+    @hidden action edm_leave_4(in bit<32> at) {
         bit<32> count;
         edm_waiting_4.read(count, at);
         meta.edm_class = count == 0 ? EDM_RINGS : 8w4;
@@ -652,14 +651,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     register<bit<32>>(4) edm_waiting_5; // of longer messages
 
-    action edm_enter_5(in bit<32> at) {
+    @hidden action edm_enter_5(in bit<32> at) {
         bit<32> count;
         edm_waiting_5.read(count, at);
         meta.edm_entered = count < EDM_RING ? 8w1 : 8w0;
         edm_waiting_5.write(at, count < EDM_RING ? count + 1 : count);
     }
 
-    action edm_leave_5(in bit<32> at) {
+    @hidden action edm_leave_5(in bit<32> at) {
         bit<32> count;
         edm_waiting_5.read(count, at);
         meta.edm_class = count == 0 ? EDM_RINGS : 8w5;
@@ -667,13 +666,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     register<bit<32>>(24) edm_ring_tail; // where the next demand goes in, and where the next one comes out
-    register<bit<32>>(24) edm_ring_head;
+    register<bit<32>>(24) edm_ring_head; // both wrap at 2^32, a multiple of the ring
+    // By place in a ring, of the demand that waits there: whose it is, for what, and what time its window takes.
+    // Written by the demand.
     register<bit<64>>(384) edm_ring_who;
     register<bit<64>>(384) edm_ring_what;
     register<bit<32>>(384) edm_ring_time;
     register<bit<32>>(384) edm_ring_lane;
 
-    action edm_put_in_ring() {
+    @hidden action edm_put_in_ring() {
         meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
         edm_ring_tail.read(meta.edm_at, meta.edm_ring);
         edm_ring_tail.write(meta.edm_ring, meta.edm_at + 1);
@@ -684,7 +685,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_ring_lane.write(meta.edm_at, meta.edm_cell);
     }
 
-    action edm_take_from_ring() {
+    @hidden action edm_take_from_ring() {
         meta.edm_ring = (bit<32>) meta.edm_class << 2 | meta.edm_to;
         edm_ring_head.read(meta.edm_at, meta.edm_ring);
         edm_ring_head.write(meta.edm_ring, meta.edm_at + 1);
@@ -696,7 +697,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The copy becomes the demand's grant. Nothing of the frame that it was is left.
-    action edm_grant_waiting() {
+    @hidden action edm_grant_waiting() {
         hdr.vlan.pcp = 7;
         hdr.edm_control.setValid();
         hdr.edm_control.version = EDM_VERSION;
@@ -772,14 +773,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action edm_turn_around() {
+    @hidden action edm_turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    action edm_grant() {
+    @hidden action edm_grant() {
         edm_turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
@@ -787,31 +788,31 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
-    action edm_reply_to_controller() {
+    @hidden action edm_reply_to_controller() {
         edm_turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
     // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    action edm_locate_by_destination() {
+    @hidden action edm_locate_by_destination() {
         meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
         meta.edm_memory = meta.edm_destination_memory;
     }
 
-    action edm_locate_by_source() {
+    @hidden action edm_locate_by_source() {
         meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
         meta.edm_memory = meta.edm_source_memory;
     }
 
     // Data goes the way of the frame, but answers to requests the other way.
-    action edm_goes_on() {
+    @hidden action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
         meta.edm_hosts     = meta.edm_source_host ++ meta.edm_destination_host;
     }
 
-    action edm_comes_back() {
+    @hidden action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
         meta.edm_hosts     = meta.edm_destination_host ++ meta.edm_source_host;
@@ -824,7 +825,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         time_t edm_arrived = standard_metadata.ingress_global_timestamp;
         meta.edm_now   = edm_arrived[31:0];
         meta.edm_size  = (bit<32>) hdr.edm_message.bytes;
-        meta.edm_earliest = meta.edm_now;
         meta.edm_slack = EDM_MESSAGE - meta.edm_total;
         meta.edm_rest  = meta.edm_total - meta.edm_offset;
         if (standard_metadata.instance_type == RECIRCULATED) {

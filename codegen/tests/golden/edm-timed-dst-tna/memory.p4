@@ -204,7 +204,6 @@ struct metadata_t {
     bit<32> edm_bytes;   // what is granted
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
     bit<32> edm_amount;             // what it uses up of this
-    int<32> edm_expired;            // whether the lane's message has given it up
     bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
     bit<8>  edm_to_rate;            // the number of the rate of where data goes
     bit<32> edm_to;                 // where data goes
@@ -291,7 +290,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_rest          = 0;
         meta.edm_over          = 0;
         meta.edm_amount        = 0;
-        meta.edm_expired       = 0;
         meta.edm_to            = 0;
         meta.edm_to_rate       = 0;
         meta.edm_round         = 0;
@@ -855,6 +853,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // How far ahead a link's time is claimed, before rights to it are known: a demand claims time for a chunk or a window, and
     // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk
     // takes, they are granted a chunk.
+    // Until when the link's time is claimed.
+    // Written by demands and last chunks of windows; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
@@ -887,6 +887,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
+    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
@@ -940,14 +941,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action edm_turn_around() {
+    @hidden action edm_turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    action edm_grant() {
+    @hidden action edm_grant() {
         edm_turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
@@ -955,92 +956,92 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         ig_tm_md.ucast_egress_port = ig_intr_md.ingress_port;
     }
 
-    action edm_reply_to_controller() {
+    @hidden action edm_reply_to_controller() {
         edm_turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         ig_tm_md.ucast_egress_port = CPU_PORT;
     }
 
     // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    action edm_locate_by_destination() {
+    @hidden action edm_locate_by_destination() {
         meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
         meta.edm_memory = meta.edm_destination_memory;
     }
 
-    action edm_locate_by_source() {
+    @hidden action edm_locate_by_source() {
         meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
         meta.edm_memory = meta.edm_source_memory;
     }
 
     // Data goes the way of the frame, but answers to requests the other way.
-    action edm_goes_on() {
+    @hidden action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
     }
 
-    action edm_comes_back() {
+    @hidden action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
     }
 
     // What is behind the chunk, and what of it a chunk can grant: a clock's time is found by the length, rounded up.
-    action edm_look_behind_chunk() {
+    @hidden action edm_look_behind_chunk() {
         meta.edm_spare = 512 - (int<32>) meta.edm_rest;
         meta.edm_round = meta.edm_rest - 241;
         meta.edm_over  = meta.edm_rest - 257;
         meta.edm_rest  = meta.edm_rest - EDM_CHUNK;
     }
 
-    action edm_look_at_demand() {
+    @hidden action edm_look_at_demand() {
         meta.edm_round = meta.edm_rest + 15;
     }
 
-    action edm_ask_behind_chunk() {
+    @hidden action edm_ask_behind_chunk() {
         meta.edm_asks   = 1;
         meta.edm_bytes  = min(meta.edm_rest, EDM_CHUNK);
         meta.edm_amount = EDM_CHUNK |-| meta.edm_rest;
         meta.edm_round  = min(meta.edm_round, 32w271);
     }
 
-    action edm_ask_for_demand() {
+    @hidden action edm_ask_for_demand() {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_need  = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_round = min(meta.edm_round, 32w1039);
     }
 
-    action edm_ask_for_chunk() {
+    @hidden action edm_ask_for_chunk() {
         meta.edm_asks  = 1;
         meta.edm_bytes = min(meta.edm_rest, EDM_CHUNK);
         meta.edm_need  = min(meta.edm_rest, EDM_CHUNK);
         meta.edm_round = min(meta.edm_round, 32w271);
     }
 
-    action edm_ask_for_window() {
+    @hidden action edm_ask_for_window() {
         meta.edm_asks   = 1;
         meta.edm_bytes  = min(meta.edm_rest, EDM_WINDOW);
         meta.edm_amount = (bit<32>) max(meta.edm_spare, EDM_WINDOW_MORE);
         meta.edm_round  = min(meta.edm_round, 32w1039);
     }
 
-    action edm_claim_chunk_on() {
+    @hidden action edm_claim_chunk_on() {
         meta.edm_to_claim = meta.edm_destination_chunk_time;
     }
 
-    action edm_claim_window_on() {
+    @hidden action edm_claim_window_on() {
         meta.edm_to_claim = meta.edm_destination_chunk_time << 2;
     }
 
-    action edm_claim_chunk_back() {
+    @hidden action edm_claim_chunk_back() {
         meta.edm_to_claim = meta.edm_source_chunk_time;
     }
 
-    action edm_claim_window_back() {
+    @hidden action edm_claim_window_back() {
         meta.edm_to_claim = meta.edm_source_chunk_time << 2;
     }
 
     // The controller's: the lane, or the link.
-    action edm_manage() {
+    @hidden action edm_manage() {
         meta.edm_cell   = hdr.edm_management.index;
         meta.edm_answer = hdr.edm_management.index[2:2];
         meta.edm_to     = hdr.edm_management.index;
@@ -1387,17 +1388,17 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
     bit<16> edm_padding = 0;
 
     // Lengths are with FCS, and what frames carry from ingress.
-    action edm_weigh_length() {
+    @hidden action edm_weigh_length() {
         edm_room    = hdr.edm_message.bytes - eg_intr_md.pkt_length;
         edm_padding = 60 + 6 - eg_intr_md.pkt_length;
     }
 
-    action edm_add_headers() {
+    @hidden action edm_add_headers() {
         edm_room = edm_room + 46 + 6;
     }
 
     // The copy of a chunk's head goes back, as the grant of what follows it.
-    action edm_turn_head() {
+    @hidden action edm_turn_head() {
         mac_addr_t source = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = source;

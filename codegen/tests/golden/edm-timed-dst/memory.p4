@@ -479,6 +479,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
+    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_destination_free;
 
     @hidden action edm_reserve_destination(in bit<32> at, out int<32> result) {
@@ -535,14 +536,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    action edm_turn_around() {
+    @hidden action edm_turn_around() {
         mac_addr_t requester = hdr.ethernet.srcAddr;
         hdr.ethernet.srcAddr = hdr.ethernet.dstAddr;
         hdr.ethernet.dstAddr = requester;
     }
 
     // The notification goes back as the grant of the message's first bytes.
-    action edm_grant() {
+    @hidden action edm_grant() {
         edm_turn_around();
         hdr.edm_control.kind  = EDM_GRANT;
         hdr.edm_control.bytes = meta.edm_bytes;
@@ -550,30 +551,30 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         standard_metadata.egress_spec = standard_metadata.ingress_port;
     }
 
-    action edm_reply_to_controller() {
+    @hidden action edm_reply_to_controller() {
         edm_turn_around();
         hdr.edm_management.kind = EDM_MGMT_REPLY;
         standard_metadata.egress_spec = CPU_PORT;
     }
 
     // Whose memory is asked, and by whom: an answer goes the other way than its request.
-    action edm_locate_by_destination() {
+    @hidden action edm_locate_by_destination() {
         meta.edm_cell   = meta.edm_source_asks + meta.edm_destination_asked;
         meta.edm_memory = meta.edm_destination_memory;
     }
 
-    action edm_locate_by_source() {
+    @hidden action edm_locate_by_source() {
         meta.edm_cell   = meta.edm_destination_asks + meta.edm_source_asked;
         meta.edm_memory = meta.edm_source_memory;
     }
 
     // Data goes the way of the frame, but answers to requests the other way.
-    action edm_goes_on() {
+    @hidden action edm_goes_on() {
         meta.edm_to        = meta.edm_destination_link;
         meta.edm_to_rate   = meta.edm_destination_rate;
     }
 
-    action edm_comes_back() {
+    @hidden action edm_comes_back() {
         meta.edm_to        = meta.edm_source_link;
         meta.edm_to_rate   = meta.edm_source_rate;
     }
