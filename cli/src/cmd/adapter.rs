@@ -112,8 +112,8 @@ pub(super) struct Peers {
     #[arg(long, value_name = "ADDR", requires = "rack")]
     setup_first: Option<Ipv4Addr>,
     /// Rate of the link, e.g. "10 Gb/s": what waits then waits where peers take turns [default: as fast as the interface takes]
-    #[arg(long, value_parser = parse_rate)]
-    pub(super) rate: Option<u64>,
+    #[arg(long = "rate", value_name = "RATE", value_parser = parse_rate)]
+    pub(super) rate_bps: Option<u64>,
 }
 
 impl Peers {

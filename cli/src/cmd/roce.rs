@@ -186,7 +186,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
         .register(Region { domain: pool::DOMAIN, key, start, bytes: vec![0; bytes], rights: Rights::ALL })
         .map_err(|error| format!("--memory: {error}"))?;
     let mut port = args.adapter.open(memory)?;
-    if let Some(rate_bps) = args.peers.rate {
+    if let Some(rate_bps) = args.peers.rate_bps {
         port.pace(rate_bps);
     }
     let station = args.adapter.station(&port);

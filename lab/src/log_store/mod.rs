@@ -16,7 +16,6 @@
 //! record is current needs no look at others. There are no deletions.
 
 mod client;
-pub(crate) mod hostile;
 mod index;
 mod log;
 pub(crate) mod rack;

@@ -1,7 +1,6 @@
 //! Threads, their queue pairs and rings, and what serves them on hosts.
 
 use super::experiment::CowbirdScheme;
-use super::hostile::Attacker;
 use super::nic::HostMemory;
 use super::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SPOT};
 use super::records::{POOL_KEY, POOL_START};
@@ -9,7 +8,7 @@ use super::redy::IoThread;
 use super::server::Server;
 use super::spot::Core;
 use super::thread::{ASK_BYTES, Thread, Way};
-use super::world::World;
+use super::world::{Attacker, World};
 use p4rack_cowbird::{Client, Layout};
 use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_wire::Nanos;

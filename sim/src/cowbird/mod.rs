@@ -12,7 +12,6 @@ mod competing;
 mod connect;
 mod costs;
 mod experiment;
-mod hostile;
 mod links;
 mod nic;
 mod outcome;
@@ -27,6 +26,7 @@ mod thread;
 mod world;
 
 pub use costs::{CpuSpec, NicSpec as CowbirdNicSpec, P4Spec, RedySpec, SpotSpec};
-pub use experiment::{CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, KIND};
-pub use hostile::HostileComputeSpec;
+pub use experiment::{
+    CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdScheme, CowbirdSpec, HostileComputeSpec, KIND,
+};
 pub use outcome::{CowbirdOutcome, LinkShare, run_cowbird};

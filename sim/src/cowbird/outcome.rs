@@ -1,12 +1,11 @@
 //! Runs an experiment on a Cowbird rack and collects its results.
 
 use super::experiment::{CowbirdExperiment, CowbirdScheme};
-use super::hostile::Attacker;
 use super::nic::Nic;
 use super::rack::{COMPUTE, HOSTS, POOL, SPOT};
 use super::records::CowbirdPlant;
 use super::thread::Thread;
-use super::world::{Mark, World};
+use super::world::{Attacker, Mark, World};
 use crate::hostile::OthersOutcome;
 use crate::latency::{Latency, add_up, histogram};
 use crate::outcome::{Compared, compared, concerns};
@@ -178,7 +177,7 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
             .competing
             .zip(after.competing)
             .map(|(before, after)| (after - before) as f64 * 8.0 / measured_ns as f64),
-        others: super::hostile::others(spec, &world.threads, measured_ns),
+        others: super::world::others(spec, &world.threads, measured_ns),
         hostile_requests: world.attacker.as_ref().map(Attacker::served),
         wrong: sum(|thread| thread.tally.wrong),
         lost: sum(Thread::outstanding),

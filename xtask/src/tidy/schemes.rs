@@ -50,6 +50,7 @@ const PARTS: &[(&str, &str)] = &[
     ("cli/src/cmd/memory", "remote memory's commands"),
     ("cli/src/cmd/roce", "operations of RDMA by their names in remote memory"),
     ("cli/src/cmd/values.rs", "operations on values"),
+    ("cli/src/cmd/adapter.rs", "addresses of a rack's adapters, an engine in its switch among them"),
     ("cli/src/cmd/host.rs", "a protocol's options of an agent"),
     ("cli/src/cmd/hostile.rs", "attacks on a protocol"),
     ("cli/src/cmd/simulated.rs", "an experiment in the words of a description"),

@@ -68,7 +68,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
     let (interface, adapter) = (&args.adapter.interface, args.adapter.config());
     let ip = args.adapter.ip;
     let mut spot = Spot::open(interface, ip, adapter.clone(), config, args.adapter.loss()).map_err(text)?;
-    if let Some(rate_bps) = args.peers.rate {
+    if let Some(rate_bps) = args.peers.rate_bps {
         spot.pace(rate_bps);
     }
     let station = Station { mac: spot.mac(), ip };

@@ -1,7 +1,7 @@
 //! Entries that EDM adds to a program.
 
 use super::alu::LATER_PASS_BITS;
-use super::times::{HEADERS, UNIT_BYTES};
+use super::times::{HEAD_BYTES, HEADERS, UNIT_BYTES};
 use super::{CLASS_CONTROL, CONTROL_METER, Edm, Mode};
 use crate::rack::loops::carried_bits;
 use crate::rack::{Host, Rack};
@@ -15,8 +15,6 @@ use p4rack_wire::ethernet::overhead;
 pub(super) const SESSIONS: u16 = 512;
 /// First clone session of copies that look for demands that wait.
 const LOOKS: u16 = 1_024;
-/// Bytes of a chunk's head, in which a grant has room and is no shorter than frames are.
-pub(super) const HEAD_BYTES: u16 = 72;
 /// Minimum burst of a port's control meter, in frames.
 const CONTROL_BURST_FRAMES: u64 = 256;
 

@@ -1,6 +1,5 @@
 //! EDM's arithmetic: cells of a rack, what chunks take on the wire, how far clocks can be ahead.
 
-use super::entries::HEAD_BYTES;
 use super::{Edm, Mode};
 use crate::rack::{Host, Rack};
 use p4rack_wire::Nanos;
@@ -10,6 +9,8 @@ use std::collections::BTreeSet;
 
 /// Bytes of a frame before its chunk.
 pub(super) const HEADERS: u64 = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
+/// Bytes of a chunk's head, in which a grant has room and is no shorter than frames are.
+pub(super) const HEAD_BYTES: u16 = 72;
 /// Granted bytes are rounded up to this many, as far as time on the wire goes.
 pub(super) const UNIT_BYTES: u64 = 16;
 /// Maximum bytes of a window, so that the number of its units takes 12 bits.

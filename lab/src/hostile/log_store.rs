@@ -1,8 +1,8 @@
 //! The log store beside a second compute node: one that has a store of its own, then the same host running each attack.
 
-use super::rack::{self, Second};
+use super::{Beside, Figures, Options, compare};
 use crate::error::LabError;
-use crate::hostile::{Beside, Figures, Options, compare};
+use crate::log_store::rack::{self, Second};
 use crate::measure::Plan;
 use crate::progress::Progress;
 use crate::results::SchemeResult;

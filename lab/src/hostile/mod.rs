@@ -1,9 +1,10 @@
 //! Effect of a hostile host on the others, on a rack of real processes: runs the rack's workload with one
 //! sender honest, then with that sender running each attack.
 
+mod log_store;
+
 use crate::ends;
 use crate::error::LabError;
-use crate::log_store;
 use crate::measure::{self, Plan};
 use crate::network::{Access, HOST_INTERFACE, Network};
 use crate::process::Process;
@@ -71,7 +72,7 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
     let unfit = |what: String| LabError::Unfit(format!("{}: {what}", options.path.display()));
     let workload = rack.workload.as_ref().ok_or_else(|| unfit("has no [workload]: add one".into()))?;
     if rack.log().is_some() {
-        return log_store::hostile::run(options, (&rack, workload), &progress, done);
+        return log_store::run(options, (&rack, workload), &progress, done);
     }
     let clients = workload.ends().1;
     let host = match &options.host {

@@ -6,21 +6,25 @@
 //!     └─────────────────┴──── core of the spare host, server ◀─────────┘
 //! ```
 
-use super::competing::Competing;
-use super::experiment::{CowbirdExperiment, CowbirdScheme};
-use super::hostile::{Attacker, Second};
-use super::nic::{Cause, HostMemory, Nic, ps};
-use super::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
-use super::records::{CowbirdPlant, Records};
-use super::redy::IoThread;
-use super::server::Server;
-use super::spot::Core;
-use super::thread::{Plan, Thread};
+mod hostile;
+
+pub(super) use hostile::{Attacker, others};
+
 use crate::check::Digest;
+use crate::cowbird::competing::Competing;
+use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme};
+use crate::cowbird::nic::{Cause, HostMemory, Nic, ps};
+use crate::cowbird::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
+use crate::cowbird::records::{CowbirdPlant, Records};
+use crate::cowbird::redy::IoThread;
+use crate::cowbird::server::Server;
+use crate::cowbird::spot::Core;
+use crate::cowbird::thread::{Plan, Thread};
 use crate::frames::{Frame, Frames};
 use crate::kernel::{Agenda, Clock, Hub};
 use crate::random::Random;
 use crate::switch::Model;
+use hostile::Second;
 use p4rack_cowbird::Area;
 use p4rack_fabric::roce::Completion;
 

@@ -1,13 +1,12 @@
-//! `[[hostile]]` on Cowbird racks: a second compute node at the fourth port, which breaks the rules or behaves, and how the first
-//! one's threads fare.
+//! The second compute node of a Cowbird rack at the fourth port, which breaks the rules or behaves, and how the first one's
+//! threads fare.
 
-use super::experiment::{CowbirdExperiment, CowbirdScheme, CowbirdSpec};
-use super::nic::{MESSAGE_BYTES_MAX, Nic, ps};
-use super::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SINK, SPOT};
-use super::records::{POOL_KEY, POOL_START, SCRATCH_BYTES};
-use super::thread::Thread;
-use super::world::{CLOCK, Event, World};
-use crate::experiment::{Check, NO_ATTACK};
+use super::{CLOCK, Event, World};
+use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme, CowbirdSpec};
+use crate::cowbird::nic::{MESSAGE_BYTES_MAX, Nic, ps};
+use crate::cowbird::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SINK, SPOT};
+use crate::cowbird::records::{POOL_KEY, POOL_START, SCRATCH_BYTES};
+use crate::cowbird::thread::Thread;
 use crate::hostile::OthersOutcome;
 use crate::latency::{Latency, add_up, histogram};
 use crate::message::mac_of;
@@ -17,7 +16,6 @@ use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_fabric::hostile::cowbird::{Aim, Attack, Config, EndlessSet, Machine, Rings};
 use p4rack_fabric::roce::Connection;
 use p4rack_wire::Nanos;
-use serde::{Deserialize, Serialize};
 
 /// Seed of what it chooses at random.
 const SEED: u64 = 7;
@@ -26,64 +24,9 @@ const DIRECT_QPN: u32 = 0x8000;
 /// Bytes of the longest message that an engine in a switch takes, unless its description says another number.
 const IN_SWITCH_BYTES_MAX: u32 = 64 << 10;
 
-/// `[[hostile]]`
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostileComputeSpec {
-    /// Name of the attack that the second compute node runs, or `none`: it has threads as the first one has.
-    pub attack: String,
-    /// Queue pairs that it has with the pool.
-    #[serde(default = "pairs")]
-    pub pairs: u16,
-    /// Sets of rings that it has the engine serve.
-    #[serde(default = "sets")]
-    pub sets: u16,
-}
-
-fn pairs() -> u16 {
-    64
-}
-fn sets() -> u16 {
-    16
-}
-
-/// Checks it.
-pub(super) fn check(spec: &CowbirdSpec, check: &mut Check<'_>) {
-    for (nth, one) in spec.hostile.iter().enumerate() {
-        let engine = matches!(spec.scheme, CowbirdScheme::CowbirdSpot | CowbirdScheme::CowbirdP4);
-        if !engine && spec.scheme != CowbirdScheme::Rdma {
-            check.problem("", 0, "scheme", "has no attacks: write rdma, cowbird-spot or cowbird-p4");
-        }
-        match one.attack.parse::<Attack>() {
-            Ok(attack) if attack.needs_engine() && !engine => {
-                check.problem(
-                    "hostile",
-                    nth,
-                    "attack",
-                    format!("{attack} is an attack on an engine: use another scheme"),
-                );
-            }
-            Ok(_) => {}
-            Err(_) if one.attack == NO_ATTACK => {}
-            Err(error) => check.problem("hostile", nth, "attack", format!("{error}, or {NO_ATTACK}")),
-        }
-        for (key, value, most) in [("pairs", one.pairs, 512), ("sets", one.sets, 64)] {
-            if !(1..=most).contains(&value) {
-                check.problem("hostile", nth, key, format!("{value} is out of range; write 1 to {most}"));
-            }
-        }
-        if spec.competing.is_some() {
-            check.problem("hostile", nth, "attack", "takes the fourth port: leave out [competing]");
-        }
-    }
-    if spec.hostile.len() > 1 {
-        check.problem("hostile", 1, "attack", "there is one hostile host at most");
-    }
-}
-
 /// What the second compute node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Second {
+pub(in crate::cowbird) enum Second {
     /// There is none.
     Absent,
     /// It has as many threads as the first one.
@@ -104,7 +47,7 @@ impl Second {
 
 /// The attacking host, while queue pairs are made for it and afterwards.
 #[derive(Debug)]
-pub(super) struct Attacker {
+pub(in crate::cowbird) struct Attacker {
     config: Config,
     machine: Option<Machine>,
     /// The engine is in the switch.
@@ -204,7 +147,11 @@ impl Attacker {
 }
 
 /// Connects the spare host, with an engine, with the attacker.
-pub(super) fn connect_spot(nics: &mut [Nic], attacker: &mut Attacker, qpn: u32) -> Result<(), String> {
+pub(in crate::cowbird) fn connect_spot(
+    nics: &mut [Nic],
+    attacker: &mut Attacker,
+    qpn: u32,
+) -> Result<(), String> {
     let added = nics[SPOT].adapter.add_pair(qpn, rack::connection(SPOT, SINK, qpn));
     added.map_err(|error| error.to_string())?;
     attacker.add_engine(qpn, rack::connection(SINK, SPOT, qpn));
@@ -213,12 +160,12 @@ pub(super) fn connect_spot(nics: &mut [Nic], attacker: &mut Attacker, qpn: u32) 
 
 impl World<'_> {
     /// The host of a thread.
-    pub(super) fn home(&self, thread: usize) -> usize {
+    pub(in crate::cowbird) fn home(&self, thread: usize) -> usize {
         if thread < usize::from(self.experiment.spec.threads) { COMPUTE } else { SINK }
     }
 
     /// Connects two hosts; a hostile one knows of it.
-    pub(super) fn link_pairs(&mut self, from: usize, to: usize, qpn: u32) -> Result<(), String> {
+    pub(in crate::cowbird) fn link_pairs(&mut self, from: usize, to: usize, qpn: u32) -> Result<(), String> {
         if let Some(attacker) = &mut self.attacker {
             attacker.knows(&rack::connection(from, to, qpn));
             attacker.knows(&rack::connection(to, from, qpn));
@@ -227,7 +174,7 @@ impl World<'_> {
     }
 
     /// Rings of the hostile host, which a core of the spare host serves.
-    pub(super) fn hostile_rings(&mut self, set: usize, pool_bytes: u64) -> Result<(), String> {
+    pub(in crate::cowbird) fn hostile_rings(&mut self, set: usize, pool_bytes: u64) -> Result<(), String> {
         let Some(attacker) = &mut self.attacker else { return Ok(()) };
         let (to_compute, to_pool) = (COMPUTE_QPN + set as u32, POOL_QPN + set as u32);
         connect_spot(&mut self.nics, attacker, to_compute)?;
@@ -247,7 +194,12 @@ impl World<'_> {
     }
 
     /// Has the engine in the switch serve a set.
-    pub(super) fn serve(&mut self, set: usize, engine: &Cowbird, pool_bytes: u64) -> Result<(), String> {
+    pub(in crate::cowbird) fn serve(
+        &mut self,
+        set: usize,
+        engine: &Cowbird,
+        pool_bytes: u64,
+    ) -> Result<(), String> {
         let is_hostile = set >= self.threads.len();
         let host = if is_hostile { SINK } else { self.home(set) };
         let (layout, pool) = match self.attacker.as_ref().filter(|_| is_hostile) {
@@ -274,7 +226,7 @@ impl World<'_> {
     }
 
     /// Puts the hostile host's next frame on the agenda.
-    pub(super) fn plan_attack(&mut self, now_ps: u64) {
+    pub(in crate::cowbird) fn plan_attack(&mut self, now_ps: u64) {
         let Some(attacker) = &mut self.attacker else { return };
         let planned_ps = attacker.planned_ps;
         let Ok(machine) = attacker.machine() else { return };
@@ -287,7 +239,7 @@ impl World<'_> {
     }
 
     /// Sends the hostile host's next frame.
-    pub(super) fn attack(&mut self, now_ps: u64) {
+    pub(in crate::cowbird) fn attack(&mut self, now_ps: u64) {
         let Some(attacker) = self.attacker.as_mut().filter(|one| one.planned_ps == now_ps) else { return };
         attacker.planned_ps = u64::MAX;
         let Ok(machine) = attacker.machine() else { return };
@@ -304,7 +256,11 @@ impl World<'_> {
 }
 
 /// How the first compute node's threads fared.
-pub(super) fn others(spec: &CowbirdSpec, threads: &[Thread], measured_ns: u64) -> Option<OthersOutcome> {
+pub(in crate::cowbird) fn others(
+    spec: &CowbirdSpec,
+    threads: &[Thread],
+    measured_ns: u64,
+) -> Option<OthersOutcome> {
     if spec.hostile.is_empty() {
         return None;
     }

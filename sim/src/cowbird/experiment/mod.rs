@@ -1,7 +1,10 @@
 //! Experiments on Cowbird racks: what TOML says, checked.
 
-use super::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
-use super::hostile::HostileComputeSpec;
+mod hostile;
+
+pub use hostile::HostileComputeSpec;
+
+use crate::cowbird::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
 use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use serde::{Deserialize, Serialize};
@@ -233,7 +236,7 @@ fn check_rate(table: &str, rate: &str, check: &mut Check) -> u64 {
 }
 
 fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
-    super::hostile::check(spec, check);
+    hostile::check(spec, check);
     if spec.kind != KIND {
         check.problem("", 0, "kind", format!("`{}`: write \"{KIND}\"", spec.kind));
     }
