@@ -85,7 +85,7 @@ fn a_run_that_makes_no_sense_is_refused_before_anything_starts() {
         (example.replace("engine         = \"h3\"", "engine = \"h1\""), &[], "name a spare host"),
         (without(&example, "engine "), &[], "add engine, the name of one, to [workload.log]"),
         (
-            example.replace("compute = [\"h2\"]", "compute = [\"h3\"]"),
+            example.replace("compute = [\"h2\", \"h4\"]", "compute = [\"h4\"]"),
             &[],
             "needs h2 among the hosts of cowbird.compute",
         ),

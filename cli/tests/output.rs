@@ -69,6 +69,7 @@ fn alone(inputs: &Inputs) -> Vec<Vec<String>> {
         line(&["--help"]),
         line(&["sim", "run", "--help"]),
         line(&["--version"]),
+        line(&["commands"]),
         line(&["rack", "check", &rack]),
         line(&["rack", "check", &rack, "--json"]),
         line(&["rack", "schema"]),

@@ -25,7 +25,7 @@ const PARTS: &[(&str, &str)] = &[
     ("lab/src/log_store", "a store over an offload engine"),
     ("lab/src/ways.rs", "ways to remote memory"),
     ("lab/src/report/mod.rs", "what the pages of stores say"),
-    ("lab/src/hostile.rs", "attacks on a protocol"),
+    ("lab/src/hostile", "attacks on a protocol"),
     ("hosts/src/lib.rs", "lists modules"),
     ("hosts/src/memory", "nodes of remote memory"),
     ("hosts/src/remote", "ways to remote memory"),
