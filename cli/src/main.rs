@@ -73,7 +73,7 @@ enum Command {
     Top(cmd::top::Args),
     /// Run the agent of one host
     Host(cmd::host::Args),
-    /// Offer memory to the rack and use that of other hosts, over EDM
+    /// Offer memory to the rack and use that of other hosts by any way: TCP, RDMA, EDM, Cowbird
     Memory(cmd::memory::Args),
     /// Read and reset PL2's reservations on a running switch
     Pl2(cmd::pl2::Args),
