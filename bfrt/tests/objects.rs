@@ -381,7 +381,7 @@ fn fields_of_other_tables_are_refused() {
     assert_eq!((long.exact_number("port"), long.exact_number("name")), (None, None));
 }
 
-/// Without a P4Info, the schema tells of the same objects by the same names.
+/// Without a P4Info, the schema names the same objects.
 #[test]
 fn the_schema_alone_tells_of_the_same_objects() {
     let Objects { schema, info, .. } = &*OBJECTS;

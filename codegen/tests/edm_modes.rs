@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 
 const FULL: u32 = WINDOW;
 
-/// Without shares a window is granted at once, and the next one by its first chunk.
+/// Without shares a whole window is granted, and its first chunk asks for the next one.
 const WINDOWS: &str = "shares = false";
 
 fn matched() -> Vec<Net> {

@@ -85,7 +85,7 @@ fn heads_ahead_of_their_tails_free_nothing() {
     assert_eq!(rings.client.poll(poll, 1, |_| ()), Err(PollError::Corrupt));
 }
 
-/// A write takes the last free byte of the ring, also where the engine has freed it meanwhile.
+/// A write takes the last free byte of the ring, even if the engine freed it after the client last looked.
 #[test]
 fn request_data_may_fill_its_ring() {
     let mut rings = Rings::new();

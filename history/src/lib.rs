@@ -119,7 +119,7 @@ impl<K: Ord + Display, A: Act> History<K, A> {
 pub struct Effects {
     /// Those that took effect.
     pub known: u64,
-    /// Those of which nobody knows.
+    /// Those whose outcome is unknown.
     pub unknown: u64,
 }
 

@@ -50,9 +50,9 @@ impl std::fmt::Display for Wrong {
 /// Who else writes the records, and what is known of the order of reads.
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Nobody; a write has taken effect when its call returns, and reads overlap.
+    /// This thread alone; a write has taken effect when its call returns, and reads overlap.
     Alone,
-    /// Nobody; operations are [`Issued`](super::Order::Issued). By record, the newest version that a read found.
+    /// This thread alone; operations are [`Issued`](super::Order::Issued). By record, the newest version that a read found.
     InOrder(Vec<u64>),
     /// Others, and this thread has one operation under way at a time.
     Shared,

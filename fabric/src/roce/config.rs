@@ -79,7 +79,7 @@ impl fmt::Display for BadConfig {
 impl std::error::Error for BadConfig {}
 
 impl Config {
-    /// Errors: a limit of zero, or so many packets in flight that sequence numbers become ambiguous.
+    /// Errors: a limit of zero, or too many packets in flight for sequence numbers to be unambiguous.
     pub fn check(&self) -> Result<(), BadConfig> {
         let bad = |field, expected| Err(BadConfig { field, expected });
         let limits = [

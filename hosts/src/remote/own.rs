@@ -17,6 +17,9 @@ pub struct Own<'a> {
     pub ip: Ipv4Addr,
 }
 
+/// Stands for an interface that was not named.
+const NONE_NAMED: &str = "(none named)";
+
 /// What shows to which host an interface belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
@@ -28,21 +31,19 @@ struct Seen {
 impl Own<'_> {
     /// The interface of this host's link: the one that is named, or the only one that can be it. An adapter shares the one that has
     /// the host's address, or takes the one with its MAC address; a node of EDM uses the link, whose address an agent may have.
-    /// Errors: the one that is named is another host's, or none is surely this host's. No frame is sent before.
+    /// Errors: the one that is named is another host's, none is surely this host's, or the kernel doesn't list them. No frame is
+    /// sent before.
     pub fn interface(&self, way: Link, named: Option<&str>) -> Result<String, NotHere> {
-        let all = Links::open().and_then(|mut links| links.all()).unwrap_or_default();
+        let all = Links::open().and_then(|mut links| links.all()).map_err(|error| {
+            let interface = named.unwrap_or(NONE_NAMED);
+            self.not_here(interface, format!("the kernel does not list its interfaces: {error}"))
+        })?;
         let seen =
             |(name, info): (String, link::LinkInfo)| Seen { ip: link::ipv4_of(&name), mac: info.mac, name };
         self.choose(&all.into_iter().map(seen).collect::<Vec<_>>(), way, named)
     }
 
     fn choose(&self, all: &[Seen], way: Link, named: Option<&str>) -> Result<String, NotHere> {
-        let wrong = |interface: &str, why: String| NotHere {
-            interface: interface.to_owned(),
-            host: self.name.to_owned(),
-            why,
-            or: ", or name the link with --interface".to_owned(),
-        };
         let has_ip = |seen: &&Seen| seen.ip == Some(self.ip);
         let has_mac = |seen: &&Seen| seen.mac == self.mac;
         if let Some(named) = named {
@@ -52,7 +53,7 @@ impl Own<'_> {
                 return Ok(named.to_owned());
             }
             let why = format!("it has neither the MAC address {} nor the address {}", self.mac, self.ip);
-            return Err(wrong(named, why));
+            return Err(self.not_here(named, why));
         }
         let by_mac = all.iter().find(has_mac);
         let found = match (way, by_mac) {
@@ -66,8 +67,17 @@ impl Own<'_> {
         };
         found.map(|seen| seen.name.clone()).ok_or_else(|| {
             let why = format!("no interface here is surely the one with MAC address {}", self.mac);
-            wrong("(none named)", why)
+            self.not_here(NONE_NAMED, why)
         })
+    }
+
+    fn not_here(&self, interface: &str, why: String) -> NotHere {
+        NotHere {
+            interface: interface.to_owned(),
+            host: self.name.to_owned(),
+            why,
+            or: ", or name the link with --interface".to_owned(),
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl<R: Remote> Region<R> {
         }
     }
 
-    /// Reads bytes, in pieces if the way takes no more at once. Errors: the first piece that failed says why.
+    /// Reads bytes, in pieces of the longest operation that the way takes. Errors: the first piece that failed says why.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<(), RemoteError> {
         let (piece, total) = (self.remote.abilities().read_bytes_max as usize, into.len());
         let pieces =
@@ -99,9 +99,8 @@ impl<R: Remote> Region<R> {
         if total == 0 { Err(Status::BadLength.into()) } else { ok(failed) }
     }
 
-    /// Writes bytes, in pieces if the way takes no more at once. [`Abilities::writes`](super::Abilities::writes) says what
-    /// the end means. Errors: the first
-    /// piece that failed says why.
+    /// Writes bytes, in pieces of the longest operation that the way takes. [`Abilities::writes`](super::Abilities::writes) says
+    /// what the end means. Errors: the first piece that failed says why.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
         let piece = self.remote.abilities().write_bytes_max as usize;
         let pieces =

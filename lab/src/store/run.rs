@@ -83,7 +83,7 @@ pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Re
     if slot > whole {
         let fits = whole.saturating_sub(slot - store.value_bytes as usize);
         return Err(LabError::Unfit(format!(
-            "a value of {} bytes has a slot of {slot}, but {what} is {whole}, and no more is written at once: \
+            "a value of {} bytes has a slot of {slot}, but {what} is {whole}, and a value is one write: \
              set workload.value_bytes to {fits} at most{}",
             store.value_bytes,
             if what == "edm.chunk_bytes" { format!(", or {what} to {slot}") } else { String::new() }

@@ -63,7 +63,7 @@ impl World<'_> {
         Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
     }
 
-    /// A queue pair to the pool that takes so many messages at either end, each with so many requests or answers.
+    /// A queue pair to the pool. Either end takes `receives` messages, each with up to `batch` requests or answers.
     fn messages(&mut self, host: usize, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
         let record_bytes = self.plan.record_bytes;
         self.link_pairs(host, POOL, qpn)?;

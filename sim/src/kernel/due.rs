@@ -46,6 +46,6 @@ mod tests {
         assert!(due.is_now(12) && !due.is_now(12));
         assert!(!due.is_now(50), "that one was replaced");
         assert_eq!(due.plan(70, 50), Some(70));
-        assert_eq!(due.plan(90, 80), Some(90), "nobody asked at 70");
+        assert_eq!(due.plan(90, 80), Some(90), "70 has passed");
     }
 }

@@ -27,6 +27,9 @@ pub struct FaultsArgs {
     /// What a frame takes that is resubmitted or recirculated until its next pass begins, in nanoseconds
     #[arg(long, default_value_t = 0, value_parser = crate::numbers::within::<u64>(..=1_000_000))]
     pass_ns: u64,
+    /// Links are granted without shares
+    #[arg(long)]
+    no_shares: bool,
 }
 
 /// What all seeds of a mode had together.
@@ -48,7 +51,8 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
         return Err(format!("--scheme: write one of {}", known.join(", ")));
     }
     let rack = |mode: Mode| -> Result<(Mode, FaultsRack), String> {
-        let rack = FaultsRack::new(mode)?.with_pass_delay(Nanos(args.pass_ns));
+        let rack = if args.no_shares { FaultsRack::without_shares(mode) } else { FaultsRack::new(mode) };
+        let rack = rack?.with_pass_delay(Nanos(args.pass_ns));
         Ok((mode, rack.map_err(|error| format!("--pass-ns: {error}"))?))
     };
     let racks = modes.into_iter().map(rack).collect::<Result<Vec<_>, _>>()?;

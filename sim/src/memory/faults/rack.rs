@@ -35,6 +35,15 @@ pub struct FaultsRack {
 impl FaultsRack {
     /// A rack under this mode. Errors: its program can't be generated.
     pub fn new(mode: Mode) -> Result<FaultsRack, String> {
+        FaultsRack::build(mode, true)
+    }
+
+    /// The same whose links are granted without shares: more demands of `matched` wait. Errors: its program can't be generated.
+    pub fn without_shares(mode: Mode) -> Result<FaultsRack, String> {
+        FaultsRack::build(mode, false)
+    }
+
+    fn build(mode: Mode, shares: bool) -> Result<FaultsRack, String> {
         let name = |nth: u16| format!("n{}", nth + 1);
         let station = |nth: u16| Station {
             name: name(nth),
@@ -48,6 +57,7 @@ impl FaultsRack {
             window: 2,
             message_bytes_max: BYTES as u32,
             control_percent: 100,
+            shares,
             ..Edm::new(mode, MEMORIES.map(name).collect())
         };
         let topology = Topology {
