@@ -1,4 +1,4 @@
-//! Hosts that break EDM's rules, or use them as hard as they may.
+//! Hosts that break EDM's rules, or load the rack as hard as the rules allow.
 //!
 //! ```text
 //!   Machine ── poll_link ──▶ demands at the link's rate, data that was granted or not, anything else
@@ -19,11 +19,11 @@ pub const LONG_BYTES: u32 = 960 << 10;
 /// What a hostile host does to a memory node, endlessly, in all lanes that it has there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attack {
-    /// Reads 960 KiB a message.
+    /// Reads messages of 960 KiB.
     BulkRead,
-    /// Writes 960 KiB a message.
+    /// Writes messages of 960 KiB.
     BulkWrite,
-    /// Writes a window a message.
+    /// Writes messages of one window.
     WindowWrite,
     /// Asks to read a chunk, at the link's rate.
     ReadFlood,
@@ -37,15 +37,15 @@ pub enum Attack {
     AtomicFlood,
     /// Asks to write a window, and writes it in chunks of a byte.
     Bytewise,
-    /// Writes 960 KiB a message, and sends what is granted before its time.
+    /// Writes messages of 960 KiB, and sends granted data early.
     Early,
     /// Asks in all lanes, for reads and writes of 960 KiB, and falls silent until it may ask again.
     Silent,
-    /// Asks to write 960 KiB at the link's rate, and sends nothing of it.
+    /// Asks to write 960 KiB at the link's rate, and never sends data.
     NotifyFlood,
     /// Sends data without a grant.
     DataFlood,
-    /// Makes up grants, answers and requests of others, from its own address and from theirs.
+    /// Forges grants, answers and requests, with its own and with others' addresses.
     Forged,
     /// Sends random bytes behind EDM's EtherType, and random frames.
     Garbage,
@@ -96,7 +96,7 @@ impl Attack {
         }
     }
 
-    /// Whether it asks again in lanes whose messages go on.
+    /// Whether it demands again in lanes with unfinished messages.
     const fn floods(self) -> bool {
         matches!(
             self,
@@ -109,7 +109,7 @@ impl Attack {
         )
     }
 
-    /// Whether it writes what is granted.
+    /// Whether it sends granted data.
     const fn writes(self) -> bool {
         matches!(
             self,
@@ -122,7 +122,7 @@ impl Attack {
         )
     }
 
-    /// Whether it asks for nothing.
+    /// Whether it sends no demands.
     const fn asks_nothing(self) -> bool {
         matches!(self, Attack::DataFlood | Attack::Forged | Attack::Garbage | Attack::BestEffortFlood)
     }
@@ -144,38 +144,38 @@ impl FromStr for Attack {
     }
 }
 
-/// What a hostile host is, and what it knows of the rack.
+/// Attack of a hostile host, and its knowledge of the rack.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The attack.
     pub attack: Attack,
     /// Its address.
     pub mac: MacAddr,
-    /// The memory node's.
+    /// Address of the attacked memory node.
     pub victim: MacAddr,
-    /// Those of all other hosts.
+    /// Addresses of all other hosts.
     pub others: Vec<MacAddr>,
     /// EtherType of EDM.
     pub ether_type: EtherType,
     /// Lanes of a pair: a power of two, of which the first `demands` are used.
     pub lanes: u16,
-    /// See `lanes`.
+    /// Maximum demands of a pair, each way.
     pub demands: u16,
     /// Bytes of a chunk.
     pub chunk_bytes: u32,
     /// Chunks of a window.
     pub window: u32,
-    /// Key with which it reads; a wrong key is another one.
+    /// The valid key, with which it reads.
     pub key: u32,
-    /// Key with which it writes and changes words. A wrong one spares the memory that others use.
+    /// Key with which it writes and changes words. An invalid one leaves others' memory unchanged.
     pub write_key: u32,
-    /// Where in the memory it reads and writes.
+    /// Address at which it reads and writes.
     pub address: u64,
-    /// Its session with the memory node, if one is under way. Without one it opens one first: messages of no session do no harm.
+    /// Its open session with the memory node. Without one it opens one first: messages outside a session do no harm.
     pub session: Option<u16>,
     /// Unit of the waits in grants.
     pub wait_unit: Nanos,
-    /// After so long without a grant or an answer it asks anew.
+    /// Timeout for a grant or answer, after which it demands again.
     pub patience: Nanos,
     /// Rate of its link in bits per second.
     pub rate_bps: u64,
@@ -191,15 +191,15 @@ struct Lane {
     /// Bytes that were granted, and sent.
     granted: u32,
     sent: u32,
-    /// When what was granted last may leave.
+    /// When the data granted last may leave.
     leaves: Nanos,
-    /// When it asks anew.
+    /// When it demands again.
     again: Nanos,
-    /// An answer is awaited, or a grant.
+    /// Whether it waits for an answer or a grant.
     busy: bool,
 }
 
-/// A hostile host's machine. It is told what comes from the link, and says what to send.
+/// Machine of a hostile host: takes frames from the link, yields frames to send.
 #[derive(Clone, Debug)]
 pub struct Machine {
     config: Config,
@@ -211,7 +211,7 @@ pub struct Machine {
     lanes: [Vec<Lane>; 2],
     message: Vec<u8>,
     session: Option<u16>,
-    /// Names its start to the memory node.
+    /// Identifies this start of the host to the memory node.
     incarnation: u64,
 }
 
@@ -292,7 +292,7 @@ impl Machine {
         lanes.map(due).min().unwrap_or(Nanos::MAX).max(self.free_at)
     }
 
-    /// Whether it needs a session before it can begin.
+    /// Whether it has to open a session first.
     fn opens(&self) -> bool {
         self.session.is_none() && !self.config.attack.asks_nothing()
     }
@@ -348,7 +348,7 @@ impl Machine {
         true
     }
 
-    /// Sends what was granted, of the next lane that has something.
+    /// Sends granted data of the next lane that has some.
     fn granted(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         let count = self.lanes[WRITE].len();
         let is_due = |lane: &Lane| lane.busy && lane.sent < lane.granted && lane.leaves <= now;
@@ -364,7 +364,7 @@ impl Machine {
         true
     }
 
-    /// Asks in the next lane in which nothing is awaited, or in any.
+    /// Demands in the next lane that is free, or in any if it floods.
     fn ask(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         let attack = self.config.attack;
         let kinds = self.kinds();
@@ -374,7 +374,7 @@ impl Machine {
         let in_turn = |n: usize| (n + self.made as usize / kinds.len()) % count;
         let idle = (0..count).map(in_turn).find(|nth| is_idle(&self.lanes[kind][*nth]));
         let Some(nth) = idle else {
-            // A flood asks for what it waits for again.
+            // A flood repeats demands that are still open.
             let (id, total) = {
                 let lane = &self.lanes[kind][in_turn(0)];
                 (lane.id, lane.total)
@@ -461,7 +461,7 @@ impl Machine {
         Message { version, kind, code: 0, id, key, address, total, offset, bytes, start }.emit(out);
     }
 
-    /// A grant, an answer or a request, of anybody's.
+    /// A forged grant, answer or request of any host.
     fn forged(&mut self, out: &mut Vec<u8>) {
         let (to, from) = (self.anybody(), self.anybody());
         let from = if self.made.is_multiple_of(2) { self.config.mac } else { from };
@@ -492,7 +492,7 @@ impl Machine {
         message.clear();
         message.extend((0..len).map(|_| self.random.next() as u8));
         if self.made.is_multiple_of(2) {
-            // Of a version and kind that there is.
+            // With a valid version and kind.
             message[0] = VERSION << 4 | (1 + self.random.next() % 6) as u8;
         }
         let other = EtherType(self.random.next() as u16 | 0x0600);
@@ -544,7 +544,7 @@ mod tests {
         frame
     }
 
-    /// What it sends until `until`, granted its first demand as soon as that has left.
+    /// All frames until `until`. Its first demand is granted as soon as it has left.
     fn sent(attack: Attack, until: Nanos) -> Vec<(Kind, Message, usize)> {
         let (mut machine, mut frame, mut all) = (machine(attack), Vec::new(), Vec::new());
         let mut now = Nanos::ZERO;
@@ -574,7 +574,7 @@ mod tests {
         let data = |of: &[(Kind, Message, usize)]| {
             of.iter().filter(|one| one.0 == Kind::Wreq).map(|one| one.1).collect::<Vec<_>>()
         };
-        // What is granted for later leaves then, or now.
+        // An honest host sends at the granted time, an early one now.
         let two = Nanos::from_millis(2);
         assert_eq!(data(&sent(Attack::BulkWrite, two)), []);
         let early = data(&sent(Attack::Early, two));

@@ -5,16 +5,16 @@ use serde::Serialize;
 /// Results of the hosts that share a rack with a hostile one, compared with the same host behaving.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fared {
-    /// Of the goodput of each of them, the least share that was left; NaN where one was not measured.
+    /// Least share of a host's goodput that was left; NaN if one was not measured.
     pub goodput_share: f64,
-    /// Frames of theirs that were lost.
+    /// Frames that they lost.
     pub frames_lost: u64,
-    /// Times the 99th percentile of their latency, of the messages that fared worst; NaN where some were not measured,
-    /// absent where there are none.
+    /// Largest growth of the 99th percentile of latency among their kinds of messages, as a factor; NaN if one was not measured,
+    /// absent if there are no messages.
     pub p99_times: Option<f64>,
 }
 
-/// A figure with the host behaving, and with it hostile. NaN, or the former is 0: it was not measured.
+/// A figure while the host behaves, and while it is hostile. NaN, or a former figure of 0, means not measured.
 pub type Compared = (f64, f64);
 
 impl Fared {
@@ -60,7 +60,7 @@ impl Fared {
     }
 }
 
-/// The ratio that `choose` finds worst; NaN where one of them is.
+/// The ratio that `choose` finds worst; NaN if any is.
 fn worst(compared: impl IntoIterator<Item = Compared>, choose: fn(f64, f64) -> f64) -> Option<f64> {
     let ratio = |(honest, hostile): Compared| if honest > 0.0 { hostile / honest } else { f64::NAN };
     let either = |one: f64, other: f64| match one.is_nan() || other.is_nan() {

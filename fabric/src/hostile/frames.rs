@@ -6,7 +6,7 @@ use p4rack_wire::pl2::{Control, Kind, PCP_CONTROL, PCP_SCHEDULED, Shim, VERSION,
 use p4rack_wire::{EtherType, MacAddr};
 
 const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
-/// IEEE's second local experimental EtherType, which no host handles.
+/// IEEE's second local experimental EtherType, which PL2's hosts ignore.
 const NOBODYS: EtherType = EtherType(0x88b7);
 
 /// Builds frames.

@@ -26,7 +26,7 @@ fn config(attack: Attack) -> Config {
     }
 }
 
-/// All frames of so long, with their times; each RSV is granted at once, for later.
+/// All frames within a time span, with their times. Each RSV is granted immediately, for a later time.
 fn run(attack: Attack, until: Nanos) -> Vec<(Nanos, Vec<u8>)> {
     let mut host = Hostile::new(config(attack), 7, Nanos::ZERO);
     let (mut now, mut out, mut all) = (Nanos::ZERO, Vec::new(), Vec::new());

@@ -20,11 +20,11 @@ counters! {
         frames_in,
         /// Frames sent.
         frames_out,
-        /// Frames dropped: of another protocol.
+        /// Frames dropped: another protocol.
         not_roce,
         /// Frames dropped: IPv4 with options, or fragments.
         unsupported,
-        /// Frames dropped: a header is cut short or makes no sense.
+        /// Frames dropped: a header is truncated or invalid.
         malformed,
         /// Frames dropped: IPv4's checksum is wrong.
         bad_checksum,
@@ -32,7 +32,7 @@ counters! {
         bad_icrc,
         /// Frames dropped: no such queue pair.
         unknown_pair,
-        /// Frames dropped: not of the connection's addresses, or in another partition.
+        /// Frames dropped: addresses or partition are not the connection's.
         foreign,
     }
 }
@@ -42,11 +42,11 @@ counters! {
 pub enum PairError {
     /// Its number has more than 24 bits, or is 0 or 1, which the standard keeps for management.
     BadNumber(u32),
-    /// Another one has its number.
+    /// Another queue pair has its number.
     Taken(u32),
-    /// There are as many as there may be.
+    /// The adapter has the maximum number of queue pairs.
     Full,
-    /// A number of the connection makes no sense.
+    /// A sequence number or queue pair number of the connection is out of range.
     BadConnection(BadConfig),
 }
 
@@ -65,7 +65,7 @@ impl fmt::Display for PairError {
 
 impl std::error::Error for PairError {}
 
-/// Something that ended.
+/// A completed request or receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// A request, by its number.
@@ -79,11 +79,11 @@ struct Pair {
     connection: Connection,
     requester: Requester,
     responder: Responder,
-    /// Whose turn it is to send.
+    /// Whether the requesting half sends next.
     requests_next: bool,
-    /// It is in the adapter's `ready`.
+    /// Whether it is in the adapter's `ready`.
     ready: bool,
-    /// It is in the adapter's `done`.
+    /// Whether it is in the adapter's `done`.
     done: bool,
 }
 
@@ -97,15 +97,15 @@ pub struct Adapter<M> {
     pairs: BTreeMap<u32, Pair>,
     /// Queue pairs that may have frames to send.
     ready: Ready,
-    /// Queue pairs that may have completions, in turn.
+    /// Queue pairs that may have completions, polled round robin.
     done: VecDeque<u32>,
     counters: Counters,
-    /// What queue pairs that were removed had counted.
+    /// Counters of removed queue pairs.
     removed: (requester::Counters, responder::Counters),
 }
 
 impl<M: Memory> Adapter<M> {
-    /// An adapter without queue pairs. Errors: a parameter makes no sense.
+    /// An adapter without queue pairs. Errors: a parameter is out of range.
     pub fn new(config: Config, memory: M) -> Result<Adapter<M>, BadConfig> {
         config.check()?;
         let (ready, done) = (Ready::default(), VecDeque::new());
@@ -113,29 +113,29 @@ impl<M: Memory> Adapter<M> {
         Ok(Adapter { config, memory, pairs: BTreeMap::new(), ready, done, counters, removed })
     }
 
-    /// The memory that it offers.
+    /// The memory that peers may access.
     pub fn memory(&self) -> &M {
         &self.memory
     }
 
-    /// The memory that it offers, for its owner.
+    /// The same, to register and change regions.
     pub fn memory_mut(&mut self) -> &mut M {
         &mut self.memory
     }
 
-    /// What it has counted beside its queue pairs.
+    /// The adapter's own counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// What the requesting halves of all queue pairs have counted, of removed ones too.
+    /// Sum of the requesters' counters, removed queue pairs included.
     pub fn requester_counters(&self) -> requester::Counters {
         let mut sum = self.removed.0.clone();
         self.pairs.values().for_each(|pair| sum.add_up(pair.requester.counters()));
         sum
     }
 
-    /// What the responding halves of all queue pairs have counted, of removed ones too.
+    /// Sum of the responders' counters, removed queue pairs included.
     pub fn responder_counters(&self) -> responder::Counters {
         let mut sum = self.removed.1.clone();
         self.pairs.values().for_each(|pair| sum.add_up(pair.responder.counters()));
@@ -157,7 +157,7 @@ impl<M: Memory> Adapter<M> {
         self.pairs.get(&qpn).map(|pair| &pair.responder)
     }
 
-    /// What a queue pair is connected with.
+    /// The connection of a queue pair.
     pub fn connection(&self, qpn: u32) -> Option<&Connection> {
         self.pairs.get(&qpn).map(|pair| &pair.connection)
     }
@@ -192,7 +192,7 @@ impl<M: Memory> Adapter<M> {
         true
     }
 
-    /// Removes the queue pairs of a protection domain, so that nothing of theirs arrives any more.
+    /// Removes the queue pairs of a protection domain: their frames are dropped from then on.
     pub fn remove_pairs_of(&mut self, domain: u32) {
         let of = |(qpn, pair): (&u32, &Pair)| (pair.connection.domain == domain).then_some(*qpn);
         for qpn in self.pairs.iter().filter_map(of).collect::<Vec<_>>() {
@@ -257,7 +257,7 @@ impl<M: Memory> Adapter<M> {
         self.pairs.values().filter_map(|pair| pair.requester.next_timeout()).min()
     }
 
-    /// Repeats what was not acknowledged in time.
+    /// Retransmits packets that were not acknowledged in time.
     pub fn handle_timeout(&mut self, now: Nanos) {
         for (qpn, pair) in &mut self.pairs {
             if pair.requester.next_timeout().is_some_and(|due| due <= now) {
@@ -267,7 +267,8 @@ impl<M: Memory> Adapter<M> {
         }
     }
 
-    /// Writes the next frame over `out`: hosts take turns, and so do the queue pairs of each. Returns whether there was one.
+    /// Writes the next frame over `out`. Hosts are served round robin, and so are the queue pairs of each host. Returns whether
+    /// there was a frame.
     pub fn poll_frame(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         while let Some(qpn) = self.ready.first() {
             let Some(pair) = self.pairs.get_mut(&qpn) else {
@@ -292,7 +293,7 @@ impl<M: Memory> Adapter<M> {
         false
     }
 
-    /// The next completion and its queue pair. Those of a pair come in order.
+    /// The next completion and its queue pair. Completions of one queue pair come in order.
     pub fn poll_completion(&mut self) -> Option<(u32, Completion)> {
         while let Some(qpn) = self.done.pop_front() {
             let Some(pair) = self.pairs.get_mut(&qpn) else { continue };
@@ -309,7 +310,7 @@ impl<M: Memory> Adapter<M> {
     }
 }
 
-/// Something happened at a queue pair: it may have frames and completions.
+/// After an event at a queue pair: it may have frames and completions.
 fn note(qpn: u32, pair: &mut Pair, ready: &mut Ready, done: &mut VecDeque<u32>) {
     if !std::mem::replace(&mut pair.ready, true) {
         ready.add(pair.connection.path.dst_ip, qpn);

@@ -1,5 +1,5 @@
-//! The requesting half of a queue pair: sends requests, matches responses, and starts again from the oldest packet that is
-//! not acknowledged when something was lost (Go-Back-N).
+//! The requesting half of a queue pair: sends requests, matches responses, and after a loss retransmits from the oldest
+//! unacknowledged packet (Go-Back-N).
 //!
 //! ```text
 //!                   admitted, in order       acknowledged, in order
@@ -11,8 +11,8 @@
 //!                               ◀── at most window_packets ──▶
 //! ```
 //!
-//! Every message takes as many sequence numbers as it has packets; a READ as many as its answer. When a response is missing
-//! but a later one came, the rest of a READ is asked for under the number of the first packet that is missing.
+//! A message takes one sequence number per packet; a READ takes one per packet of its response. If a response is missing and a
+//! later one has arrived, the requester repeats the READ from the first missing packet, under that packet's number.
 
 use super::config::{Config, Connection};
 use crate::common::counters;
@@ -22,14 +22,14 @@ use p4rack_wire::roce::{AtomicEth, Bth, ImmDt, Nak, Opcode, Reth, Syndrome, WORD
 use std::collections::VecDeque;
 use std::fmt;
 
-/// What to do.
+/// An operation on the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Sends bytes to a buffer that the peer has posted.
     Send {
         /// The message.
         bytes: Vec<u8>,
-        /// Comes out with it.
+        /// Immediate data, delivered with the message.
         immediate: Option<u32>,
     },
     /// Writes the peer's memory.
@@ -38,9 +38,9 @@ pub enum Request {
         key: u32,
         /// Address of the first byte.
         address: u64,
-        /// What to write.
+        /// The bytes to write.
         bytes: Vec<u8>,
-        /// Comes out at the peer, which has to have posted a receive.
+        /// Immediate data. It consumes a receive of the peer.
         immediate: Option<u32>,
     },
     /// Reads the peer's memory.
@@ -49,7 +49,7 @@ pub enum Request {
         key: u32,
         /// Address of the first byte.
         address: u64,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u32,
     },
     /// Swaps a word of the peer's memory if it is `compare`.
@@ -69,13 +69,13 @@ pub enum Request {
         key: u32,
         /// Address of the word, a multiple of 8.
         address: u64,
-        /// What to add, modulo 2^64.
+        /// The addend, modulo 2^64.
         add: u64,
     },
 }
 
 impl Request {
-    /// Bytes that are sent, or that the answer has.
+    /// Bytes of the payload, of the request or of the response.
     pub(crate) fn length(&self) -> usize {
         match self {
             Request::Send { bytes, .. } | Request::Write { bytes, .. } => bytes.len(),
@@ -84,7 +84,7 @@ impl Request {
         }
     }
 
-    /// Whether it is done only when its answer came; an ACK is not enough.
+    /// Whether only its own response completes it; an ACK of a later request does not.
     fn is_answered(&self) -> bool {
         !matches!(self, Request::Send { .. } | Request::Write { .. })
     }
@@ -95,11 +95,11 @@ impl Request {
 pub enum Refused {
     /// No such queue pair.
     UnknownPair,
-    /// It is longer than a message may be.
+    /// It exceeds the maximum message length.
     TooLong,
-    /// Its word's address is no multiple of 8.
+    /// The address of its word is not a multiple of 8.
     Unaligned,
-    /// As many as allowed are under way or wait to be fetched.
+    /// The limit of requests in flight and unfetched completions is reached.
     Full,
     /// The queue pair has failed: set it up anew.
     Broken,
@@ -108,28 +108,28 @@ pub enum Refused {
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// SEND and WRITE: done.
+    /// A SEND or WRITE completed.
     Done,
-    /// READ: what was read.
+    /// A READ completed: the bytes.
     Read(Vec<u8>),
-    /// Atomic operations: the word before.
+    /// An atomic operation completed: the previous word.
     Word(u64),
-    /// Not done, or unknown whether it was; the queue pair has failed.
+    /// Not executed, or the result is unknown. The queue pair has failed.
     Failed(Failure),
 }
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The peer says that it makes no sense or is too long.
+    /// The peer rejected it as invalid or too long.
     InvalidRequest,
-    /// The peer's memory doesn't permit it.
+    /// The key or the region does not permit it.
     RemoteAccess,
     /// The peer failed.
     RemoteOperational,
-    /// No answer, however often it was sent.
+    /// No response after the maximum number of retries.
     RetriesExceeded,
-    /// The peer never had a buffer.
+    /// The peer had no receive posted after the maximum number of retries.
     RnrRetriesExceeded,
     /// A request before it failed.
     Flushed,
@@ -164,33 +164,33 @@ impl fmt::Display for Failure {
 }
 
 counters! {
-    /// What a requester counts.
+    /// Counters of a requester.
     Counters {
         /// Requests accepted.
         requests,
         /// Requests refused.
         refused,
-        /// Requests that ended well.
+        /// Requests that completed.
         completed,
         /// Requests that failed or were flushed.
         failed,
         /// Packets sent.
         packets_out,
-        /// Of these, packets sent before.
+        /// Of these, retransmissions.
         repeated_out,
-        /// Times without progress after which it went back.
+        /// Timeouts, each followed by a retransmission.
         timeouts,
         /// NAKs for a gap.
         naks_sequence,
-        /// NAKs of a receiver that was not ready.
+        /// NAKs because the receiver was not ready.
         naks_rnr,
         /// NAKs that ended the connection.
         naks_fatal,
-        /// Responses missing before one that came, after which it went back.
+        /// Gaps in responses, each followed by a retransmission.
         gaps,
-        /// Responses dropped: copies, or to what was answered before.
+        /// Responses dropped: duplicates.
         stale,
-        /// Responses dropped: to what was never sent.
+        /// Responses dropped: no such request was sent.
         unasked,
         /// Responses dropped: they don't fit their request.
         malformed,
@@ -199,7 +199,7 @@ counters! {
     }
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Clone, Debug)]
 struct Active {
     id: u64,
@@ -207,7 +207,7 @@ struct Active {
     /// Sequence number of its first packet.
     first: u32,
     packets: u32,
-    /// Packets sent since the last return; a READ's one packet counts as all of its answer's.
+    /// Packets sent since the last retransmission began. A READ's request counts as all packets of its response.
     sent: u32,
     /// Packets acknowledged or received, at most `sent`.
     acked: u32,
@@ -223,20 +223,20 @@ pub struct Requester {
     active: VecDeque<Active>,
     /// READs and atomic operations among `active`.
     reads: usize,
-    /// Index in `active` of the first that is not wholly sent.
+    /// Index in `active` of the first request with unsent packets.
     cursor: usize,
     /// Sequence number of the next message.
     next_psn: u32,
-    /// One past the last sequence number that was ever sent.
+    /// One past the highest sequence number sent.
     reached: u32,
     ids: u64,
     retries: u8,
     rnr_retries: u8,
-    /// When to go back if nothing is acknowledged until then.
+    /// When to retransmit if nothing is acknowledged before.
     deadline: Option<Nanos>,
-    /// The receiver is not ready: nothing is sent until then.
+    /// Until when to send nothing, because the receiver is not ready.
     hold: Option<Nanos>,
-    /// Where it went back to because of a gap in responses: once is enough, later responses show the same gap.
+    /// Where the last retransmission because of a gap in responses began. Later responses show the same gap, so it happens once.
     gap_at: Option<u32>,
     completions: VecDeque<(u64, Outcome)>,
     broken: bool,
@@ -268,17 +268,17 @@ impl Requester {
         }
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Whether it has failed: all requests end as flushed.
+    /// Whether it has failed. All requests then end as flushed.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Requests that wait, are under way, or whose completion was not fetched.
+    /// Requests waiting or in flight, and completions not fetched.
     pub fn outstanding(&self) -> usize {
         self.waiting.len() + self.active.len() + self.completions.len()
     }
@@ -320,7 +320,7 @@ impl Requester {
         [self.deadline, self.hold].into_iter().flatten().min()
     }
 
-    /// Goes back when nothing was acknowledged in time; sends again when a receiver had time to get ready.
+    /// Retransmits after a timeout, and resumes after a receiver-not-ready delay.
     pub fn handle_timeout(&mut self, now: Nanos) {
         if self.hold.is_some_and(|until| until <= now) {
             self.hold = None;
@@ -381,7 +381,7 @@ impl Requester {
         if ahead >= self.config.window_packets {
             return false;
         }
-        // An answer is asked for at the end of a message, and twice a window so that the window moves on.
+        // Request an ACK at the end of a message, and twice per window so that the window advances.
         let half = (self.config.window_packets / 2).max(1);
         let ask = ahead + 1 == self.config.window_packets || (active.sent + 1).is_multiple_of(half);
         let packets = compose(active, at, ask, &self.config, &self.connection, out);
@@ -428,13 +428,13 @@ impl Requester {
             }
             (Opcode::Acknowledge, syndrome) => self.handle_nak(at, syndrome, now),
             (_, Syndrome::Ack) => self.handle_answer(packet, now),
-            // Only acknowledgements refuse.
+            // Only acknowledgements carry a NAK.
             _ => self.counters.malformed += 1,
         }
     }
 
-    /// Ends what is before `end`, as far as an acknowledgement can. Returns whether nothing before `end` is missing: READs
-    /// and atomic operations need their answers.
+    /// Completes requests before `end` as far as an acknowledgement can. Returns false if a response before `end` is missing: READs
+    /// and atomic operations need their own.
     fn acknowledge(&mut self, end: u32, now: Nanos) -> bool {
         while let Some(active) = self.active.front_mut() {
             if !psn::is_before(psn::add(active.first, active.acked), end) {
@@ -455,13 +455,13 @@ impl Requester {
         true
     }
 
-    /// Something was acknowledged: the patience starts anew.
+    /// Restarts timeout and retry count after progress.
     fn progress(&mut self, now: Nanos) {
         (self.retries, self.rnr_retries, self.gap_at) = (0, 0, None);
         self.deadline = Some(now.saturating_add(self.config.timeout));
     }
 
-    /// Ends the oldest request.
+    /// Completes the oldest request.
     fn complete(&mut self, outcome: Outcome) {
         let Some(active) = self.active.pop_front() else { return };
         self.reads -= usize::from(active.request.is_answered());
@@ -471,7 +471,7 @@ impl Requester {
             _ => self.counters.completed += 1,
         }
         self.completions.push_back((active.id, outcome));
-        // Requests are sent in order: if nothing of the oldest is under way, nothing is.
+        // Requests are sent in order: if nothing of the oldest is in flight, nothing is.
         if self.active.front().is_none_or(|front| front.sent == front.acked) {
             self.deadline = None;
         }
@@ -503,7 +503,7 @@ impl Requester {
         }
     }
 
-    /// What was read, or the old word of an atomic operation.
+    /// Accepts a READ response or the previous word of an atomic operation.
     fn handle_answer(&mut self, packet: &Packet<'_>, now: Nanos) {
         let at = packet.bth.psn;
         if !self.acknowledge(at, now) {
@@ -515,7 +515,7 @@ impl Requester {
             (Request::Read { bytes, .. }, Extension::None | Extension::Ack(_)) => {
                 let last = active.acked + 1 == active.packets;
                 let rest = *bytes - active.acked * mtu;
-                // What was asked for again begins in the middle, with a FIRST.
+                // The response to a repeated READ begins in the middle, with a FIRST.
                 let fits = packet.opcode.is_last() == last
                     && (active.acked > 0 || packet.opcode.is_first())
                     && packet.payload.len() as u32 == rest.min(mtu);
@@ -546,7 +546,7 @@ impl Requester {
         }
     }
 
-    /// A response is missing: what it answers is asked for again, once.
+    /// Repeats the request whose response is missing, once.
     fn gap(&mut self) {
         let oldest = self.oldest();
         if self.gap_at != Some(oldest) {
@@ -556,7 +556,7 @@ impl Requester {
         }
     }
 
-    /// Goes back, unless that was in vain too often.
+    /// Retransmits from the oldest unacknowledged packet, up to the retry limit.
     fn retry(&mut self) {
         if self.retries >= self.config.retries_max {
             return self.fail(Failure::RetriesExceeded);
@@ -571,7 +571,7 @@ impl Requester {
         (self.cursor, self.deadline) = (0, None);
     }
 
-    /// The oldest request failed: the connection is of no use any more.
+    /// Fails the oldest request and flushes all others.
     fn fail(&mut self, failure: Failure) {
         self.complete(Outcome::Failed(failure));
         while !self.active.is_empty() {

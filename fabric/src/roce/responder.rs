@@ -6,10 +6,10 @@
 //!   after it   a gap:         NAK, one for each gap
 //! ```
 //!
-//! Nothing is answered out of order. READs are read from memory packet by packet when their answer leaves, so a long answer
-//! takes no memory, and a later WRITE may overtake them: the standard promises otherwise only for requests that wait for
-//! the READ's completion. A request that can't be done is refused with a NAK, and all later ones with the same NAK: the connection
-//! has to be set up anew.
+//! Responses leave in order. A READ's payload is read from memory packet by packet as its response leaves, so a long response
+//! occupies no buffer, and a later WRITE may overtake it: the standard promises otherwise only for requests that wait for
+//! the READ's completion. A request that can't be executed is refused with a NAK, and all later ones with the same NAK: the
+//! connection has to be set up anew.
 
 use super::config::{Config, Connection};
 use super::memory::{Access, Denied, Memory, Modify, Place};
@@ -37,12 +37,12 @@ pub struct Received {
 pub enum ReceiveRefused {
     /// No such queue pair.
     UnknownPair,
-    /// As many as allowed are posted, or were filled and not fetched.
+    /// The limit of receives, posted or filled and not fetched, is reached.
     Full,
 }
 
 counters! {
-    /// What a responder counts.
+    /// Counters of a responder.
     Counters {
         /// Messages received by SEND.
         sends,
@@ -56,23 +56,23 @@ counters! {
         packets_in,
         /// Packets sent.
         packets_out,
-        /// Copies of packets that were executed before; only READs and what asks for it are answered.
+        /// Duplicates of executed packets. READs, and packets that request an ACK, are answered again.
         copies,
-        /// Copies dropped without an answer: READs or atomic operations that are no longer known.
+        /// Duplicates dropped: READs or atomic operations whose results are no longer kept.
         copies_unknown,
-        /// Packets dropped: others before them are missing.
+        /// Packets dropped: earlier ones are missing.
         gaps,
-        /// Packets dropped: too many answers wait to be sent.
+        /// Packets dropped: the queue of responses is full.
         overflows,
         /// Packets dropped: no receive is posted.
         not_ready,
-        /// Packets refused: they make no sense where they are, or are too long.
+        /// Packets refused: out of sequence within their message, or too long.
         refused_invalid,
         /// Packets refused: the key does not permit it.
         refused_access,
-        /// Packets refused: the memory failed.
+        /// Packets refused: the access to memory failed.
         refused_failed,
-        /// Packets dropped: one before them was refused.
+        /// Packets dropped: an earlier one was refused.
         after_refusal,
     }
 }
@@ -85,7 +85,7 @@ enum Partial {
     Write(Place, u32),
 }
 
-/// An answer that waits to be sent.
+/// A response that waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Response {
     Acknowledge { psn: u32, syndrome: Syndrome, msn: u32 },
@@ -105,7 +105,7 @@ pub struct Responder {
     partial: Option<Partial>,
     /// Bytes of a SEND so far.
     incoming: Vec<u8>,
-    /// A NAK for the gap at `expected` was sent.
+    /// Whether a NAK for the gap at `expected` was sent.
     gap_reported: bool,
     /// The packet at `expected` was refused.
     refused: Option<Nak>,
@@ -120,8 +120,8 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Maximum waiting answers for each READ or atomic operation that a requester may have in flight. A requester that
-    /// goes back requests some twice, and acknowledgements are between them.
+    /// Maximum waiting responses per READ or atomic operation that a requester may have in flight. A retransmitting requester
+    /// repeats some, and acknowledgements stand between them.
     const RESPONSES_PER_READ: usize = 4;
 
     /// A responder that has received nothing. `config` and `connection` have been checked.
@@ -144,7 +144,7 @@ impl Responder {
         }
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -202,7 +202,7 @@ impl Responder {
             }
             Err(Stop::NotReady) => {
                 self.counters.not_ready += 1;
-                // The following packets are sent again, too: this is no gap.
+                // The following packets are retransmitted too: this is not a gap.
                 self.gap_reported = true;
                 self.acknowledge(at, Syndrome::ReceiverNotReady(self.config.rnr_timer));
             }
@@ -224,7 +224,7 @@ impl Responder {
     fn execute(&mut self, packet: &Packet<'_>, memory: &mut impl Memory) -> Result<u32, Stop> {
         let (opcode, length) = (packet.opcode, packet.payload.len() as u32);
         let mtu = self.config.mtu.bytes();
-        // All packets of a message but its last are full, and a later one is not empty.
+        // All packets of a message but the last are full; only a message of one packet may be empty.
         let fits = match (opcode.is_first(), opcode.is_last()) {
             (_, false) => length == mtu,
             (true, true) => length <= mtu,
@@ -307,8 +307,8 @@ impl Responder {
                     return Err(INVALID);
                 }
                 let place = self.place(reth.key, reth.address);
-                // Checked as a whole, so that no part of a message is written that doesn't fit. A WRITE of nothing
-                // touches no memory and needs no key.
+                // The whole message is checked first, so an oversized one writes nothing. An empty WRITE accesses no
+                // memory and needs no key.
                 if reth.bytes > 0 {
                     memory.check(place, Access::Write, reth.bytes)?;
                 }
@@ -383,7 +383,7 @@ impl Responder {
         Ok(1)
     }
 
-    /// Answers a packet that was executed before, without executing it again.
+    /// Answers a duplicate without executing it again.
     fn repeat(&mut self, packet: &Packet<'_>, memory: &mut impl Memory) {
         let at = packet.bth.psn;
         match (packet.opcode, packet.extension) {
@@ -422,7 +422,7 @@ impl Responder {
         Place { domain: self.connection.domain, key, address }
     }
 
-    /// Queues an acknowledgement. One for a later packet replaces the one before it, which it includes.
+    /// Queues an acknowledgement. It includes all earlier ones, so it replaces one that is still queued.
     fn acknowledge(&mut self, at: u32, syndrome: Syndrome) {
         let new = Response::Acknowledge { psn: at, syndrome, msn: self.msn };
         match self.responses.back_mut() {
@@ -464,11 +464,11 @@ impl Responder {
                     (false, true) => (Opcode::ReadResponseLast, aeth),
                 };
                 let payload = self.begin(opcode, at, &extension, rest.min(mtu) as usize, out);
-                // A READ of nothing touches no memory and needs no key.
+                // An empty READ accesses no memory and needs no key.
                 if bytes > 0
                     && let Err(denied) = memory.read(place.behind(nth * mtu), &mut out[payload])
                 {
-                    // The region went after the request was accepted.
+                    // The region was removed after the request was accepted.
                     self.responses.clear();
                     self.refuse(at, denied.into());
                     return self.poll_frame(memory, out);

@@ -9,17 +9,17 @@ use p4rack_wire::roce::{Aeth, AtomicEth, Bth, Nak, Opcode, Reth, Syndrome, WORD_
 use p4rack_wire::{EtherType, Nanos, WireRate};
 use std::fmt;
 
-/// Requests of a queue pair under way in attacks that keep to the protocol: the next one waits while one is sent or answered.
+/// Requests in flight per queue pair in attacks that keep to the protocol: one is transferred while the next waits.
 const UNDER_WAY: usize = 2;
-/// Sequence numbers around the one that it knows, in forged packets.
+/// Range around the known sequence number from which forged packets take theirs.
 const PSN_SPREAD: u64 = 64;
 /// A slow host takes one of this many frames of the engine.
 const SLOW: u64 = 8;
 
-/// Why a hostile host can't be one.
+/// Why an attack can't start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadMachine {
-    /// A parameter of its adapter makes no sense.
+    /// A parameter of its adapter is out of range.
     Config(BadConfig),
     /// A queue pair is refused.
     Pair(crate::roce::PairError),
@@ -36,7 +36,7 @@ impl fmt::Display for BadMachine {
 
 impl std::error::Error for BadMachine {}
 
-/// A hostile host's machine. It is told what comes from the link, and says what to send.
+/// Machine of a hostile host: takes frames from the link, yields frames to send.
 #[derive(Clone, Debug)]
 pub struct Machine {
     config: Config,
@@ -111,7 +111,7 @@ impl Machine {
         }
     }
 
-    /// When [`poll_link`](Self::poll_link) has a frame, if none comes before.
+    /// When [`poll_link`](Self::poll_link) has a frame, unless one arrives earlier.
     pub fn next_timeout(&self) -> Nanos {
         if !self.uses_adapter() || self.pending {
             return self.free_at;
@@ -133,7 +133,7 @@ impl Machine {
         made
     }
 
-    /// The adapter's next frame. All queue pairs with the pool have something to do.
+    /// The adapter's next frame. Keeps all queue pairs with the pool busy.
     fn poll_adapter(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         self.adapter.handle_timeout(now);
         while self.adapter.poll_completion().is_some() {}
@@ -149,7 +149,7 @@ impl Machine {
                             Request::Write { key, address, bytes: vec![0; length as usize], immediate: None }
                         }
                     };
-                    // A queue pair that has failed has nothing more to ask.
+                    // A failed queue pair makes no more requests.
                     if self.adapter.handle_request(*qpn, request).is_err() {
                         break;
                     }
@@ -160,7 +160,7 @@ impl Machine {
         self.pending
     }
 
-    /// A frame that no adapter sends.
+    /// A frame made without an adapter.
     fn make(&mut self, out: &mut Vec<u8>) -> bool {
         match self.config.attack {
             Attack::Forged => self.forged(out),
@@ -193,7 +193,7 @@ impl Machine {
         let (opcode, extension, payload, advance) = match attack {
             Attack::ReadFlood => (Opcode::ReadRequest, reth(WORD_BYTES, key), 0, 1),
             Attack::WrongKey => (Opcode::ReadRequest, reth(longest, !key), 0, 0),
-            // The first is executed; all others are copies of it.
+            // The pool executes the first; all others are duplicates.
             Attack::Repeat => (Opcode::ReadRequest, reth(longest, key), 0, 0),
             Attack::AtomicFlood => (Opcode::FetchAdd, Extension::Atomic(atomic), 0, 1),
             _ => (Opcode::WriteOnly, reth(mtu, key), mtu as usize, 1),
@@ -213,7 +213,7 @@ impl Machine {
         }
         let aim = others[(self.random.next() % others.len() as u64) as usize];
         let mut path = aim.path;
-        // The switch knows its ports' MAC addresses; whether it knows IP addresses depends on its program.
+        // The switch checks MAC addresses by port; whether it checks IP addresses depends on its program.
         if !self.made.is_multiple_of(4) {
             path.src_mac = mac;
         }
@@ -248,7 +248,7 @@ impl Machine {
         for byte in &mut out[from..] {
             *byte = self.random.next() as u8;
         }
-        // Of these some are for a queue pair that there is.
+        // Some of these address an existing queue pair.
         if self.made.is_multiple_of(4) {
             out[frame::BTH_AT + 5..frame::BTH_AT + 8].copy_from_slice(&qpn.to_be_bytes()[1..]);
             self.end(out);
@@ -256,7 +256,7 @@ impl Machine {
         true
     }
 
-    /// Fills the iCRC in, where adapters check it.
+    /// Fills in the iCRC if adapters check it.
     fn end(&self, out: &mut [u8]) {
         if self.config.adapter.icrc_sent {
             frame::seal(out);

@@ -1,4 +1,4 @@
-//! Hosts that break the rules of RDMA and of Cowbird, or use a memory pool and an engine as hard as they may.
+//! Hosts that break the rules of RDMA and of Cowbird, or load a memory pool and an engine as hard as the rules allow.
 //!
 //! ```text
 //!                      ┌── own queue pairs with the pool: long messages, or single frames at the link's rate
@@ -47,9 +47,9 @@ pub enum Attack {
     Silent,
     /// Takes one of eight frames of the engine.
     Slow,
-    /// Has rings that hold nonsense.
+    /// Has rings with invalid entries.
     Corrupt,
-    /// Sends packets for others' queue pairs, from its own addresses and from theirs.
+    /// Forges packets for others' queue pairs, with its own and with their addresses.
     Forged,
     /// Sends random bytes behind the headers of RoCEv2, and random frames.
     Garbage,
@@ -100,7 +100,7 @@ impl Attack {
         }
     }
 
-    /// Whether it concerns an engine, and so needs one.
+    /// Whether it attacks an engine, and so needs one.
     pub const fn needs_engine(self) -> bool {
         matches!(
             self,
@@ -113,7 +113,7 @@ impl Attack {
         )
     }
 
-    /// What its rings hold.
+    /// Content of its rings.
     pub const fn rings(self) -> Contents {
         match self {
             Attack::FullWrites => Contents::Writes,
@@ -151,7 +151,7 @@ pub struct Aim {
     pub psn: u32,
 }
 
-/// What a hostile host is, and what it knows of the rack.
+/// Attack of a hostile host, and its knowledge of the rack.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The attack.
@@ -166,7 +166,7 @@ pub struct Config {
     pub key: u32,
     /// Address of its first byte.
     pub address: u64,
-    /// Its bytes: at least those of the longest message.
+    /// Bytes of that memory; at least the longest message.
     pub bytes: u64,
     /// Its queue pairs with the engine: own number and connection.
     pub engine: Vec<(u32, Connection)>,

@@ -1,4 +1,4 @@
-//! Rings that are always full: memory whose content follows from its place and from what the engine has told last.
+//! Rings that are always full: their content is computed from the address and from the engine's last red block.
 
 use crate::common::SplitMix;
 use crate::roce::{Access, Denied, Memory, Modify, Place};
@@ -6,7 +6,7 @@ use p4rack_wire::cowbird::{
     BLOCK_BYTES, ENTRIES_AT, Entry, GREEN_AT, Kind, Layout, RED_AT, Red, RequestId, WORD_BYTES,
 };
 
-/// What entries ask for.
+/// Requests that the entries contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     /// The longest reads.
@@ -15,7 +15,7 @@ pub enum Contents {
     Writes,
     /// Reads of a word.
     SmallReads,
-    /// Nothing that makes sense.
+    /// Invalid entries.
     Nonsense,
 }
 
@@ -28,9 +28,9 @@ pub struct EndlessSet {
     pub address: u64,
     /// Sizes of its rings.
     pub layout: Layout,
-    /// What its entries ask for.
+    /// Requests that its entries contain.
     pub contents: Contents,
-    /// Bytes of its only region, at least those of the longest message.
+    /// Bytes of its only region; at least the longest message.
     pub region_bytes: u64,
     /// Bytes of the longest message, a power of two and at most half of a ring.
     pub message_bytes: u32,
@@ -38,7 +38,7 @@ pub struct EndlessSet {
 }
 
 impl EndlessSet {
-    /// A set that the engine has not looked at.
+    /// A set before the engine's first probe.
     pub const fn new(
         (key, address): (u32, u64),
         layout: Layout,
@@ -57,7 +57,7 @@ impl EndlessSet {
         EndlessSet { key, address, layout, contents, region_bytes, message_bytes, red }
     }
 
-    /// Requests that the engine has done.
+    /// Requests completed by the engine.
     pub const fn done(&self) -> u64 {
         self.red.request_head
     }

@@ -1,4 +1,4 @@
-//! What hostile hosts do to a pool and an engine.
+//! Effects of hostile hosts on a pool and an engine.
 
 use super::*;
 use crate::cowbird::{Config as EngineConfig, Corruption, Engine, Pool, Set, State};
@@ -158,7 +158,7 @@ fn a_pool_does_what_it_is_asked_for_and_counts_what_it_refuses() {
     };
     assert!(counted(Attack::BulkRead).0.reads > 50);
     assert!(counted(Attack::BulkWrite).0.writes > 50);
-    // It asks in order again after requests that found no room.
+    // After requests that found no room, it continues in order.
     let (reads, _) = counted(Attack::ReadFlood);
     assert!(reads.reads > 1_000, "{reads:?}");
     assert!(counted(Attack::WriteFlood).0.writes > 300);
@@ -174,7 +174,7 @@ fn a_forged_packet_reaches_no_queue_pair() {
     let mut rack = Rack::new(Attack::Forged);
     rack.run();
     let counters = rack.pool.counters();
-    // Three of four have its own MAC address. A switch drops the others; here there is none.
+    // Three of four frames have its own MAC address. A switch would drop the others; here there is none.
     assert!(counters.frames_in > 500, "{counters:?}");
     assert!(counters.foreign * 10 >= counters.frames_in * 7, "{counters:?}");
 }
