@@ -1,4 +1,4 @@
-//! A compute node in the thread that asks.
+//! A compute node that runs in its user's thread.
 
 use super::operation::{self, Error, Operation, Remote, operations, word};
 use super::port::{Port, PortConfig, PortError, PortStats};
@@ -9,7 +9,7 @@ use p4rack_wire::edm::Opcode;
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
-/// Maximum operations that were accepted and not collected.
+/// Maximum accepted operations whose results are not collected.
 const OPEN_MAX: usize = 65_536;
 
 /// Parameters of a client.
@@ -17,28 +17,28 @@ const OPEN_MAX: usize = 65_536;
 pub struct ClientConfig {
     /// Its link.
     pub port: PortConfig,
-    /// Its node: chunks, limits, the time after which an operation is unknown.
+    /// Its node: chunks, limits, the timeout after which an operation is unknown.
     pub node: Config,
 }
 
-/// Names an operation that was accepted, until its result is collected.
+/// Identifies an accepted operation until its result is collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(u64);
 
 impl Ticket {
-    /// Its number: a client counts what it accepts, from 0.
+    /// Its number: a client numbers accepted operations from 0.
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// The result of an operation: the bytes read, the old word of an atomic operation (big-endian), nothing of a write.
+/// The result of an operation: the bytes of a read, the previous word of an atomic operation (big-endian), nothing for a write.
 pub(super) type Done = Result<Vec<u8>, Error>;
 
-/// A compute node, run by whoever calls it.
+/// A compute node without a thread of its own.
 ///
-/// Operations go out when they are submitted; everything else happens within [`poll`](Self::poll), [`wait`](Self::wait) and the
-/// operations that wait. Between calls nothing happens: an answer waits in the socket.
+/// An operation is sent when it is submitted. Everything else happens within [`poll`](Self::poll), [`wait`](Self::wait) and the
+/// blocking operations. Between calls, answers wait in the socket.
 #[derive(Debug)]
 pub struct Client {
     port: Port,
@@ -47,7 +47,7 @@ pub struct Client {
     link: usize,
     config: Config,
     open: usize,
-    /// Results that were not collected, in the order in which operations ended.
+    /// Results not yet collected, in the order in which operations ended.
     done: VecDeque<(Ticket, Done)>,
 }
 
@@ -60,21 +60,21 @@ impl Client {
         let port = Port::open(config.port)?;
         let mut poller = Poller::new();
         let link = poller.add(&port).map_err(PortError::Wait)?;
-        // The link has one program at a time, which opened it: no other has this time.
+        // One program at a time opens the link, so no other started at this time.
         let node = Node::new(config.node.clone(), clock::now().0);
         Ok(Client { port, node, poller, link, config: config.node, open: 0, done: VecDeque::new() })
     }
 
-    /// Accepts an operation and sends what may be sent of it.
+    /// Accepts an operation and sends as much of it as limits permit.
     ///
-    /// Errors: no such node, a bad length, or too many wait.
+    /// Errors: no such node, a bad length, or too many waiting operations.
     pub fn submit(&mut self, operation: Operation) -> Result<Ticket, Error> {
         let ticket = self.accept(operation)?;
         self.drain(clock::now());
         Ok(ticket)
     }
 
-    /// Accepts an operation, which leaves when something of the client is called that waits or sends.
+    /// Accepts an operation. It leaves with the next call that sends or waits.
     pub(crate) fn accept(&mut self, operation: Operation) -> Result<Ticket, Error> {
         let Operation { remote: Remote { node, key }, address, request } = operation;
         let config = self.port.config();
@@ -109,7 +109,7 @@ impl Client {
     /// Errors: those of the operation; [`Error::Unknown`] too if its result was collected before.
     pub fn wait(&mut self, ticket: Ticket) -> Done {
         loop {
-            // What was asked for first nearly always ends first.
+            // The oldest operation nearly always ends first.
             let place = self.done.iter().position(|(ended, _)| *ended == ticket);
             if let Some((_, done)) = place.and_then(|place| self.done.remove(place)) {
                 self.open -= 1;
@@ -122,20 +122,20 @@ impl Client {
         }
     }
 
-    /// Does one operation.
+    /// Executes one operation and waits for it.
     pub fn run(&mut self, operation: Operation) -> Done {
         let ticket = self.submit(operation)?;
         self.wait(ticket)
     }
 
-    /// Does several operations at the same time. The results are in the order of the operations.
+    /// Executes several operations at the same time and waits for all. Results are in the order of the operations.
     pub fn batch(&mut self, operations: impl IntoIterator<Item = Operation>) -> Vec<Done> {
         let tickets: Vec<_> = operations.into_iter().map(|operation| self.accept(operation)).collect();
         self.drain(clock::now());
         tickets.into_iter().map(|ticket| self.wait(ticket?)).collect()
     }
 
-    /// Sends what was accepted. If no result is there, waits for something to happen, at most until then.
+    /// Sends accepted operations. If there is no result, waits for an event, at most until `until`.
     pub(crate) fn look(&mut self, until: Nanos) -> Result<(), PortError> {
         self.drain(clock::now());
         if self.done.is_empty() { self.turn(Some(until)) } else { Ok(()) }
@@ -146,12 +146,12 @@ impl Client {
         &self.config
     }
 
-    /// Waits for something to happen, at most until then, and handles it.
+    /// Waits for an event, at most until `until`, and handles it.
     pub(super) fn turn(&mut self, until: Option<Nanos>) -> Result<(), PortError> {
         let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
         let due = [self.node.next_timeout(), sends, until].into_iter().flatten().min();
         self.poller.wait(due).map_err(PortError::Wait)?;
-        // Answers first: one that came in time must not end as a timeout because this thread is late.
+        // Answers first: one that arrived in time must not become a timeout because this thread is late.
         if self.poller.ready(self.link) {
             let node = &mut self.node;
             self.port.receive(|from, message, at| node.handle_message(from, message, at))?;
@@ -172,19 +172,19 @@ impl Client {
         }
     }
 
-    /// A result that is there already.
+    /// A result that has already arrived.
     pub(crate) fn take_done(&mut self) -> Option<(Ticket, Done)> {
         let done = self.done.pop_front()?;
         self.open -= 1;
         Some(done)
     }
 
-    /// Adds a descriptor that ends [`turn`](Self::turn) when it has input.
+    /// Adds a descriptor whose input ends [`turn`](Self::turn).
     pub(super) fn also_wait_for(&mut self, fd: impl AsFd) -> Result<(), PortError> {
         self.poller.add(fd).map(drop).map_err(PortError::Wait)
     }
 
-    /// Operations that were accepted and not collected.
+    /// Accepted operations whose results are not collected.
     pub fn open_operations(&self) -> usize {
         self.open
     }

@@ -14,20 +14,20 @@ use p4rack_fabric::edm::blocks::Framing;
 use p4rack_fabric::edm::scheduler::{Config, Policy};
 use std::collections::BTreeMap;
 
-/// What `kind` says in such a file.
+/// `kind` of such a file.
 pub const KIND: &str = "memory";
-/// Links' rate: a block takes whole picoseconds, and far less than a run.
+/// Range of the links' rate: a block takes whole picoseconds, and far less than a run.
 const RATE_MIN_BPS: u64 = 1_000_000;
 const RATE_MAX_BPS: u64 = 10_000_000_000_000;
-/// Longest of the times that a file can set: a second.
+/// Maximum of the times in a file: a second.
 const TIME_MAX_PS: u64 = 1_000_000_000_000;
 
-/// An experiment that was checked.
+/// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct MemoryExperiment {
     /// As in the file.
     pub spec: MemorySpec,
-    /// Links' rate.
+    /// Rate of the links.
     pub rate_bps: u64,
     generator: Option<Generator>,
     trace: Option<Vec<Message>>,
@@ -39,7 +39,7 @@ impl MemoryExperiment {
         MemoryExperiment::of(parse_toml(text, file, "docs/edm.md lists the fields")?, text, file)
     }
 
-    /// Checks one that was read or made.
+    /// Checks the fields of an experiment.
     pub fn of(spec: MemorySpec, text: &str, file: &str) -> Result<MemoryExperiment, ExperimentError> {
         let mut check = Check { text, file, problems: Vec::new() };
         if spec.kind != KIND {
@@ -68,7 +68,7 @@ impl MemoryExperiment {
         if let Some(problem) = params(&spec, rate_bps).scheduler.problem() {
             let (key, what) = problem.split_once(": ").unwrap_or(("x", problem));
             match key {
-                // The nodes' number, which was looked at above.
+                // The number of nodes was checked above.
                 "ports" => {}
                 "active_per_pair" => check.problem("edm", 0, "x", what),
                 "chunk_bytes" => check.problem("edm", 0, "chunk", what),
@@ -152,7 +152,7 @@ impl MemoryExperiment {
         }
     }
 
-    /// Reads the trace that it names; `read` gives a file's text.
+    /// Reads its trace; `read` returns a file's text.
     pub fn read_trace(
         mut self,
         read: impl Fn(&str) -> Result<String, String>,
@@ -163,7 +163,7 @@ impl MemoryExperiment {
         Ok(self)
     }
 
-    /// Its messages, and which of them are measured.
+    /// Its messages, and the range of those that are measured.
     pub fn messages(&self) -> (Vec<Message>, std::ops::Range<usize>) {
         if let Some(trace) = &self.trace {
             return (trace.clone(), 0..trace.len());
@@ -175,14 +175,14 @@ impl MemoryExperiment {
         (generator.messages(before + measured + after, self.spec.seed), before..before + measured)
     }
 
-    /// Parameters of the exact scheduler's run with so many nodes.
+    /// Parameters of the exact scheduler's run with `nodes` nodes.
     pub(super) fn params(&self, nodes: u16) -> Params {
         let mut params = params(&self.spec, self.rate_bps);
         params.scheduler.ports = nodes;
         params
     }
 
-    /// Parameters of a scheme of packets with so many nodes, if it is one.
+    /// Parameters of the scheme of packets with `nodes` nodes; `None` for other schemes.
     pub(super) fn packets(&self, nodes: u16) -> Option<Packets> {
         let (spec, scheme) = (&self.spec.packets, self.spec.scheme.of_packets()?);
         let Params { modules, memory_ps, .. } = self.params(nodes);
@@ -212,7 +212,7 @@ impl MemoryExperiment {
         })
     }
 
-    /// Parameters of a generated program's run with so many nodes, if it is one.
+    /// Parameters of the generated program's run with `nodes` nodes; `None` for other schemes.
     pub(super) fn pipeline(&self, nodes: u16) -> Option<pipeline::Params> {
         let (mode, edm) = (self.spec.scheme.mode()?, &self.spec.edm);
         Some(pipeline::Params {
@@ -233,14 +233,14 @@ impl MemoryExperiment {
             ahead: edm.ahead,
             arch: edm.arch,
             shares: edm.shares,
-            // Those of runs in which a message is alone have another number of nodes.
+            // Runs of a single message have another number of nodes.
             attackers: if nodes == self.spec.nodes { attackers(&self.spec) } else { Vec::new() },
             pass_ns: edm.pass_ns,
             pending_max: edm.pending_max,
         })
     }
 
-    /// Whether frames take the way through a pipeline.
+    /// Whether delays are those of a pipeline.
     pub fn is_pipeline(&self) -> bool {
         let otherwise =
             if self.spec.scheme.mode().is_some() { Latencies::Pipeline } else { Latencies::Testbed };
@@ -287,11 +287,11 @@ fn params(spec: &MemorySpec, rate_bps: u64) -> Params {
     }
 }
 
-/// What a run of one operation without any other takes, by operation, bytes, and whether it is local.
+/// Duration of a run of one operation alone, by operation, bytes, and whether it is local.
 #[derive(Debug, Default)]
 pub struct Isolated(BTreeMap<(Operation, u32, bool), u64>);
 
-/// What tells messages apart that take different times when alone.
+/// Properties on which the time of a message alone depends.
 pub(super) fn kind_of(message: &Message) -> (Operation, u32, bool) {
     (message.operation, message.bytes, message.is_local())
 }
@@ -304,7 +304,7 @@ impl FromIterator<(Message, Option<u64>)> for Isolated {
 }
 
 impl Isolated {
-    /// Time of a message like this one when it is alone; `measure` finds it out once for each size, from node 0 to 1.
+    /// Time of a message like this one when it is alone. `measure` determines it once per size, from node 0 to 1.
     pub fn of(&mut self, message: &Message, measure: impl FnOnce(&[Message]) -> Option<u64>) -> Option<u64> {
         let key = kind_of(message);
         if let Some(known) = self.0.get(&key) {

@@ -18,7 +18,7 @@ pub struct MemorySpec {
     pub name: String,
     /// `memory`.
     pub kind: String,
-    /// Who may send when.
+    /// The scheme, which decides when a node may send.
     #[serde(default)]
     pub scheme: MemoryScheme,
     /// Seed of the messages.
@@ -27,12 +27,12 @@ pub struct MemorySpec {
     /// Nodes, each with one port.
     #[serde(default = "nodes")]
     pub nodes: u16,
-    /// Links' rate.
+    /// Rate of the links.
     #[serde(default = "rate")]
     pub rate: String,
-    /// What takes time beside sending; `pipeline` for generated programs, otherwise `testbed`.
+    /// Model of delays other than transmission; by default `pipeline` for generated programs, otherwise `testbed`.
     pub latency: Option<Latencies>,
-    /// An access to memory, local or remote, in nanoseconds.
+    /// Time of a memory access, local or remote, in nanoseconds.
     #[serde(default)]
     pub memory_ns: u64,
     /// Parameters of EDM's scheduler and hosts.
@@ -41,9 +41,9 @@ pub struct MemorySpec {
     /// Parameters of the schemes of packets.
     #[serde(default)]
     pub packets: PacketsSpec,
-    /// What the nodes ask.
+    /// Messages of the nodes.
     pub workload: WorkloadSpec,
-    /// Nodes that break the rules, or might: how the others fare is then part of the results.
+    /// Hostile nodes, or nodes that stand for their baseline. The results then include the effect on the others.
     #[serde(default)]
     pub hostile: Vec<HostileNodeSpec>,
     /// Published figures of schemes under this workload, by scheme: the authors' normalisation.
@@ -143,11 +143,11 @@ impl MemoryScheme {
     }
 }
 
-/// What takes time beside sending.
+/// Model of delays other than transmission.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Latencies {
-    /// All that Table 1 has.
+    /// All delays of Table 1.
     #[default]
     Testbed,
     /// Hops of 10 ns, as in the published simulator.
@@ -177,35 +177,35 @@ impl Latencies {
 pub struct EdmSpec {
     /// Bytes of a chunk.
     pub chunk: u32,
-    /// X.
+    /// Maximum demands of a pair: the paper's X.
     pub x: u8,
     /// Order of messages.
     pub policy: PolicySpec,
     /// A cycle of the scheduler.
     pub cycle_ps: u64,
-    /// How long before a chunk has passed its ports may be matched again.
+    /// How long before the end of a chunk its ports may be matched again.
     pub lookahead_ps: u64,
     /// Whether grants leave room for the short messages on their ports' links.
     pub room_for_short: bool,
-    /// What takes time on a link.
+    /// Bytes that occupy a link.
     pub framing: FramingSpec,
     /// Chunks that a generated program grants at once.
     pub window: u32,
-    /// Rings of a destination's demands that wait, by what is left of a message.
+    /// Rings of a destination's waiting demands, by remaining bytes.
     pub classes: u32,
     /// Windows granted ahead before demands wait.
     pub ahead: u32,
-    /// What a generated program is written for: `v1model`, `tna` or `t2na`.
+    /// Architecture of a generated program: `v1model`, `tna` or `t2na`.
     pub arch: Arch,
     /// Whether a generated program shares links between messages.
     pub shares: bool,
-    /// What a generated program's frame takes until another pass of it begins.
+    /// Delay before a frame's next pass through a generated program.
     pub pass_ns: u64,
-    /// What its grants take of a clock beyond their frames' time, in percent.
+    /// Headroom of its grants over their frames' time, in percent.
     pub headroom_percent: u32,
-    /// Writes that share a notification while they wait, up to so many bytes; 0: none.
+    /// Maximum bytes of waiting writes that share a notification; 0: none share.
     pub mega_bytes: u32,
-    /// Messages that wait in a node for one other.
+    /// Maximum messages that wait in a node for one other node.
     pub pending_max: usize,
 }
 
@@ -244,7 +244,7 @@ pub enum PolicySpec {
     Srpt,
 }
 
-/// What takes time on a link.
+/// Bytes that occupy a link.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FramingSpec {
@@ -262,18 +262,17 @@ pub enum FramingSpec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PacketsSpec {
-    /// Payload of a packet at most.
+    /// Maximum payload of a packet.
     pub packet: u32,
     /// First window of a flow (DCTCP, pFabric).
     pub window: u32,
-    /// Queue that marks packets (DCTCP, pFabric, DCQCN).
+    /// Queue length from which packets are marked (DCTCP, pFabric, DCQCN).
     pub mark: u64,
-    /// Queue of a port at most (DCTCP 1 MB, pFabric 36 KB), or credits of each buffer (CXL 16 KB). The others' queues have
-    /// no limit.
+    /// Maximum queue of a port (DCTCP 1 MB, pFabric 36 KB), or credits of each buffer (CXL 16 KB). Other schemes have no limit.
     pub buffer: Option<u64>,
-    /// Bytes of a host in the switch from which on it is paused.
+    /// A host is paused while the switch holds more than this many of its bytes.
     pub pause: u64,
-    /// A packet that was lost is sent again after this.
+    /// Retransmission timeout of a lost packet.
     pub again_us: u64,
 }
 
@@ -297,10 +296,10 @@ fn rate() -> String {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostileNodeSpec {
-    /// Number of the node, from 0 on.
+    /// Number of the node, from 0.
     pub node: u16,
     /// Name of the attack that it runs instead of its messages, or `none`.
     pub attack: String,
-    /// The memory node at which it aims.
+    /// The attacked memory node.
     pub victim: u16,
 }

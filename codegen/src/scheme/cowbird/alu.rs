@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Bits that a frame carries to its second pass, beside a byte.
 pub(super) const PASS_BITS: u32 = 24 + 32;
-/// Instances that the byte beside them names.
+/// Maximum instances: a byte names them.
 const INSTANCES_MAX: u32 = 64;
 /// Lowest bit of a number in its word.
 const NUMBER_LOW: u32 = 8;
@@ -67,7 +67,7 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
         "instance_index": instance,
         "side_index": side("kind"),
         "acks_index": side("acks"),
-        // Too long for a line with its purpose.
+        // Too long for one line.
         "slot_index": format!("\n            {} ++ {}", side("kind"), number("meta.cowbird.id")),
         "response_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.reads")),
         "request_index": format!("\n            {instance} ++ {}", number("hdr.cowbird_telling.writes")),

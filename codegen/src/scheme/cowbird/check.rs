@@ -12,7 +12,7 @@ pub(super) fn range(key: &str) -> (u64, u64) {
         "mtu" => (256, 4_096),
         "in_flight" => (1, 256),
         "message_bytes_max" => (8, 1 << 20),
-        // Packet generators count nanoseconds. A probe's answer takes longer than this least time.
+        // Packet generators count nanoseconds. A probe's answer takes longer than this minimum.
         "probe_ns" => (100, 1_000_000_000),
         "rest_turns" => (1, 1 << 14),
         _ => (1, 10_000_000),

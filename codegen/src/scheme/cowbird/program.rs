@@ -76,8 +76,8 @@ pub(super) const REGISTERS: &[(&str, &str)] = declarations![
 
 /// Time to live of sent packets.
 pub(super) const TTL: u8 = 64;
-/// Bytes that a speculative READ of an entry requests: the entry and the word behind it, so that its answer is longer than
-/// that to a READ of a known entry.
+/// Bytes of a speculative READ of an entry: the entry and the next word, so that its response is longer than the response to a
+/// READ of a known entry.
 const GUESS_BYTES: usize = Entry::BYTES + Tail::BYTES;
 /// Header of frames from the controller.
 const PACKET_OUT_BYTES: usize = 2;

@@ -1,24 +1,24 @@
-//! What `p4rack up` runs with a store in remote memory: ways to it, and what they need of a rack.
+//! Runs of `p4rack up` with a store in remote memory: their ways to it, and their requirements on the rack.
 
 use super::{Cowbird, Scheme};
 use crate::rack::{Log, Rack, Run};
 use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
 
-/// Why there is nothing to do by a way.
+/// Problem of a way without a workload.
 const NO_STORE: &str = "is a way to a store's memory: write a workload of kind \"store\"";
 
 impl Run {
-    /// A store's run.
+    /// The run of a store by a way.
     pub fn by(way: Way) -> Run {
-        // A test sees to it that every way's scheme is one.
+        // A test checks that the scheme of each way exists.
         let scheme = way.definition().scheme.parse().unwrap_or(Scheme::L2);
         Run { scheme, way: Some(way) }
     }
 }
 
 impl Scheme {
-    /// The way to remote memory that one of its protocols is.
+    /// The way to remote memory that one of its protocols provides.
     pub fn way(&self) -> Option<Way> {
         self.variants().find_map(|variant| variant.parse().ok())
     }
@@ -27,7 +27,7 @@ impl Scheme {
 impl FromStr for Run {
     type Err = String;
     fn from_str(text: &str) -> Result<Run, String> {
-        // A scheme may be a way, too; which is meant, the workload says.
+        // A name may be a scheme and a way; the workload decides.
         text.parse::<Scheme>().map(Run::from).or_else(|error| {
             let way = text.parse().map_err(|_| format!("{error}; for a store's memory {}", Way::names()))?;
             Ok(Run::by(way))
@@ -53,20 +53,20 @@ impl Rack {
             return own.into_iter().map(Run::from).collect();
         };
         let has_engine = |way: &Way| way.definition().engine != Some(Engine::Host) || log.engine.is_some();
-        // What is for tests runs when it is asked for.
+        // Ways for tests run only if requested.
         let ways = Way::ALL.iter().copied().filter(|way| *way != Way::DELAYED);
         let all = ways.filter(has_engine).map(Run::by);
         all.filter(|run| self.under(run.scheme).is_ok()).collect()
     }
 
-    /// The same run, with the way to a store's remote memory that its scheme is, if it is one.
+    /// The same run, with the way to a store's remote memory that its scheme provides, if any.
     pub fn meant(&self, run: Run) -> Run {
         let named = || run.scheme.way().filter(|_| self.has_store());
         Run { way: run.way.or_else(named), ..run }
     }
 
-    /// The same rack as it is during a run. Errors: the reason why it can't run, and the remedy; continues a sentence that
-    /// starts with the run's name.
+    /// The rack during a run. Errors: why the run is impossible, and the remedy; continues a sentence that starts with the run's
+    /// name.
     pub fn during(&self, run: Run) -> Result<Rack, String> {
         let run = self.meant(run);
         let rack = self.under(run.scheme).map_err(|error| error.problem)?;

@@ -1,4 +1,4 @@
-//! Entries that a controller installs to have a set served, and the frames that it sends.
+//! Entries with which a controller adds a set to the engine, and the frames that it sends.
 
 use super::program::TTL;
 use super::{COWBIRD, Cowbird};
@@ -80,7 +80,7 @@ pub struct Instance {
     pub start: Start,
 }
 
-/// Insertions that have a set served. Send [`Cowbird::begin_frames`] between the two.
+/// Insertions that add a set, in two parts. Send [`Cowbird::begin_frames`] between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inserts {
     /// Location of its rings.
@@ -123,7 +123,7 @@ fn in_egress(name: &str) -> String {
 }
 
 impl Cowbird {
-    /// Insertions that have a set served, once it has turns ([`Cowbird::ticks`]).
+    /// Insertions that add a set. It is served once it has turns ([`Cowbird::ticks`]).
     pub fn serve(&self, instance: &Instance, schema: &Schema) -> Result<Inserts, EntityError> {
         let (number, layout, start) = (instance.number, &instance.layout, &instance.start);
         let completes = in_egress("peers");

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 /// Values of a port's number: `PORT_COUNT` of the P4 text.
 const PORTS: usize = 512;
-/// Bits that a frame takes along to its next pass: those of the slot `pass_fields`.
+/// Bits that a frame carries to its next pass: the fields of the slot `pass_fields`.
 pub(super) const PASS_BITS: u32 = 56;
-/// Bits that passes behind the second one leave for each other: those of the slot `later_fields`.
+/// Bits carried between the third and later passes: the fields of the slot `later_fields`.
 pub(super) const LATER_PASS_BITS: u32 = 80;
 /// Bits of the number of a ring of a link.
 const CLASS_BITS: u32 = 3;
@@ -83,7 +83,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     }
 }
 
-/// What bounds a host's share of a link: a register of what is claimed of its time, before those of rights.
+/// Context of a host's share of a link: a register of claimed time, in front of those of rights.
 fn add_claims(edm: &Edm, context: &mut Value) {
     let (chunk, window) = (u64::from(edm.chunk_bytes), u64::from(edm.window_bytes()));
     let claim = |side: &str, of: &str| {
@@ -99,7 +99,7 @@ fn add_claims(edm: &Edm, context: &mut Value) {
     };
     let source = (edm.mode == Mode::Timed).then(|| claim("source", "from"));
     let claims: Vec<Value> = source.into_iter().chain([claim("destination", "to")]).collect();
-    // Data goes the way of the frame, or comes back.
+    // Data leaves in the frame's direction, or returns.
     let way = |what: &str, way: &str| {
         let side = |side: &Value| match (way, side == "source") {
             ("on", true) | ("back", false) => "source",

@@ -57,7 +57,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     })
 }
 
-/// Adds the context of the templates for stateful ALUs. Tables replace other programs' computations on places in pages.
+/// Adds the context of the templates for stateful ALUs. There, tables replace the computation of places in pages.
 pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
     for calendar in context["calendars"].as_array_mut().into_iter().flatten() {
         let of_source = calendar["side"] == "source";
@@ -80,7 +80,7 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
     };
     context["places"] = (0..cells).map(place).collect();
     context["ends"] = (0..2 * cells - 1).map(end).collect();
-    // The places from `first` on, before `end`, of a page.
+    // A key that matches if no cell of a page from `first` up to `end` is taken.
     let free = |first: u64, end: u64| match first < end {
         true => format!("0 &&& 0x{:08X}", (1u64 << end) - (1 << first)),
         false => "_".to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["runs"] = json!(runs);
 }
 
-/// The first cells of a page, this many.
+/// Mask of the first N cells of a page.
 fn places(cells: u64) -> String {
     format!("0x{:08X}", (1u64 << cells) - 1)
 }

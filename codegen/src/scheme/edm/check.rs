@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const CHUNK_BYTES_MIN: u64 = 32;
 /// Maximum bytes of a chunk: its frame is no longer than a full one with a tag.
 const CHUNK_BYTES_MAX: u64 = overhead::MTU + 18 - HEADERS;
-/// Maximum hosts where demands that wait name them by a byte.
+/// Maximum hosts if waiting demands name them by a byte.
 const HOSTS_MAX: usize = 255;
 /// Maximum cells in total.
 const CELLS_MAX: u64 = 1 << 22;
@@ -21,7 +21,7 @@ const CELLS_MAX: u64 = 1 << 22;
 pub(super) fn range(key: &str) -> (u64, u64) {
     match key {
         "chunk_bytes" => (CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
-        // The answer that opens a session has to fit.
+        // The answer that opens a session has to fit into a chunk.
         "message_bytes_max" => (SESSION_BYTES as u64, 1 << 24),
         "ether_type" => (0x0600, 0xffff),
         "headroom_percent" => (0, 100),
@@ -48,7 +48,7 @@ pub(super) fn check(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
     }
 }
 
-/// What this mode's program can't have of what the others can: a field, what is wrong with it, what to do.
+/// Parameters that this mode's program does not support: field, problem, remedy.
 fn of_mode(edm: &Edm, rack: &Rack) -> Option<(&'static str, String, &'static str)> {
     let window = edm.window_bytes();
     if edm.mode.asks_by_window() && !window.is_power_of_two() {
@@ -139,8 +139,8 @@ fn check_cells(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
     }
 }
 
-/// Checks that the shortest frame takes at least two time units, that all that may be granted begins within what clocks can
-/// tell from the past, and that rights last until then.
+/// Checks that the shortest frame takes at least two time units, that all grants begin before the horizon, where a clock would
+/// read as past, and that rights last until then.
 fn check_times(edm: &Edm, rack: &Rack, sink: &mut Sink<'_>) {
     let unit_ns = rack.switch.time_unit_ns;
     let fastest = rack.hosts.iter().enumerate().max_by_key(|(_, host)| host.rate_bps);
@@ -204,7 +204,7 @@ pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
         .or_else(|| of_mode(edm, rack).map(|(field, problem, _)| format!("can't run: {field}: {problem}")))
 }
 
-/// Why links have no shares on Tofino, though they are asked for.
+/// Why the requested shares of links are not possible on Tofino.
 pub(super) fn without_shares(edm: &Edm, rack: &Rack) -> Option<String> {
     if !edm.shares || !rack.switch.arch.is_tofino() || edm.claims(rack) {
         return None;
@@ -222,7 +222,7 @@ pub(super) fn without_shares(edm: &Edm, rack: &Rack) -> Option<String> {
     Some(format!("edm.shares: on {} links have no equal shares: {why}; {help}", rack.switch.arch))
 }
 
-/// What is wrong with a headroom that leaves requests and grants less than they take beside links full of reads and writes.
+/// The problem of a headroom too small for requests and grants on links full of reads and writes.
 pub(super) fn short_headroom(edm: &Edm) -> Option<String> {
     let enough = edm.headroom_enough();
     (edm.headroom_percent < enough).then(|| {

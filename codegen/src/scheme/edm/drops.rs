@@ -20,13 +20,13 @@ pub(super) static DROPS: [DropReason; COMMON + 3] = [
         .costs(Cost::Nothing),
 ];
 
-/// Reasons that all modes have; `calendar` has the next one as well.
+/// Number of reasons of all modes; `calendar` has the next one as well.
 pub(super) const COMMON: usize = 10;
 
-/// Counts among the drops of `matched` that are no loss.
+/// Drop reasons of `matched` that are no loss.
 pub const NO_LOSS: [&str; 2] = ["edm_waits", "edm_looked"];
 
-/// Reason to drop demands: their pair has as many as it may have.
+/// Reason to drop demands: their pair has the maximum number.
 pub const LANE_TAKEN: &str = "edm_lane_taken";
 
 /// Reasons why generated programs deny data its class and carry it as best effort, in the order of the counter

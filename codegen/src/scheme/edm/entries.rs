@@ -13,7 +13,7 @@ use p4rack_wire::ethernet::overhead;
 
 /// First clone session of copies that become grants; those of ports follow.
 pub(super) const SESSIONS: u16 = 512;
-/// First clone session of copies that look for demands that wait.
+/// First clone session of copies that look for waiting demands.
 const LOOKS: u16 = 1_024;
 /// Minimum burst of a port's control meter, in frames.
 const CONTROL_BURST_FRAMES: u64 = 256;
@@ -22,7 +22,7 @@ const CONTROL_BURST_FRAMES: u64 = 256;
 const TIMES: &str = "RackIngress.edm_times";
 const TAKE_TIMES: &str = "RackIngress.edm_take_times";
 
-/// Tables of hosts by their numbers, and their actions: whom a demand's grant goes to, and with whom it shares the message.
+/// Tables of hosts by number, and their actions: the receiver of a demand's grant, and the peer of its message.
 const GRANTEES: &str = "RackIngress.edm_grantees";
 const TO_GRANTEE: &str = "RackIngress.edm_to_grantee";
 const PARTNERS: &str = "RackIngress.edm_partners";
@@ -77,7 +77,7 @@ pub(super) fn host(edm: &Edm, rack: &Rack, position: usize, entry: Entry) -> Ent
     entry.param("edm_rings", rings.unwrap_or(0) as u64)
 }
 
-/// The number by which demands that wait name a host.
+/// The number by which waiting demands name a host.
 fn number(position: usize) -> u64 {
     position as u64 + 1
 }
@@ -123,7 +123,7 @@ pub(super) fn updates(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(St
 /// The time of granted bytes, in units, at each rate or pair of rates.
 fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
     let (rates, both) = (edm.rates(rack), edm.mode.looks_at_sources());
-    // Nothing has a time only where it comes with that of a window.
+    // Zero bytes have an entry only in tables that also give the time of a window.
     let matched = edm.mode == Mode::Matched;
     let takes = |bytes, rate_bps| edm.grant_units(rack, bytes, rate_bps);
     let froms: &[u64] = if both { &rates } else { &rates[..1] };
@@ -163,7 +163,7 @@ fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     Ok(updates)
 }
 
-/// Bounds the bytes of control frames. As short as they may be, they take more on the wire than their bytes.
+/// Bounds the bytes of control frames. The shortest ones take more time on the wire than their bytes.
 fn control_meter(
     edm: &Edm,
     rack: &Rack,

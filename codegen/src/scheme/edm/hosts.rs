@@ -6,8 +6,8 @@ use p4rack_fabric::hostile::edm::{Attack, Config};
 use p4rack_wire::Nanos;
 
 impl Edm {
-    /// A host that attacks the memory of another one, of whose regions it has `key`. It writes with another key, so the memory
-    /// stays what it is.
+    /// A host that attacks the memory of another host and has a key of one of its regions. It writes with an invalid key, so the
+    /// memory does not change.
     pub fn hostile(&self, rack: &Rack, (host, attack, victim): (&Host, Attack, &Host), key: u32) -> Config {
         Config {
             attack,

@@ -38,20 +38,20 @@ pub const DESTINATION_BEGIN: &str = "RackIngress.edm_destination_begin";
 pub const RIGHTS: &str = "RackIngress.edm_rights";
 /// Counter of data demoted to best effort, by reason ([`DEMOTED`]).
 pub const DEMOTED_COUNTER: &str = "RackIngress.edm_demoted";
-/// Counter of data that Tofino drops in egress, because it came as scheduled and is longer than its header says.
+/// Counter of scheduled data that Tofino drops in egress because it is longer than its header says.
 pub const TOO_LONG_COUNTER: &str = "RackEgress.edm_too_long";
-/// Counter of chunks whose message stops, because nothing of its rest could be granted (modes `calendar` and `matched`).
+/// Counter of chunks whose message stalls, because no more of it could be granted (modes `calendar` and `matched`).
 pub const STALLED_COUNTER: &str = "RackIngress.edm_stalled";
-/// Counter of demands that were granted, by the port of who asked.
+/// Counter of granted demands, by the requester's port.
 pub const DEMANDS_COUNTER: &str = "RackIngress.edm_demands";
-/// Counter of data that passed as scheduled, by the port to which it went.
+/// Counter of data that passed as scheduled, by egress port.
 pub const DATA_COUNTER: &str = "RackIngress.edm_data";
 /// Meter of notifications and requests, per port.
 pub const CONTROL_METER: &str = "RackIngress.edm_control_meter";
 
 /// Queue of notifications, requests and grants.
 const CLASS_CONTROL: u8 = p4rack_wire::edm::PCP_CONTROL;
-/// Queue of data that was granted.
+/// Queue of granted data.
 const CLASS_DATA: u8 = p4rack_wire::edm::PCP_DATA;
 
 const TIMED_DST: &str = "edm-timed-dst";
@@ -66,7 +66,7 @@ impl Scheme {
     pub const EDM_TIMED: Scheme = Scheme::one(TIMED);
     /// EDM with calendars of sources and destinations.
     pub const EDM_CALENDAR: Scheme = Scheme::one(CALENDAR);
-    /// EDM with clocks of destinations, and rings of demands that wait.
+    /// EDM with clocks of destinations, and rings of waiting demands.
     pub const EDM_MATCHED: Scheme = Scheme::one(MATCHED);
 }
 
@@ -88,18 +88,18 @@ pub struct Edm {
     /// EtherType of all its frames.
     #[serde(serialize_with = "as_text")]
     pub ether_type: EtherType,
-    /// Headroom of a grant over what its chunk takes on the wire, in percent: grants and requests share links with data.
+    /// Headroom of a grant over its chunk's time on the wire, in percent: grants and requests share links with data.
     pub headroom_percent: u32,
     /// Share of a port's rate that notifications and requests may take, in percent; 100 is unlimited.
     pub control_percent: u32,
-    /// How long a message that does not go on keeps its lane; `None`: twice what clocks can be ahead.
+    /// How long a stalled message keeps its lane; `None`: twice the maximum distance of a clock from now.
     #[serde(rename = "expiry_ns", serialize_with = "as_opt_nanos")]
     pub expiry: Option<Nanos>,
-    /// Rings of a destination, by what is left of a message (mode `matched`). One: first come, first served.
+    /// Rings of a destination, by remaining bytes of the message (mode `matched`). One ring: demands are served as they arrive.
     pub classes: u32,
     /// Windows that a destination may be granted ahead before demands wait in rings (mode `matched`).
     pub ahead: u32,
-    /// Whether a message has one chunk at a time at links that are granted further ahead.
+    /// Whether a message gets one chunk at a time at links whose clocks are further ahead than its share.
     pub shares: bool,
 }
 
@@ -134,7 +134,7 @@ pub enum Mode {
     Timed,
     /// In the first cells of time that are free at both.
     Calendar,
-    /// When its destination is free. Demands for which that is too far ahead wait, and those with the shortest rest come first.
+    /// When its destination is free. Demands for which that is too far ahead wait, those with the fewest remaining bytes first.
     Matched,
 }
 
@@ -142,7 +142,7 @@ impl Mode {
     /// All modes.
     pub const ALL: [Mode; 4] = [Mode::TimedDst, Mode::Timed, Mode::Calendar, Mode::Matched];
 
-    /// Name of the scheme that it is.
+    /// Name of its scheme.
     const fn variant(self) -> &'static str {
         match self {
             Mode::TimedDst => TIMED_DST,
@@ -152,7 +152,7 @@ impl Mode {
         }
     }
 
-    /// The scheme that it is.
+    /// Its scheme.
     pub const fn scheme(self) -> Scheme {
         Scheme::one(self.variant())
     }

@@ -26,7 +26,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/calendar_constants",
     "edm/calendar_metadata",
     "edm/calendar_controls",
-    // Where statements change registers.
+    // For architectures whose statements change registers.
     "edm/registers/mode_constants",
     "edm/registers/mode_metadata",
     "edm/registers/states",
@@ -47,7 +47,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/registers/calendar_controls",
     "edm/registers/calendar_look",
     "edm/registers/calendar_schedule",
-    // Where stateful ALUs do.
+    // For architectures with stateful ALUs.
     "edm/alu/accept_parameters",
     "edm/alu/accept",
     "edm/alu/mode_constants",
@@ -109,7 +109,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     let entries = units * if both { rates * rates } else { rates };
     let breakout = rack.breakout_links() > 0;
     let on_alu = rack.switch.arch.is_tofino();
-    // A compiler warns of constants without a use.
+    // Compilers warn about unused constants.
     let demoted = index_constants("EDM_DEMOTED", &DEMOTED, rack.switch.arch);
     let demoted = demoted.lines().filter(|line| !on_alu || !line.contains("EDM_DEMOTED_TOO_LONG"));
     let links = if breakout { "EDM_LINK_COUNT" } else { "PORT_COUNT" };
@@ -138,7 +138,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "both": both,
         "stalls": edm.mode.asks_by_window(),
         "timed": matches!(edm.mode, Mode::TimedDst | Mode::Timed),
-        // Of a calendar's time at the source, only statements make use: they write what the controller says.
+        // Only statements use the calendar's time at the source: they write the controller's value.
         "from_time": both && !(on_alu && edm.mode == Mode::Calendar),
         "calendar": edm.mode == Mode::Calendar,
         "matched": edm.mode == Mode::Matched,
@@ -187,19 +187,19 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     context
 }
 
-/// What bounds a host's share of a link.
+/// Context of a host's share of a link.
 fn add_shares(edm: &Edm, rack: &Rack, context: &mut Value) {
     let on_alu = rack.switch.arch.is_tofino();
     // A chunk's grant depends on a clock and on rights that it changes: a stateful ALU would have to decide on both in one access.
     let shares = edm.shares && !on_alu;
     context["shares"] = json!(shares);
-    // What of links' time is claimed before rights; there are registers of that on Tofino.
+    // Whether time of links is claimed before rights are checked; on Tofino, registers hold it.
     context["claims"] = json!([]);
     context["behind"] = json!("window");
     // Whether the first chunk of a window asks for the next window; else each chunk asks for what may be granted behind it.
     context["windows"] = json!(edm.mode.asks_by_window() && !shares);
-    // Whether a chunk that is not full uses up all that its message has a right to. Where the same access asks for a window, a
-    // stateful ALU has no operand left for that.
+    // Whether a short chunk uses up all rights of its message. A stateful ALU that requests a window in the same access has no
+    // operand left for that.
     context["ends_short"] = json!(!edm.mode.asks_by_window() || shares);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);
     let ahead = |bytes: u32| edm.grant_units(rack, bytes.into(), slowest);
@@ -207,7 +207,7 @@ fn add_shares(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["window_ahead"] = json!(ahead(edm.window_bytes()));
 }
 
-/// What `matched` has of its own.
+/// Context of `matched` alone.
 fn rings(edm: &Edm, rack: &Rack) -> Value {
     let most: Vec<u64> = edm.class_limits();
     let class = |(n, limit): (usize, &u64)| {

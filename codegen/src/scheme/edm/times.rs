@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 
 /// Bytes of a frame before its chunk.
 pub(super) const HEADERS: u64 = (Ethernet::BYTES + Vlan::BYTES + Message::BYTES) as u64;
-/// Bytes of a chunk's head, in which a grant has room and is no shorter than frames are.
+/// Bytes of a chunk's head that becomes a grant: the shortest frame.
 pub(super) const HEAD_BYTES: u16 = 72;
-/// Granted bytes are rounded up to this many, as far as time on the wire goes.
+/// Unit of granted bytes when their time on the wire is computed; they are rounded up.
 pub(super) const UNIT_BYTES: u64 = 16;
 /// Maximum bytes of a window, so that the number of its units takes 12 bits.
 pub(super) const WINDOW_BYTES_MAX: u64 = (1 << 16) - UNIT_BYTES;
-/// Maximum of the horizon in time units: twice this are far from half of the range of 32 bits.
+/// Maximum of the horizon in time units. Twice this is far below half of the range of 32 bits.
 pub(super) const HORIZON_UNITS_MAX: u64 = 1 << 29;
 
 /// Cells of a page, at most: a register has a bit for each.
@@ -24,17 +24,17 @@ pub(super) const PAGE_CELLS: u64 = 32;
 const WINDOW_CELLS: u64 = 16;
 /// Bits of a time by which its cell in its page is found.
 const PLACE_BITS: u32 = 11;
-/// How often a frame looks for time again: EDM_PASSES of the program.
+/// Maximum further passes in which a frame looks for time: EDM_PASSES of the program.
 const CALENDAR_AGAIN: u64 = 3;
-/// Pages that a calendar may begin ahead, however little is granted.
+/// Minimum number of pages by which a calendar may be ahead.
 const PAGES_AHEAD: u64 = 4;
 
 /// The pages of calendars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pages {
-    /// A page takes 2^this time units.
+    /// Binary logarithm of a page's time units.
     pub bits: u32,
-    /// The lowest of the bits of a time by which its cell is found.
+    /// Lowest bit of a time that selects its cell.
     pub low: u32,
     /// Time units of a cell.
     pub cell: u64,
@@ -43,7 +43,7 @@ pub(super) struct Pages {
 }
 
 impl Edm {
-    /// Bytes of a message that may be granted and not yet sent; what a demand is granted at once, at most.
+    /// Maximum bytes of a message that are granted and not yet sent: the most that one demand is granted.
     pub fn window_bytes(&self) -> u32 {
         self.chunk_bytes * self.window
     }
@@ -63,25 +63,25 @@ impl Edm {
         (rack.hosts.len() as u64 + 1) * self.memory.len() as u64 * u64::from(self.cells_a_pair())
     }
 
-    /// Number of the first cell of the host at this position, as one who asks.
+    /// Number of the first cell of the host at this position as a requester.
     pub(super) fn asks_cells(&self, position: usize) -> u32 {
         (position as u32 + 1) * self.memory.len() as u32 * self.cells_a_pair()
     }
 
-    /// Offset of the cells of this host's memory among those of who asks; `None` if it has none.
+    /// Offset of the cells for this host's memory among a requester's cells; `None` if the host has no memory.
     pub(super) fn asked_cells(&self, host: &Host) -> Option<u32> {
         let position = self.memory.iter().position(|name| *name == host.name)?;
         Some(position as u32 * self.cells_a_pair())
     }
 
-    /// Number of the cell of a message with this id that the host at `asks` wrote to `asked`, or awaits from there
-    /// (`answer`). `None` if that has no memory.
+    /// Number of the cell of message `id` that host `asks` writes to host `asked` or, with `answer`, awaits from it. `None` if
+    /// `asked` has no memory.
     pub fn cell(&self, rack: &Rack, asks: usize, asked: usize, answer: bool, id: u16) -> Option<u32> {
         let first = self.asks_cells(asks) + self.asked_cells(&rack.hosts[asked])?;
         Some(first + u32::from(answer) * self.lanes() + u32::from(id) % self.lanes())
     }
 
-    /// Bytes on the wire of so many bytes of a message, in frames of a chunk each.
+    /// Bytes on the wire of `bytes` of a message, in frames of a chunk each.
     pub fn wire_bytes(&self, bytes: u64) -> u64 {
         let chunk = u64::from(self.chunk_bytes);
         let rest = match bytes % chunk {
@@ -91,8 +91,9 @@ impl Edm {
         bytes / chunk * overhead::wire_bytes(HEADERS + chunk) + rest
     }
 
-    /// The headroom, in percent, that leaves room for a request or a grant beside each full chunk. They are granted no time, and take
-    /// `control / chunk` of a link; data takes `1 / (1 + headroom)`. Both fit if the headroom is `control / (chunk - control)`.
+    /// The headroom, in percent, that leaves room for a request or a grant beside each full chunk. These are granted no time and
+    /// take `control / chunk` of a link; data takes `1 / (1 + headroom)`. Both fit with a headroom of
+    /// `control / (chunk - control)`.
     pub fn headroom_enough(&self) -> u32 {
         let (chunk, control) =
             (self.wire_bytes(self.chunk_bytes.into()), overhead::wire_bytes(HEAD_BYTES.into()));
@@ -100,8 +101,8 @@ impl Edm {
         percent.min(100) as u32
     }
 
-    /// What so many bytes of a message take on a link of this rate, in the switch's time units: with headroom, rounded, but
-    /// never less than they take.
+    /// Time of `bytes` of a message on a link of this rate, in the switch's time units: with headroom, rounded, but never less
+    /// than the bytes take.
     pub(super) fn time_units(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
         let bits = u128::from(self.wire_bytes(bytes)) * 8 * 1_000_000_000;
         let units_s = u128::from(rate_bps) * u128::from(rack.switch.time_unit_ns);
@@ -110,7 +111,7 @@ impl Edm {
         rounded.max(bits.div_ceil(units_s)) as u64
     }
 
-    /// What a grant of so many bytes takes of a clock: their time, after rounding them up to units.
+    /// How far a grant of `bytes` moves a clock: their time, after rounding them up to units.
     pub fn grant_units(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
         let rounded = bytes.next_multiple_of(UNIT_BYTES).min(self.window_bytes().into());
         self.time_units(rack, rounded, rate_bps)
@@ -124,7 +125,7 @@ impl Edm {
         rates
     }
 
-    /// How far ahead a clock can be at most, in time units: all that may be granted at a link and not be sent.
+    /// Maximum distance of a clock from now, in time units: the time of all data that may be granted at a link and not yet sent.
     pub(super) fn reach_units(&self, rack: &Rack) -> u64 {
         let sharing = |link: u16| rack.hosts.iter().filter(|host| host.link == link).count() as u64;
         let pairs = (rack.hosts.len() + self.memory.len()) as u64;
@@ -142,9 +143,8 @@ impl Edm {
         most.saturating_mul(1 << more).max(pages)
     }
 
-    /// The pages of calendars: powers of two, of which no target has to know more than some bits of the time, with as many cells as
-    /// there are bits for. A cell is what a chunk takes at the fastest link, or longer if a window at the slowest one would take too
-    /// many of them.
+    /// The pages of calendars. Page and cell are powers of two, so that a few bits of the time select a cell. A cell is as long as
+    /// a chunk at the fastest link, or longer if a window at the slowest link would take too many cells.
     pub(super) fn pages(&self, rack: &Rack) -> Pages {
         let rates = self.rates(rack);
         let at = |rate: Option<&u64>, bytes| self.grant_units(rack, bytes, rate.copied().unwrap_or(1));
@@ -165,8 +165,8 @@ impl Edm {
         pages
     }
 
-    /// Whether the program keeps shares of links by what is claimed of their time, before rights to it are known. The
-    /// end of a window is found by bits of an offset.
+    /// Whether the program bounds shares of links by the time that is claimed, before it knows the rights to that time. Bits of an
+    /// offset mark the end of a window.
     pub fn claims(&self, rack: &Rack) -> bool {
         self.shares
             && rack.switch.arch.is_tofino()
@@ -174,12 +174,12 @@ impl Edm {
             && self.window_bytes().is_power_of_two()
     }
 
-    /// What a grant of so many bytes takes of a calendar, in cells.
+    /// Cells of a calendar that a grant of `bytes` takes.
     pub(super) fn grant_cells(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
         self.grant_units(rack, bytes, rate_bps).div_ceil(self.pages(rack).cell)
     }
 
-    /// How many cells a grant may need at its source or its destination, whichever needs more: each number once.
+    /// All numbers of cells that a grant may need, at its source or its destination, whichever needs more; each once.
     pub(super) fn runs(&self, rack: &Rack) -> BTreeSet<u64> {
         let units = 1..=u64::from(self.window_bytes()).div_ceil(UNIT_BYTES);
         let rates = self.rates(rack);
@@ -189,12 +189,12 @@ impl Edm {
         rates.iter().flat_map(at).collect()
     }
 
-    /// The rest of a message up to which it waits in each ring, in bytes; the last one has no limit.
+    /// Maximum remaining bytes of the messages in each ring. The last ring has no limit.
     pub(super) fn class_limits(&self) -> Vec<u64> {
         (0..self.classes).map(|n| u64::from(self.window_bytes()) << (2 * n)).collect()
     }
 
-    /// Demands that a ring holds: all lanes that lead to a host.
+    /// Capacity of a ring in demands: all lanes that lead to a host.
     pub(super) fn ring_demands(&self, rack: &Rack) -> u64 {
         let pairs = (rack.hosts.len() + self.memory.len()) as u64;
         (pairs * u64::from(self.demands)).next_power_of_two()
@@ -225,18 +225,18 @@ impl Edm {
         self.reach_units(rack).saturating_add(1).checked_next_power_of_two().unwrap_or(u64::MAX)
     }
 
-    /// How long a message that does not go on keeps its lane.
+    /// How long a stalled message keeps its lane.
     pub fn expiry(&self, rack: &Rack) -> Nanos {
         Nanos(self.expiry_units(rack).saturating_mul(rack.switch.time_unit_ns))
     }
 
-    /// How long a frame may take at most until its next pass through the switch begins, where a mode has more than one: a message that
-    /// looks for time, or waits for it, has to go on before its lane is given up.
+    /// Maximum time from one pass of a frame to its next, in modes with several passes: a message that looks for time or waits for
+    /// it has to continue before its lane expires.
     pub fn pass_max(&self, rack: &Rack) -> Option<Nanos> {
         let passes = match self.mode {
-            // It looks and takes; if others took its time in between, it tries again.
+            // A frame looks and then takes; it tries again if others took that time in between.
             Mode::Calendar => 2 * (CALENDAR_AGAIN + 1),
-            // All that may wait for a destination is granted one pass behind the other.
+            // All demands that wait for a destination are granted one pass after the other.
             Mode::Matched => self.ring_demands(rack),
             Mode::TimedDst | Mode::Timed => return None,
         };
@@ -244,7 +244,7 @@ impl Edm {
         Some(Nanos(spare.saturating_mul(rack.switch.time_unit_ns) / passes))
     }
 
-    /// How long a message that does not go on keeps its lane, in time units.
+    /// The same in time units.
     pub(super) fn expiry_units(&self, rack: &Rack) -> u64 {
         match self.expiry {
             Some(expiry) => expiry.0 / rack.switch.time_unit_ns,
