@@ -208,7 +208,7 @@ typedef bit<11> cowbird_end_t;
 typedef bit<12> cowbird_slot_t;
 
 struct cowbird_told_t {
-    bit<32> told;  // the head that a red block tells
+    bit<32> told;  // the head in a red block
     bit<32> busy;  // whether that is under way
 }
 
@@ -247,7 +247,7 @@ struct cowbird_metadata_t {
     bit<32> base;       // sequence number of the queue pair's first packet
     bit<32> msn;        // messages that the frame acknowledges
     bit<32> news;       // requests that it reports; where the controller sets an instance: its head
-    bit<32> told;       // the head that the last red block tells, beyond what is done; later, entries begun beyond that
+    bit<32> told;       // the head in the last red block, beyond what is done; later, entries begun beyond that
     bit<8>  tells;      // whether a red block has to be sent
     bit<32> mine;       // the entry as the next one, of its kind; later, as it stands in `cowbird_fetched` while it waits
     bit<32> id;         // number of the request
@@ -1650,7 +1650,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 8;
     }
 
-    // The head that the last red block tells, and whether that block is under way.
+    // The head in the last red block, and whether that block is under way.
     // Written by acknowledgements, the controller; it wraps as the head does.
     Register<cowbird_told_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_told;
 
@@ -2016,7 +2016,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_put_taken.execute(meta.cowbird.instance[5:0]);
     }
 
-    // Nobody knew of an entry that was guessed: without the next one's id it is none yet.
+    // A guessed entry is one only if it has the next id.
     @hidden table cowbird_taken_accesses {
         key = {
             meta.cowbird.does : ternary;

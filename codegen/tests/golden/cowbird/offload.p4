@@ -510,7 +510,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by acknowledgements of the pool, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_writes;
 
-    // The head that the red block under way tells.
+    // The head in the red block under way.
     // Written by acknowledgements, the controller; it never wraps.
     register<bit<64>>(COWBIRD_INSTANCES) cowbird_told;
 

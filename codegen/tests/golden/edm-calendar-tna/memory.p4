@@ -969,7 +969,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of a demand or a chunk for which there is no time: nobody may send what was not granted. The controller looks by it.
+    // Of a demand or a chunk for which there is no time: it is granted nothing. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
         void apply(inout bit<32> value, out bit<32> result) {
             value  = value |-| meta.edm_need;

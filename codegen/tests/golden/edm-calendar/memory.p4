@@ -523,7 +523,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // Of a demand or a chunk for which there is no time: nobody may send what was not granted.
+    // Of a demand or a chunk for which there is no time: it is granted nothing.
     @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
