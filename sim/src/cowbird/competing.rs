@@ -19,7 +19,7 @@ struct Flow {
 
 pub(super) struct Competing {
     flows: Vec<Flow>,
-    /// Whose turn it is.
+    /// Index of the flow that sends next.
     next: usize,
     buffer: Box<[u8; 1_514]>,
 }
@@ -41,7 +41,7 @@ impl Competing {
         let flow = |nth: u16| {
             let control = Control::new(Transport::Cubic, transport.window_bytes);
             let mut sender = Sender::new(config, control);
-            // More than it can send in the longest run.
+            // More than a flow can send in the longest run.
             (0..4).for_each(|part| sender.write(u32::from(nth) << 2 | part, u32::MAX));
             Flow { sender, receiver: Receiver::default(), timer: Nanos::MAX }
         };
@@ -60,7 +60,7 @@ impl Competing {
         self.flows.iter().any(|flow| flow.sender.can_send())
     }
 
-    /// The next segment's frame, of the flows in turn.
+    /// The next segment's frame. Flows take turns.
     pub fn poll(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
         for _ in 0..self.flows.len() {
             let nth = self.next;
@@ -99,7 +99,7 @@ impl Competing {
         }
     }
 
-    /// When a flow's timer is to be put on the agenda: it is earlier than the one that is there.
+    /// When to put a flow's timer on the agenda: only if it is earlier than the one that is there.
     pub fn timer(&mut self, nth: usize, now: Nanos) -> Option<Nanos> {
         let flow = self.flows.get_mut(nth)?;
         let due = flow.sender.next_timeout()?.max(now);
@@ -109,7 +109,7 @@ impl Competing {
         })
     }
 
-    /// A flow's timer. Returns whether it sends a segment whatever its window says.
+    /// A flow's timer expires. Returns whether it sends a segment regardless of its window.
     pub fn timeout(&mut self, nth: usize, now: Nanos, out: &mut Vec<u8>) -> bool {
         let Some(flow) = self.flows.get_mut(nth).filter(|flow| flow.timer == now) else { return false };
         flow.timer = Nanos::MAX;

@@ -1,4 +1,4 @@
-//! Threads, their queue pairs and rings, and what serves them on hosts.
+//! Threads, their queue pairs and rings, and the engines and servers on hosts.
 
 use super::experiment::CowbirdScheme;
 use super::nic::HostMemory;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 impl World<'_> {
-    /// Makes threads, their queue pairs and rings, and what serves them on hosts.
+    /// Makes threads, their queue pairs and rings, and the engines and servers on hosts.
     pub(super) fn connect(&mut self, threads: usize, pool_bytes: u64) -> Result<(), String> {
         let spec = &self.experiment.spec;
         let layout = rack::layout(self.plan.window, spec.record_bytes);
@@ -63,7 +63,7 @@ impl World<'_> {
         Ok(Way::Verbs { qpn, two_sided, done: VecDeque::new(), unrung: 0 })
     }
 
-    /// A queue pair to the pool. Either end takes `receives` messages, each with up to `batch` requests or answers.
+    /// A queue pair to the pool. Either end posts `receives` receives, each for up to `batch` requests or answers.
     fn messages(&mut self, host: usize, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
         let record_bytes = self.plan.record_bytes;
         self.link_pairs(host, POOL, qpn)?;
@@ -90,7 +90,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Rings, which a core of the spare host serves if there is one.
+    /// Rings, served by a core of the spare host if there is one.
     fn rings(&mut self, nth: usize, layout: Layout, pool_bytes: u64) -> Result<Way, String> {
         let words: Arc<[AtomicU64]> = (0..layout.bytes() / 8).map(|_| AtomicU64::new(0)).collect();
         let (key, address) = rack::rings_of(nth);

@@ -1,20 +1,20 @@
-//! What takes time. Defaults stand for the paper's testbed (§7): two Xeon Silver 4110 at 2.1 GHz, ConnectX-5 adapters, links of
+//! Modelled times. Defaults stand for the paper's testbed (§7): two Xeon Silver 4110 at 2.1 GHz, ConnectX-5 adapters, links of
 //! 100 Gb/s, a Tofino. The paper has no table of such times, so each default names its source.
 
 use serde::{Deserialize, Serialize};
 
-/// `[cpu]`: what a thread of the compute node, or of the pool's servers, spends.
+/// `[cpu]`: costs of a thread of the compute node, or of the pool's servers.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CpuSpec {
     /// A probe's own work: hashing, comparing, the loop. Assumed: 60 cycles.
     pub compute_ns: u32,
-    /// Before each batch, a thread rests for a random time, up to so long and evenly distributed. Without that, a thread that waits
-    /// for each request asks always at the same time before a turn or probe.
+    /// Before each batch, a thread rests for a random time, uniform between 0 and this. Otherwise a thread that waits for each
+    /// request would always ask at the same phase of the engine's turns or probes.
     pub think_ns: u32,
     /// A random access to a table of gigabytes. 90 ns of memory (LMBench on Skylake-SP, AnandTech 2017), and as much for the
-    /// walk to its page of 4 KB, which is assumed. What an adapter has brought costs as much: it gets no credit for being in
-    /// the cache.
+    /// walk to its page of 4 KB, which is assumed. Data written by an adapter costs the same, although it may be in the
+    /// cache.
     pub access_ns: u32,
     /// Each further line of a record. Assumed: a core streams 8 GB/s.
     pub line_ns: u32,
@@ -29,11 +29,11 @@ pub struct CpuSpec {
     pub completion_ns: u32,
     /// Posting a receive. From the same table: preparing a descriptor.
     pub receive_ns: u32,
-    /// Looking at a queue: a line that the adapter may have written, so one from the last-level cache (AnandTech 2017).
+    /// Polling a queue: a line that the adapter may have written, so one from the last-level cache (AnandTech 2017).
     pub look_ns: u32,
     /// Cowbird: issuing. With `fetch_ns`, 1.6 times what `p4rack cowbird bench` shows on a faster processor.
     pub issue_ns: u32,
-    /// Cowbird: fetching what is done, without looking at it.
+    /// Cowbird: fetching a completed request, without reading its data.
     pub fetch_ns: u32,
     /// Two-sided RDMA: threads of the pool that serve requests.
     pub servers: u16,
@@ -76,18 +76,18 @@ pub struct NicSpec {
     pub gap_ns: u32,
     /// Across PCIe and the root complex, one way: half of a read (Neugebauer et al., SIGCOMM 2018: about 500 ns).
     pub pcie_ns: u32,
-    /// Payload that is posted with its request; more is read from memory. Mellanox's usual limit.
+    /// Maximum payload posted inline with its request; more is read from memory. Mellanox's usual limit.
     pub inline_bytes: u32,
-    /// READs of a queue pair under way: `max_qp_rd_atom` of ConnectX-5.
+    /// READs of a queue pair in flight: `max_qp_rd_atom` of ConnectX-5.
     pub reads_max: u16,
-    /// Without progress for so long, a queue pair starts again.
+    /// Timeout after which a queue pair retransmits.
     pub timeout_us: u32,
     /// A cable with both ends' MAC and coding, one way. Assumed.
     pub link_ns: u32,
     /// The switch's pipeline (PL2's paper, §5, on the same chip).
     pub switch_ns: u32,
-    /// Bytes that an adapter has ready ahead of its link at most; what it sends next is chosen when there is room. Without a
-    /// number, all that it may send stands in line as soon as it may.
+    /// Maximum bytes that an adapter prepares ahead of its link; it chooses the next frame when there is room. Without a number,
+    /// every frame joins the queue as soon as windows permit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead_bytes: Option<u32>,
 }
@@ -108,7 +108,7 @@ impl Default for NicSpec {
     }
 }
 
-/// `[spot]`: the engine on a spare host. Its loop takes what has ended and posts what follows from it.
+/// `[spot]`: the engine on a spare host. Its loop takes completions and posts the requests that follow from them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpotSpec {
@@ -126,13 +126,13 @@ pub struct SpotSpec {
     pub pairs: u16,
     /// BATCH_SIZE (§6).
     pub batch_reads: u16,
-    /// Entries read beside a probe of a set where nothing is under way.
+    /// Entries read along with a probe of a set that has no request in flight.
     pub guess_entries: u16,
-    /// Probes of a set under way at most.
+    /// Maximum probes of a set in flight.
     pub probes: u16,
     /// From one probe of a busy set to the next (§5.2: one each 2 µs).
     pub probe_ns: u32,
-    /// The same for a set at rest: the interval doubles up to this with each probe that finds nothing.
+    /// Maximum interval of an idle set: each probe that finds nothing doubles the interval.
     pub probe_max_ns: u32,
 }
 
@@ -158,15 +158,15 @@ impl Default for SpotSpec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedySpec {
-    /// I/O threads, each with a queue pair and a server of its own. A core that has one has no other thread.
+    /// I/O threads, each with a queue pair and a server of its own, and a core to itself.
     pub io_threads: u16,
-    /// Requests in a message at most; fewer when no more are there.
+    /// Maximum requests in a message; fewer if no more wait.
     pub batch: u16,
-    /// Messages of an I/O thread under way at most.
+    /// Maximum messages of an I/O thread in flight.
     pub messages: u16,
     /// Taking a request out of a thread's queue into a message. Assumed: 40 cycles, as the engine on a spare host.
     pub request_ns: u32,
-    /// Giving an answer to a thread. Assumed as much.
+    /// Giving an answer to a thread. Assumed to cost the same.
     pub answer_ns: u32,
 }
 
@@ -180,13 +180,13 @@ impl Default for RedySpec {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct P4Spec {
-    /// Requests of a set under way, a power of two. As many READs as an adapter takes of a queue pair.
+    /// Requests of a set in flight, a power of two: the number of READs that an adapter accepts per queue pair.
     pub in_flight: u32,
     /// From one turn of a set to the next (§5.2: one probe each 2 µs).
     pub turn_ns: u32,
-    /// At rest, a set uses one turn of so many: a power of two.
+    /// An idle set uses one turn in this many: a power of two.
     pub rest_turns: u32,
-    /// Without any answer for so long, a set starts again from what is done.
+    /// Time without an answer after which a set restarts from its last completed request.
     pub timeout_us: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What adapters and the switch send, and what links carry.
+//! Sending of adapters and the switch, and transmission over links.
 
 use super::competing::Competing;
 use super::nic::{Cause, ps};
@@ -7,7 +7,7 @@ use super::world::{CLOCK, Event, World};
 use crate::transport::wire::Pdu;
 
 impl World<'_> {
-    /// Sends what a host's adapter has; what it does now began at `from_ps`.
+    /// Sends the frames of a host's adapter. Their cause was at `from_ps`.
     pub(super) fn send(&mut self, host: usize, now_ps: u64, from_ps: u64, cause: Cause) {
         self.nics[host].collect(now_ps, from_ps, cause, &mut self.frames);
         self.plan_link(host, now_ps);
@@ -61,7 +61,7 @@ impl World<'_> {
         self.resume_flows(now_ps);
     }
 
-    /// Competing flows may have more to send, and other timers.
+    /// Sends more of the competing flows, and plans their timers.
     pub(super) fn resume_flows(&mut self, now_ps: u64) {
         self.plan_link(COMPUTE, now_ps);
         let Some(competing) = &mut self.competing else { return };
@@ -72,7 +72,7 @@ impl World<'_> {
         }
     }
 
-    /// A link carries a frame, or loses it.
+    /// Carries a frame over a link, or loses it.
     pub(super) fn carry(&mut self, at_ps: u64, event: Event) {
         if self.losses.chance(self.experiment.spec.loss) {
             self.lost_frames += 1;
@@ -84,7 +84,7 @@ impl World<'_> {
         self.agenda.add(at_ps, event);
     }
 
-    /// Sends what the switch has, and asks again when it has more.
+    /// Sends the switch's frames, and plans the next time to ask it.
     pub(super) fn transmit(&mut self, now_ps: u64) {
         let nic = &self.experiment.spec.nic;
         let way_ps = ps(nic.switch_ns) + ps(nic.link_ns);

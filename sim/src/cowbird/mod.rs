@@ -1,8 +1,8 @@
-//! Racks of a compute node, a memory pool, a spare host and a switch: Cowbird, and what its paper compares it with.
+//! Racks of a compute node, a memory pool, a spare host and a switch: Cowbird, and the schemes that its paper compares it with.
 //!
 //! The machines are the real ones: adapters (`fabric::roce`), the client library, the engine on a spare host, or the generated
-//! program with the engine in it, which executes each frame. What processors, PCIe, adapters and links take is modelled. Every
-//! record that comes is checked.
+//! program with the engine in it, which executes each frame. Times of processors, PCIe, adapters and links are modelled. Every
+//! record that arrives is checked.
 //!
 //! ```text
 //! experiment ─▶ world: threads, adapters, switch, engine's cores or servers ─▶ outcome

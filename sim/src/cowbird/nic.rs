@@ -12,9 +12,9 @@ use p4rack_wire::roce::{Bth, Mtu, Opcode};
 use p4rack_wire::{ethernet::Ethernet, ipv4};
 use std::collections::VecDeque;
 
-/// Bytes of a message at most: more than any batch of responses.
+/// Maximum bytes of a message: more than any batch of responses.
 pub(super) const MESSAGE_BYTES_MAX: u32 = 1 << 20;
-/// Requests of a queue pair that wait or are under way at most.
+/// Maximum requests of a queue pair that wait or are in flight.
 pub(super) const REQUESTS_MAX: usize = 4_096;
 /// The opcode's place in a frame, behind Ethernet, IPv4 and UDP.
 const OPCODE_AT: usize = Ethernet::BYTES + ipv4::Ipv4::BYTES + ipv4::Udp::BYTES;
@@ -58,7 +58,7 @@ impl Memory for HostMemory {
     }
 }
 
-/// Why an adapter sends now.
+/// Cause of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// A doorbell was rung.
@@ -74,25 +74,25 @@ pub(super) struct Nic {
     config: roce::Config,
     rate_bps: u64,
     times: NicSpec,
-    /// When the next packet may come in.
+    /// When the adapter can take the next packet.
     in_ps: u64,
-    /// Frames to send, and when each is ready. Those of adapters are bounded by their windows.
+    /// Frames to send, and when each is ready. The windows of queue pairs bound them.
     queue: VecDeque<(u64, Frame)>,
     queue_bytes: usize,
-    /// Bytes in `queue` from which on nothing more is prepared.
+    /// The adapter prepares no more frames while `queue` holds this many bytes.
     ahead_bytes: usize,
-    /// When the last one is ready: frames leave in order.
+    /// When the last frame is ready: frames leave in order.
     ready_ps: u64,
     /// When the link is free.
     pub free_ps: u64,
-    /// Its next frame is on the agenda.
+    /// Whether its next frame is on the agenda.
     pub is_planned: bool,
-    /// Bytes that were sent, with all that takes time on the wire.
+    /// Bytes sent, with preamble, gap and FCS.
     pub sent_bytes: u64,
 }
 
 impl Nic {
-    /// An adapter whose queue pairs have at most so many READs under way.
+    /// An adapter whose queue pairs have at most `reads_max` READs in flight.
     pub fn new(
         memory: HostMemory,
         times: &NicSpec,
@@ -134,14 +134,14 @@ impl Nic {
         &self.config
     }
 
-    /// When a frame that came now has reached the host's memory.
+    /// When a frame that arrives now has reached the host's memory.
     pub fn arrive(&mut self, now_ps: u64) -> u64 {
         let start_ps = self.in_ps.max(now_ps);
         self.in_ps = start_ps + ps(self.times.gap_ns);
         start_ps + ps(self.times.packet_ns) + ps(self.times.pcie_ns)
     }
 
-    /// Queues what the adapter has to send, as far as there is room. What it does now began at `from_ps`.
+    /// Queues frames of the adapter, as far as there is room. Their cause was at `from_ps`.
     pub fn collect(&mut self, now_ps: u64, from_ps: u64, cause: Cause, frames: &mut Frames) {
         while self.queue_bytes < self.ahead_bytes {
             let mut frame = frames.take(true);
@@ -177,7 +177,7 @@ impl Nic {
         self.ahead_bytes < usize::MAX
     }
 
-    /// Sends a frame of so many bytes now. Returns when its last bit is on the wire.
+    /// Sends a frame of `bytes` bytes now. Returns when its last bit is on the wire.
     pub fn transmit(&mut self, now_ps: u64, bytes: usize) -> u64 {
         self.sent_bytes += overhead::wire_bytes(bytes as u64);
         let wire_ps = self.wire_ps(bytes);
@@ -185,12 +185,12 @@ impl Nic {
         now_ps + wire_ps
     }
 
-    /// What a frame of so many bytes takes on the link.
+    /// Time of a frame of `bytes` bytes on the link.
     pub fn wire_ps(&self, bytes: usize) -> u64 {
         Clock::PICOSECONDS.on_wire(bytes, self.rate_bps)
     }
 
-    /// What a frame takes from its cause to the link.
+    /// Time from the cause of a frame to the link.
     fn out_ps(&self, frame: &[u8], cause: Cause) -> u64 {
         let pcie_ps = ps(self.times.pcie_ns);
         let opcode = frame.get(OPCODE_AT).and_then(|code| Opcode::of(*code));

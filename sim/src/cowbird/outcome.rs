@@ -28,64 +28,63 @@ pub struct CowbirdOutcome {
     pub threads: u16,
     /// Bytes of a record.
     pub record_bytes: u32,
-    /// Seconds that were measured.
+    /// Duration of the measurement in seconds.
     pub measured_s: f64,
-    /// Probes that ended while measuring, and those of them whose record was remote.
+    /// Probes that ended during the measurement.
     pub probes: u64,
-    /// See `probes`.
+    /// Of these, probes of remote records.
     pub remote: u64,
-    /// Million probes a second, of all threads.
+    /// Million probes per second of all threads.
     pub mops: f64,
-    /// From asking for a remote record to having it.
+    /// Latency of a remote record, from the request to the arrival at the thread.
     pub latency_ns: Latency,
-    /// A thread's time in calls for remote memory: posting, issuing, polling, waiting in them. A share of all its time.
+    /// Share of a thread's time in calls for remote memory: posting, issuing, polling, and waiting in them.
     pub communication_share: f64,
-    /// Of that, looking in vain.
+    /// Of that, polls without result.
     pub waiting_share: f64,
     /// A thread's time in calls for remote memory without waiting, for each remote record; none without remote records.
     pub communication_ns: Option<f64>,
     /// Payload of remote records.
     pub remote_gbps: f64,
-    /// What hosts sent and received while measuring, with all that takes time on the wire, as a share of their links.
+    /// Load of the hosts' links during the measurement, with preamble, gap and FCS, as a share of the rate.
     pub links: BTreeMap<String, LinkShare>,
     /// The largest of these shares.
     pub fullest_link: f64,
-    /// Time that the spare host's cores, or I/O threads, spent in rounds with something to do, as a share of theirs; none without
-    /// them.
+    /// Share of time that the spare host's cores, or I/O threads, spent in rounds with work; none without them.
     pub engine_share: Option<f64>,
-    /// What competing TCP flows delivered; none without them.
+    /// Goodput of competing TCP flows; none without them.
     pub competing_gbps: Option<f64>,
-    /// How the first compute node's threads fared, if the second may be hostile.
+    /// Results of the first compute node's threads, if the file has `[[hostile]]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<OthersOutcome>,
-    /// Requests that a hostile host's rings were served.
+    /// Requests of a hostile host's rings that the engine completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostile_requests: Option<u64>,
-    /// Records with a content that they should not have had.
+    /// Records with wrong content.
     pub wrong: u64,
     /// Remote probes that never ended.
     pub lost: u64,
-    /// Requests that failed, or that were refused where they had to be accepted.
+    /// Requests that failed or were wrongly refused.
     pub failed: u64,
     /// Frames that links lost.
     pub lost_frames: u64,
-    /// Packets that adapters sent again.
+    /// Packets that adapters retransmitted.
     pub repeated: u64,
     /// Longest queue of a port of the switch.
     pub queue_max_bytes: u64,
-    /// What the switch dropped, by reason.
+    /// Frames dropped by the switch, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Frames that came to the switch.
     pub frame_hops: u64,
     /// Checksum of everything that happened. The same file and seed give the same digest.
     pub digest: String,
-    /// The paper's figures beside these.
+    /// Comparison with the paper's figures.
     pub paper: Vec<Compared>,
     /// Checks that failed.
     pub problems: Vec<String>,
 }
 
-/// How full a host's link was.
+/// Load of a host's link.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LinkShare {
     /// From the host.
@@ -94,12 +93,12 @@ pub struct LinkShare {
     pub received: f64,
 }
 
-/// Runs an experiment. Errors: what the generator or an adapter refuses.
+/// Runs an experiment. Errors: the generator or an adapter refuses the rack.
 pub fn run_cowbird(experiment: &CowbirdExperiment) -> Result<CowbirdOutcome, String> {
     run_planted(experiment, None)
 }
 
-/// The same with a mistake, which the checks have to see.
+/// The same with a planted mistake, which the checks have to find.
 pub fn run_planted(
     experiment: &CowbirdExperiment,
     plant: Option<CowbirdPlant>,
@@ -124,7 +123,7 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
     .map(|ps| ps as f64);
     let whole = (work + communication + waiting).max(1.0);
     let stats = world.hub.model.stats(Nanos(world.now_ps / 1_000));
-    // A run ends after its last probe, so it has both marks.
+    // A run ends after its last probe, so both totals exist.
     let zero = Mark { sent: [0; HOSTS], received: [0; HOSTS], competing: None, cores_ps: 0 };
     let [before, after] = [0, 1].map(|nth| world.marks.get(nth).copied().unwrap_or(zero));
     let link_bits = measured_ns as f64 / 1e9 * experiment.rate_bps as f64;
@@ -142,7 +141,7 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
     let counted =
         world.hub.model.counted().drops.into_iter().map(|(reason, count)| (reason.to_owned(), count));
     let mut drops: BTreeMap<String, u64> = counted.collect();
-    // What the program drops is counted by its own reasons.
+    // The program counts its drops by its own reasons.
     let others = stats.drops.iter().filter(|(reason, _)| *reason != DropReason::IngressDrop);
     drops.extend(others.map(|(reason, count)| (reason.name().to_owned(), *count)));
     let failed = sum(|thread| thread.tally.failed)

@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) const COMPUTE: usize = 0;
 pub(super) const POOL: usize = 1;
 pub(super) const SPOT: usize = 2;
-/// The end of competing flows.
+/// Host at which competing flows end.
 pub(super) const SINK: usize = 3;
 pub(super) const HOSTS: usize = 4;
 /// First numbers of queue pairs: with the compute node, and with the pool. Both ends of one have the same number.
@@ -28,12 +28,12 @@ pub(super) const COMPUTE_QPN: u32 = 0x1000;
 pub(super) const POOL_QPN: u32 = 0x2000;
 /// Numbers from one thread's queue pairs to the next one's, for the engine in the switch.
 const PAIRS: u32 = 8;
-/// Where turns come in.
+/// Port at which frames that give turns enter.
 const TURN_QPN: u32 = 0xab_cdef;
 /// Key of the first thread's rings, and bytes from the address of one thread's to the next one's.
 const RINGS_KEY: u32 = 0x50;
 const RINGS_BYTES: u64 = 1 << 34;
-/// The switch's buffer, as Tofino's.
+/// The switch's buffer: Tofino's.
 const BUFFER_BYTES: u64 = 22 << 20;
 /// Sequence number with which all queue pairs begin.
 const PSN: u32 = 0xff_fff0;
@@ -47,7 +47,7 @@ pub(super) fn rings_of(thread: usize) -> (u32, u64) {
     (RINGS_KEY + thread as u32, (thread as u64 + 1) * RINGS_BYTES)
 }
 
-/// Rings for a thread with so many requests under way.
+/// Rings for a thread with `in_flight` requests.
 pub(super) fn layout(window: u32, record_bytes: u32) -> Layout {
     let data = (u64::from(window) * u64::from(record_bytes) * 2).next_power_of_two();
     let data = data.clamp(1_024, 2 * u64::from(MESSAGE_BYTES_MAX));
@@ -85,7 +85,7 @@ pub(super) fn engine(spec: &P4Spec, sets: u16, hosts: &[usize]) -> Cowbird {
         regions: sets.into(),
         in_flight: spec.in_flight,
         message_bytes_max: MESSAGE_BYTES_MAX,
-        // What its controller would ask a packet generator for. Turns are made here.
+        // Its controller would configure a packet generator. Here the simulator makes the turns.
         probe: Nanos(spec.turn_ns.into()),
         rest_turns: spec.rest_turns,
         timeout: Nanos::from_micros(spec.timeout_us.into()),
@@ -97,10 +97,10 @@ fn name(host: usize) -> String {
     ["compute", "pool", "spot", "sink"][host].to_owned()
 }
 
-/// Class of RDMA's frames where competing flows are below them.
+/// Class of RDMA's frames if competing flows are below them.
 const CLASS_ABOVE: u8 = 2;
 
-/// What the program says otherwise for competing flows to have this class: no frames but theirs concern the fourth host.
+/// Changes of the program that give competing flows this class: all frames of the fourth host are theirs.
 fn classes(class: CompetingClass, is_engine: bool) -> Vec<(&'static str, String)> {
     const ALL: &str = "        standard_metadata.priority = PRIORITY_BEST_EFFORT;\n";
     const PROBES: &str = "const bit<3> COWBIRD_CLASS_PROBE  = 0;\n";
@@ -119,7 +119,7 @@ fn classes(class: CompetingClass, is_engine: bool) -> Vec<(&'static str, String)
     edits
 }
 
-/// The rack's switch. Errors: what the generator refuses.
+/// The rack's switch. Errors: the generator refuses the rack.
 pub(super) fn switch(
     engine: Option<&Cowbird>,
     rates_bps: [u64; HOSTS],
@@ -157,12 +157,12 @@ pub(super) fn switch(
         .map_err(|error: SwitchError| error.to_string())
 }
 
-/// Rings that the engine in the switch is to serve.
+/// Rings for the engine in the switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
     /// Number of the set.
     pub set: usize,
-    /// Whose it is.
+    /// Host with the rings.
     pub host: usize,
     /// Sizes of its rings.
     pub layout: Layout,
@@ -170,7 +170,8 @@ pub(super) struct Served {
     pub pool: (u64, u64),
 }
 
-/// Has the switch serve rings: entries, queue pairs at the pool, and where it begins. Returns the compute node's queue pairs.
+/// Adds rings to the engine in the switch: entries, queue pairs at the pool, initial progress. Returns the compute node's queue
+/// pairs.
 pub(super) fn serve(
     switch: &mut P4,
     nics: &mut [Nic],
@@ -208,14 +209,14 @@ pub(super) fn serve(
     let inserts = engine.serve(&instance, &schema).map_err(|error| error.to_string())?;
     switch.install(inserts.all()).map_err(|error| error.to_string())?;
     for frame in engine.begin_frames(thread as u32, &start) {
-        // The frame's own header is what `manage` adds.
+        // `manage` adds the header in front of the frame.
         let reply = switch.manage(frame.get(2..).unwrap_or_default(), Nanos::ZERO);
         reply.and_then(|reply| Cowbird::reply(&reply)).ok_or("the switch does not answer its controller")?;
     }
     Ok(of_compute)
 }
 
-/// Has the switch's engine take turns, by the frame that is returned, at the compute node's port.
+/// Lets the switch's engine take turns at the compute node's port. Returns the frame that gives a turn.
 pub(super) fn turns(switch: &mut P4, engine: &Cowbird, threads: u16) -> Result<Vec<u8>, String> {
     let port = COMPUTE as u16 + 1;
     let schema = switch.schema().map_err(|error| error.to_string())?;

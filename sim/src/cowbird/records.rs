@@ -1,5 +1,5 @@
-//! The pool's records. Their content follows from their place and version, so that a hundred million of them need no memory, and
-//! whoever reads one knows whether it is right.
+//! The pool's records. Their content is computed from place and version, so a hundred million of them need no memory, and every
+//! reader can check what it got.
 
 use p4rack_fabric::roce::{Access, Denied, Memory, Modify, Place};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Key of the pool's memory, and address of its first byte.
 pub(super) const POOL_KEY: u32 = 0x99;
 pub(super) const POOL_START: u64 = 1 << 32;
-/// Bytes behind the records that a hostile host may use. They hold nothing.
+/// Bytes behind the records for a hostile host. Nothing is stored there.
 pub(super) const SCRATCH_BYTES: u64 = 16 << 20;
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -20,7 +20,7 @@ pub(super) fn word(place: u64, version: u32) -> u64 {
     z ^ (z >> 29)
 }
 
-/// A mistake that a test plants, to see that it is seen.
+/// A mistake planted by a test, which the checks have to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CowbirdPlant {
     /// One read of 64 brings a wrong bit.
@@ -29,11 +29,11 @@ pub enum CowbirdPlant {
     LostWrite,
 }
 
-/// Records as an adapter offers them.
+/// Records as memory of an adapter.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
     bytes: u64,
-    /// Words that were written since the beginning.
+    /// Words written since the beginning.
     written: BTreeMap<u64, u64>,
     plant: Option<CowbirdPlant>,
     accesses: std::cell::Cell<u64>,
@@ -55,7 +55,7 @@ impl Records {
         if fits && whole { Ok(at / WORD as u64) } else { Err(Denied::Bounds) }
     }
 
-    /// Whether the mistake concerns this access.
+    /// Whether the planted mistake applies to this access.
     fn strikes(&self, plant: CowbirdPlant) -> bool {
         self.accesses.set(self.accesses.get() + 1);
         self.plant == Some(plant) && self.accesses.get().is_multiple_of(64)

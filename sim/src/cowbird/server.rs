@@ -1,4 +1,4 @@
-//! A thread of the pool that answers requests that come in messages, one after the other: one in each message, or a batch.
+//! A thread of the pool that answers messages one after the other, each with one request or a batch.
 
 use super::costs::CpuSpec;
 use super::nic::{HostMemory, ps};
@@ -11,12 +11,12 @@ use std::collections::VecDeque;
 pub(super) struct Server {
     inbox: VecDeque<(u32, Vec<u8>)>,
     pub busy: bool,
-    /// Requests that made no sense, or could not be answered.
+    /// Requests that were invalid or could not be answered.
     pub failed: u64,
 }
 
 impl Server {
-    /// A request came on a queue pair. Returns whether the server has to be woken.
+    /// Takes a request of a queue pair. Returns whether the server has to be woken.
     pub fn ask(&mut self, qpn: u32, bytes: Vec<u8>) -> bool {
         self.inbox.push_back((qpn, bytes));
         !std::mem::replace(&mut self.busy, true)
@@ -46,7 +46,7 @@ impl Server {
         Some(ps(calls_ns + count * cpu.record_ns(record_bytes)))
     }
 
-    /// Executes the first of these requests, and appends its data to `answer`. `None`: it is invalid.
+    /// Executes the first request of `requests` and appends its data to `answer`. `None`: it is invalid.
     fn one(
         asks: &mut &[u8],
         adapter: &mut Adapter<HostMemory>,

@@ -1,5 +1,5 @@
-//! A core of the spare host. It runs an engine's machine in rounds: takes what has ended, then posts what follows from it. What a
-//! round posts leaves at its end.
+//! A core of the spare host. It runs an engine's machine in rounds: it takes completions, then posts the requests that follow from
+//! them. These leave at the end of the round.
 
 use super::costs::SpotSpec;
 use super::nic::ps;
@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 use p4rack_wire::cowbird::Entry;
 use std::collections::VecDeque;
 
-/// Completions taken, and requests posted, in a round at most.
+/// Maximum completions taken, and requests posted, in a round.
 const ROUND: usize = 256;
 
 #[derive(Debug)]
@@ -18,9 +18,9 @@ pub(super) struct Core {
     inbox: VecDeque<(u32, Outcome)>,
     /// Requests that the current round posts at its end.
     pub posts: Vec<(u32, Request)>,
-    /// A round runs, or will begin now.
+    /// Whether a round runs or is about to begin.
     pub busy: bool,
-    /// When it looks at its timers, if nothing wakes it before.
+    /// When it checks its timers, unless something wakes it earlier.
     pub wake_ps: u64,
     /// Queue pairs that the round posts to.
     rung: Vec<u32>,
@@ -51,14 +51,14 @@ impl Core {
         }
     }
 
-    /// A request of its has ended. Returns whether it has to be woken.
+    /// Takes a completion of its requests. Returns whether it has to be woken.
     pub fn complete(&mut self, qpn: u32, outcome: Outcome) -> bool {
         self.inbox.push_back((qpn, outcome));
         !std::mem::replace(&mut self.busy, true)
     }
 
-    /// A round. Returns its duration, or `None` if there is nothing to do. `is_rings`: whether a queue pair leads to the compute
-    /// node.
+    /// Runs a round. Returns its duration, or `None` if there is nothing to do. `is_rings`: whether a queue pair leads to the
+    /// compute node.
     pub fn round(&mut self, now_ps: u64, spec: &SpotSpec, is_rings: impl Fn(u32) -> bool) -> Option<u64> {
         let now = Nanos(now_ps / 1_000);
         let (mut outcomes, mut entries) = (0, 0);

@@ -1,4 +1,4 @@
-//! What threads get, in short runs.
+//! Throughput of threads in short runs, and the checks.
 
 use super::experiment::CowbirdExperiment;
 use super::outcome::{CowbirdOutcome, problems, run_planted};
@@ -30,7 +30,7 @@ fn a_wrong_record_is_seen_in_every_scheme() {
 fn a_lost_write_is_seen_by_who_reads_the_record() {
     for scheme in ["rdma", "rdma-two-sided", "redy", "cowbird-spot", "cowbird-p4"] {
         let mut experiment = experiment(&format!("scheme = \"{scheme}\"\nwrite_percent = 50"));
-        // So few that each is read soon after it was written.
+        // Few records, so that each is read soon after it was written.
         experiment.spec.records = 20;
         experiment.spec.duration_us = 300;
         let sound = run_planted(&experiment, None).unwrap();
@@ -40,7 +40,7 @@ fn a_lost_write_is_seen_by_who_reads_the_record() {
     }
 }
 
-/// A wrong record, a probe that never ended, a request that failed, and nothing at all: each is told, and nothing else is.
+/// A wrong record, a lost probe and a failed request are each reported, and a correct run reports nothing.
 #[test]
 fn each_fault_of_a_run_is_told_alone() {
     let sound = run("scheme = \"rdma\"", None);
@@ -55,7 +55,7 @@ fn each_fault_of_a_run_is_told_alone() {
     assert_eq!(problems(&sound), Vec::<String>::new());
 }
 
-/// The thread's own work is the same for all; what differs is what remote memory costs.
+/// The thread's own work is the same for all schemes; only the cost of remote memory differs.
 #[test]
 fn schemes_are_in_the_papers_order() {
     let mops = |scheme: &str, more: &str| {
@@ -70,7 +70,7 @@ fn schemes_are_in_the_papers_order() {
     let [one, two] = ["rdma", "rdma-two-sided"].map(|scheme| mops(scheme, at_once));
     assert!(local > spot && spot > rdma && rdma > one && one > two, "{local} {spot} {rdma} {one} {two}");
     assert!(rdma > 3.0 * one, "{rdma} {one}");
-    // Batches cost its I/O thread little, but that is another core; waiting for each it is slowest.
+    // Batches cost little of the I/O thread, which is another core. Waiting for each request is slowest.
     let [redy, redy_one] = [mops("redy", ""), mops("redy", at_once)];
     assert!(redy > rdma && redy < local && redy_one < one, "{redy} {redy_one}");
 }

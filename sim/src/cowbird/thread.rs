@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub writes: f64,
     pub batch: u32,
     pub window: u32,
-    /// Regions of the pool's memory, each by a queue pair of its own.
+    /// Regions of the pool's memory, each over a queue pair of its own.
     pub regions: u16,
     pub warm_ps: u64,
     pub end_ps: u64,
@@ -42,18 +42,18 @@ pub(super) struct Plan {
 /// A thread's path to remote records.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// It need not.
+    /// None: all records are local.
     Local,
     /// By verbs on its queue pair.
     Verbs {
         qpn: u32,
         two_sided: bool,
-        /// Completions that were not polled.
+        /// Completions not yet polled.
         done: VecDeque<Completion>,
         /// Requests posted since the last doorbell.
         unrung: u32,
     },
-    /// By an I/O thread: queues of its requests, with whether each is a write, and of its results.
+    /// By an I/O thread: queues of its requests, each with whether it is a write, and of results.
     Handed { asked: VecDeque<(Vec<u8>, bool)>, brought: VecDeque<Option<Vec<u8>>> },
     /// By Cowbird's rings.
     Cowbird { client: Box<Client<Arc<[AtomicU64]>>>, poll: PollId },
@@ -64,7 +64,7 @@ pub(super) enum Way {
 struct Asked {
     key: u64,
     at_ps: u64,
-    /// The record's version when it was asked for; that which it writes.
+    /// The record's version when a read was issued; the version that a write makes.
     version: u32,
     is_write: bool,
 }
@@ -74,12 +74,12 @@ struct Asked {
 pub(super) struct Tally {
     pub probes: u64,
     pub remote: u64,
-    /// Records with another content than they should have.
+    /// Records with wrong content.
     pub wrong: u64,
     /// Requests that failed or could not be made.
     pub failed: u64,
     pub latency: Histogram<u64>,
-    /// Own work and records, calls for remote memory, looking in vain.
+    /// Own work and records, calls for remote memory, polls without result.
     pub work_ps: u64,
     pub communication_ps: u64,
     pub waiting_ps: u64,
@@ -97,14 +97,14 @@ pub(super) struct Thread {
     way: Way,
     random: Random,
     first_key: u64,
-    /// Requests in flight, in issue order: all of a queue pair; Cowbird's reads, and its writes.
+    /// Requests in flight, in issue order: those of a queue pair, or Cowbird's reads and its writes.
     reads: VecDeque<Asked>,
     writes: VecDeque<Asked>,
-    /// Versions of records that it has written.
+    /// Versions of the records that it wrote.
     versions: BTreeMap<u64, u32>,
-    /// Probes of the batch that are left.
+    /// Remaining probes of the batch.
     left: u32,
-    /// It has not rested since the last batch.
+    /// Whether it has to rest before the next batch.
     thinks: bool,
     record: Vec<u8>,
     pub tally: Tally,
@@ -136,12 +136,12 @@ impl Thread {
         }
     }
 
-    /// Requests that have not ended.
+    /// Requests in flight.
     pub fn outstanding(&self) -> u64 {
         (self.reads.len() + self.writes.len()) as u64
     }
 
-    /// Something that its queue pair has ended.
+    /// Takes a completion of its queue pair.
     pub fn complete(&mut self, completion: Completion) {
         if let Way::Verbs { done, .. } = &mut self.way {
             done.push_back(completion);
@@ -156,14 +156,14 @@ impl Thread {
         }
     }
 
-    /// Its I/O thread has an answer: a record, or none to a write.
+    /// Takes an answer from its I/O thread: a record, or none for a write.
     pub fn hand(&mut self, record: Option<Vec<u8>>) {
         if let Way::Handed { brought, .. } = &mut self.way {
             brought.push_back(record);
         }
     }
 
-    /// Does the next thing; `None` when nothing is left to do.
+    /// Executes the next step; `None` when nothing is left to do.
     pub fn step(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> Option<Step> {
         let over = now_ps >= plan.end_ps;
         let room = self.outstanding() + u64::from(self.left) <= u64::from(plan.window);
@@ -178,7 +178,7 @@ impl Thread {
             }
             let step = self.probe(now_ps, adapter, plan);
             self.left = match (&self.way, step.1) {
-                // There is never anything to look for.
+                // There is nothing to poll.
                 (Way::Local, _) => self.left,
                 (_, true) => self.left - 1,
                 (_, false) => 0,
@@ -197,7 +197,7 @@ impl Thread {
         (plan.warm_ps..plan.end_ps).contains(&now_ps)
     }
 
-    /// A probe. Returns whether there was room for it.
+    /// Makes a probe. Returns whether there was room for it.
     fn probe(&mut self, now_ps: u64, adapter: &mut Adapter<HostMemory>, plan: &Plan) -> (Step, bool) {
         let (cpu, measured) = (&plan.cpu, Thread::is_measured(now_ps, plan));
         let key = self.first_key + self.random.below(plan.keys);
@@ -329,7 +329,7 @@ impl Thread {
             }
             Way::Verbs { qpn, done, two_sided, unrung } => {
                 each_ns = cpu.completion_ns;
-                // A probe that had no room may have left requests without a doorbell.
+                // Requests posted before a probe without room may still need a doorbell.
                 if std::mem::take(unrung) > 0 {
                     (more_ns, rung) = (cpu.doorbell_ns, true);
                 }
@@ -337,7 +337,7 @@ impl Thread {
                     && let Some(completion) = done.pop_front()
                 {
                     match completion {
-                        // It was sent; the answer counts.
+                        // The message was sent; only the answer counts.
                         Completion::Request(_, Outcome::Done) if *two_sided => {}
                         Completion::Request(_, Outcome::Read(bytes)) => {
                             ended.one(reads.pop_front(), Some(&bytes), versions, tally);
@@ -400,7 +400,7 @@ struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// A request has ended, with a record if it was a read.
+    /// Handles the end of a request, with a record if it was a read.
     fn one(
         &mut self,
         asked: Option<Asked>,
@@ -417,7 +417,7 @@ impl Ended<'_> {
             (true, None) => true,
             (false, Some(record)) => {
                 self.records += 1;
-                // It sees all writes before its issue, and perhaps later ones.
+                // A read sees all writes before its issue, and perhaps later ones.
                 let newest = versions.get(&asked.key).copied().unwrap_or(0);
                 let first = asked.key * u64::from(self.plan.record_bytes) / 8;
                 record.len() == self.plan.record_bytes as usize
@@ -429,7 +429,7 @@ impl Ended<'_> {
         if self.measured {
             tally.probes += 1;
             tally.remote += 1;
-            // Of those that were asked for before measuring, too: their number is that of those that end after it.
+            // Probes issued before the measurement count if they end in it. As many end after it.
             tally.latency.saturating_record((self.now_ps - asked.at_ps) / 1_000);
         }
     }

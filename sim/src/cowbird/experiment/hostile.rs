@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostileComputeSpec {
-    /// Name of the attack that the second compute node runs, or `none`: it has threads as the first one has.
+    /// Name of the second compute node's attack, or `none`: it has threads like the first one.
     pub attack: String,
-    /// Queue pairs that it has with the pool.
+    /// Number of its queue pairs with the pool.
     #[serde(default = "pairs")]
     pub pairs: u16,
-    /// Sets of rings that it has the engine serve.
+    /// Number of its sets of rings, which the engine serves.
     #[serde(default = "sets")]
     pub sets: u16,
 }

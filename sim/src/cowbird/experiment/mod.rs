@@ -1,4 +1,4 @@
-//! Experiments on Cowbird racks: what TOML says, checked.
+//! Experiments on Cowbird racks: the fields of the file, checked.
 
 mod hostile;
 
@@ -9,15 +9,15 @@ use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use serde::{Deserialize, Serialize};
 
-/// What `kind` says in such a file.
+/// `kind` of such a file.
 pub const KIND: &str = "cowbird";
-/// Longest of the times that a file can set.
+/// Maximum of the times in a file.
 const TIME_MAX_NS: u32 = 1_000_000;
 /// Longest run: ten seconds.
 const RUN_MAX_US: u64 = 10_000_000;
-/// Bytes of records in the pool at most; their addresses have 48 bits.
+/// Maximum bytes of records in the pool; their addresses have 48 bits.
 const POOL_BYTES_MAX: u64 = 1 << 47;
-/// Requests of a thread under way at most: an adapter's limit.
+/// Maximum requests of a thread in flight: an adapter's limit.
 const WINDOW_MAX: u32 = 1_024;
 
 /// Fields of the file.
@@ -49,10 +49,10 @@ pub struct CowbirdSpec {
     /// Probes that write the record instead of reading it, in percent.
     #[serde(default)]
     pub write_percent: f64,
-    /// Probes that a thread makes before it looks for what came of earlier ones. 1: it waits for each.
+    /// Probes that a thread makes before it polls for results of earlier ones. 1: it waits for each.
     #[serde(default = "batch")]
     pub batch: u32,
-    /// Batches under way at most. With one, a thread waits for all of a batch before it begins the next.
+    /// Maximum batches in flight. With one, a thread waits for a whole batch before it begins the next.
     #[serde(default = "batches")]
     pub batches: u32,
     /// Time before measuring.
@@ -61,16 +61,16 @@ pub struct CowbirdSpec {
     /// When the last probe begins.
     #[serde(default = "duration_us")]
     pub duration_us: u64,
-    /// Time after that in which probes may still end; what has not ended then is lost.
+    /// Time after that in which probes may still end. Later ones count as lost.
     #[serde(default = "drain_us")]
     pub drain_us: u64,
-    /// Links' rate.
+    /// Rate of the links.
     #[serde(default = "rate")]
     pub rate: String,
-    /// Frames that a link loses, each way: a probability.
+    /// Probability that a link loses a frame, in each direction.
     #[serde(default)]
     pub loss: f64,
-    /// What threads spend.
+    /// Costs of threads.
     #[serde(default)]
     pub cpu: CpuSpec,
     /// Adapters, links and the switch.
@@ -85,7 +85,7 @@ pub struct CowbirdSpec {
     /// I/O threads.
     #[serde(default)]
     pub redy: RedySpec,
-    /// TCP flows beside.
+    /// Competing TCP flows.
     pub competing: Option<CompetingSpec>,
     /// A second compute node, which may break the rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ pub struct CowbirdSpec {
     pub paper: Vec<PaperSpec>,
 }
 
-/// `[competing]`: TCP (Cubic) from the compute node to a fourth host, which takes all it can get.
+/// `[competing]`: TCP (Cubic) from the compute node to a fourth host, always with more to send.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompetingSpec {
@@ -111,7 +111,7 @@ pub struct CompetingSpec {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompetingClass {
-    /// That of all RDMA but probes of the engine in the switch, which are below.
+    /// The class of RDMA, except for probes of the engine in the switch, which are below.
     #[default]
     Same,
     /// Below RDMA, above these probes.
@@ -193,14 +193,14 @@ fn rate() -> String {
     "100 Gb/s".into()
 }
 
-/// An experiment that was checked.
+/// A checked experiment.
 #[derive(Clone, Debug)]
 pub struct CowbirdExperiment {
     /// As in the file.
     pub spec: CowbirdSpec,
     /// Links' rate.
     pub rate_bps: u64,
-    /// That of the competing flows' end; as the others without them.
+    /// Rate of the competing flows' host; without such flows that of the others.
     pub competing_bps: u64,
 }
 
@@ -219,7 +219,7 @@ impl CowbirdExperiment {
         }
     }
 
-    /// Requests of a thread under way at most.
+    /// Maximum requests of a thread in flight.
     pub(super) fn window(&self) -> u32 {
         self.spec.batch * self.spec.batches
     }
@@ -273,7 +273,7 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
     range("p4", "timeout_us", spec.p4.timeout_us.into(), 10, 1_000_000);
     let (cpu, nic, spot) = (&spec.cpu, &spec.nic, &spec.spot);
     for (table, key, value, least) in [
-        // Time has to pass, or a thread would make probes for ever.
+        // A probe has to take time, or a thread would make probes without end.
         ("cpu", "compute_ns", cpu.compute_ns, 1),
         ("cpu", "think_ns", cpu.think_ns, 0),
         ("cpu", "access_ns", cpu.access_ns, 0),

@@ -1,5 +1,4 @@
-//! The second compute node of a Cowbird rack at the fourth port, which breaks the rules or behaves, and how the first one's
-//! threads fare.
+//! The second compute node of a Cowbird rack, at the fourth port: honest or hostile, and its effect on the first one's threads.
 
 use super::{CLOCK, Event, World};
 use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme, CowbirdSpec};
@@ -17,19 +16,19 @@ use p4rack_fabric::hostile::cowbird::{Aim, Attack, Config, EndlessSet, Machine, 
 use p4rack_fabric::roce::Connection;
 use p4rack_wire::Nanos;
 
-/// Seed of what it chooses at random.
+/// Seed of its random choices.
 const SEED: u64 = 7;
 /// First number of its queue pairs with the pool.
 const DIRECT_QPN: u32 = 0x8000;
-/// Bytes of the longest message that an engine in a switch takes, unless its description says another number.
+/// Longest message that an engine in a switch takes by default, in bytes.
 const IN_SWITCH_BYTES_MAX: u32 = 64 << 10;
 
-/// What the second compute node is.
+/// Behaviour of the second compute node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cowbird) enum Second {
     /// There is none.
     Absent,
-    /// It has as many threads as the first one.
+    /// Honest, with as many threads as the first one.
     Threads,
     /// It attacks.
     Attacks(Attack),
@@ -45,19 +44,19 @@ impl Second {
     }
 }
 
-/// The attacking host, while queue pairs are made for it and afterwards.
+/// The attacking host, during and after the set-up of its queue pairs.
 #[derive(Debug)]
 pub(in crate::cowbird) struct Attacker {
     config: Config,
     machine: Option<Machine>,
-    /// The engine is in the switch.
+    /// Whether the engine is in the switch.
     is_in_switch: bool,
     /// When its next frame is on the agenda.
     pub planned_ps: u64,
 }
 
 impl Attacker {
-    /// An attacker with queue pairs to the pool, if its attack is on that. Errors: the pool refuses them.
+    /// An attacker, with queue pairs to the pool if it attacks the pool. Errors: the pool refuses them.
     pub fn new(
         experiment: &CowbirdExperiment,
         nics: &mut [Nic],
@@ -102,7 +101,7 @@ impl Attacker {
         if self.config.attack.needs_engine() { asked } else { 0 }
     }
 
-    /// Bytes of its longest message: what the engine takes.
+    /// Bytes of its longest message: the engine's maximum.
     fn message_bytes(&self) -> u32 {
         if self.is_in_switch { IN_SWITCH_BYTES_MAX } else { MESSAGE_BYTES_MAX }
     }
@@ -113,25 +112,25 @@ impl Attacker {
         Layout { entries: 1_024, request_bytes: ring, response_bytes: ring }
     }
 
-    /// It has a queue pair with the engine.
+    /// Adds a queue pair with the engine.
     pub fn add_engine(&mut self, qpn: u32, connection: Connection) {
         self.config.engine.push((qpn, connection));
     }
 
-    /// The engine serves these rings of it.
+    /// Adds rings that the engine serves.
     pub fn add_rings(&mut self, rings: (u32, u64)) {
         let contents = self.config.attack.rings();
         let set = EndlessSet::new(rings, self.layout(), contents, SCRATCH_BYTES, self.message_bytes());
         self.config.rings.0.push(set);
     }
 
-    /// Adds a connection between other hosts to what it knows.
+    /// Adds a connection between other hosts to its knowledge.
     pub fn knows(&mut self, connection: &Connection) {
         let Connection { path, peer_qpn, send_psn, .. } = *connection;
         self.config.others.push(Aim { path, qpn: peer_qpn, psn: send_psn });
     }
 
-    /// Its machine, from the first use on.
+    /// Its machine, made at the first use.
     pub fn machine(&mut self) -> Result<&mut Machine, String> {
         if self.machine.is_none() {
             let machine = Machine::new(self.config.clone(), SEED, Nanos::ZERO);
@@ -140,7 +139,7 @@ impl Attacker {
         self.machine.as_mut().ok_or_else(|| "the hostile host has no machine".to_owned())
     }
 
-    /// Requests that its rings were served.
+    /// Requests of its rings that the engine completed.
     pub fn served(&self) -> u64 {
         self.machine.as_ref().map_or(0, |machine| machine.rings().0.iter().map(EndlessSet::done).sum())
     }
@@ -164,7 +163,7 @@ impl World<'_> {
         if thread < usize::from(self.experiment.spec.threads) { COMPUTE } else { SINK }
     }
 
-    /// Connects two hosts; a hostile one knows of it.
+    /// Connects two hosts. The hostile host learns of the connection.
     pub(in crate::cowbird) fn link_pairs(&mut self, from: usize, to: usize, qpn: u32) -> Result<(), String> {
         if let Some(attacker) = &mut self.attacker {
             attacker.knows(&rack::connection(from, to, qpn));
@@ -193,7 +192,7 @@ impl World<'_> {
             .map_err(|error| error.to_string())
     }
 
-    /// Has the engine in the switch serve a set.
+    /// Adds a set to the engine in the switch.
     pub(in crate::cowbird) fn serve(
         &mut self,
         set: usize,
@@ -255,7 +254,7 @@ impl World<'_> {
     }
 }
 
-/// How the first compute node's threads fared.
+/// Results of the first compute node's threads.
 pub(in crate::cowbird) fn others(
     spec: &CowbirdSpec,
     threads: &[Thread],

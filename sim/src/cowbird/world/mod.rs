@@ -1,4 +1,4 @@
-//! A run: hosts, the links and the switch between them, and what happens when.
+//! A run: hosts, the links and the switch between them, and the agenda of events.
 //!
 //! ```text
 //!   thread ─ step ─▶ adapter ─▶ link ─▶ switch ─▶ link ─▶ adapter ─▶ memory
@@ -30,21 +30,21 @@ use p4rack_fabric::roce::Completion;
 
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A host's link is free, and something may be ready for it.
+    /// A host's link is free: it may send its next frame.
     Link(u16),
     /// A thread does its next step.
     Thread(u16),
-    /// A frame is at the switch whole, from this host.
+    /// The last bit of a frame from this host is at the switch.
     AtSwitch(u16, Frame),
     /// The switch has something to send.
     Switch,
     /// The engine in the switch gets a turn.
     Turn,
-    /// A frame is at this host whole.
+    /// The last bit of a frame is at this host.
     Arrived(u16, Frame),
-    /// It has reached the host's memory.
+    /// The frame has reached the host's memory.
     InMemory(u16, Frame),
-    /// A round of this core is over, or it is woken.
+    /// A round of this core ends, or it is woken.
     Core(u16),
     /// This core looks at its timers.
     Wake(u16),
@@ -58,16 +58,16 @@ pub(super) enum Event {
     Mark,
     /// A competing flow looks at its timer.
     Flow(u16),
-    /// A hostile host's link is free, and something may be ready for it.
+    /// The hostile host's link is free: it may send its next frame.
     Attack,
 }
 
 /// The agenda counts picoseconds.
 pub(super) const CLOCK: Clock = Clock::PICOSECONDS;
-/// Bytes of a frame on the wire that the switch does not count.
+/// Bytes of a frame on the wire that the switch does not count: FCS, preamble and gap.
 const WIRE_BYTES: u64 = 24;
 
-/// What was carried so far: bytes on the wire, by host, and bytes of competing flows; time that cores worked.
+/// Totals so far: bytes on the wire by host, bytes of competing flows, time that cores worked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub sent: [u64; HOSTS],
@@ -96,7 +96,7 @@ pub(super) struct World<'a> {
     pub attacker: Option<Attacker>,
     /// Sets of rings, or queue pairs with the pool, of all compute nodes' threads and of the attacker.
     pub sets: usize,
-    /// What had been carried when measuring began, and when it ended.
+    /// Totals when the measurement began, and when it ended.
     pub marks: Vec<Mark>,
     pub losses: Random,
     pub digest: Digest,
@@ -109,7 +109,7 @@ pub(super) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    /// A rack before its time begins. Errors: what the generator or an adapter refuses.
+    /// A rack at time 0. Errors: the generator or an adapter refuses it.
     pub fn new(experiment: &'a CowbirdExperiment, plant: Option<CowbirdPlant>) -> Result<World<'a>, String> {
         let spec = &experiment.spec;
         let pool_bytes = spec.records * u64::from(spec.record_bytes);
@@ -127,7 +127,7 @@ impl<'a> World<'a> {
             warm_ps: spec.warmup_us * 1_000_000,
             end_ps: spec.duration_us * 1_000_000,
         };
-        // A switch is a requester without such a limit of its own; whoever lets it have more under way, has adapters take them.
+        // The engine in the switch has no such limit, so adapters accept as many READs as it may have in flight.
         let reads = usize::from(spec.nic.reads_max);
         let reads = if spec.scheme == CowbirdScheme::CowbirdP4 {
             reads.max(spec.p4.in_flight as usize)
@@ -182,7 +182,7 @@ impl<'a> World<'a> {
                 world.serve(set, &engine, pool_bytes)?;
             }
             let frame = rack::turns(&mut world.hub.model, &engine, sets)?;
-            // A packet generator gives turns to one set after the other.
+            // The packet generator serves the sets round robin.
             let every_ps = ps(spec.p4.turn_ns) / u64::from(sets);
             world.turn = Some((frame, every_ps.max(1_000)));
             world.agenda.add(0, Event::Turn);
@@ -207,7 +207,7 @@ impl<'a> World<'a> {
         Ok(world)
     }
 
-    /// Runs until all threads have ended, or time is over.
+    /// Runs until all threads have ended or the time is over.
     pub fn run(&mut self) {
         let limit_ps = self.plan.end_ps + self.experiment.spec.drain_us * 1_000_000;
         while self.ended < self.threads.len()
@@ -226,7 +226,7 @@ impl<'a> World<'a> {
             Event::AtSwitch(host, frame) => {
                 self.frame_hops += 1;
                 self.digest.frame(CLOCK.nanos(now_ps), &frame);
-                // Queue pair and sequence number, which it doesn't look at.
+                // The frame's digest leaves out queue pair and sequence number.
                 let numbers = frame.get(46..54).and_then(|bytes| bytes.try_into().ok());
                 self.digest.add(numbers.map_or(0, u64::from_le_bytes));
                 self.hub.take(host + 1, &frame, now_ps);
@@ -375,7 +375,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Hands over what a host's adapter has ended.
+    /// Delivers the completions of a host's adapter.
     fn complete(&mut self, host: usize, now_ps: u64) {
         while let Some((qpn, completion)) = self.nics[host].adapter.poll_completion() {
             match (host, completion) {

@@ -1,4 +1,4 @@
-//! Conservation: each frame that entered a switch has left it, was dropped and counted, or waits there.
+//! Conservation: each frame that entered a switch has left it, was dropped and counted, or is queued.
 
 use crate::switch::{Model, P4};
 use p4rack_wire::Nanos;
@@ -6,11 +6,11 @@ use p4rack_wire::Nanos;
 /// Frames of a switch.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// Frames that came, and copies that were made.
+    /// Received frames, and copies made by the switch.
     pub came: u64,
-    /// Those that were dropped.
+    /// Dropped frames.
     pub drops: u64,
-    /// Passes of frames behind their first ones.
+    /// Passes of frames after their first one.
     pub passes: u64,
     /// Mismatches.
     pub problems: Vec<String>,

@@ -1,4 +1,4 @@
-//! What breaks down, and what switches have counted until then.
+//! Failures of nodes and switches, and the counters of switches until then.
 
 use super::account::account;
 use super::client::{Object, objects};
@@ -19,7 +19,7 @@ impl World<'_> {
         self.count("second_passes", account.passes);
     }
 
-    /// Nothing counts frames that are between two passes, so those of a switch that goes down come out of it first, to nowhere.
+    /// No counter includes frames between two passes, so a failing switch first lets them leave, and they are discarded.
     fn let_out(&mut self, switch: usize, now_ns: u64) {
         let mut now_ns = now_ns;
         let Some(hub) = self.switches[switch].as_mut().filter(|_| self.rack.pass_delay > Nanos::ZERO) else {
@@ -33,7 +33,7 @@ impl World<'_> {
         }
     }
 
-    /// A memory node starts again. Its numbers of sessions go on somewhere later.
+    /// Restarts a memory node. Its session numbers continue at a later number.
     fn restart_memory(&mut self, nth: u16, keeps: bool, now_ns: u64) {
         let more = RESTART_SESSIONS + self.starts.below(30_000) as u16;
         let node = &mut self.nodes[usize::from(nth)];
@@ -77,7 +77,7 @@ impl World<'_> {
             Break::ComputeRestarts(nth) => {
                 self.completed(nth, now_ns);
                 self.clients[usize::from(nth)].forget(&mut self.history, &mut self.ends);
-                // Its next number is near the last one, or any.
+                // The next number is near the last one, or random.
                 let far = if self.starts.chance(0.5) { self.starts.next() } else { 1 };
                 let node = &mut self.nodes[usize::from(nth)];
                 self.gone.sessions_lost += node.machines.compute.counters().sessions_lost;

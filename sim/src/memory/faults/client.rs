@@ -7,21 +7,21 @@ use p4rack_history::{self as history, Effects, Entry, Word};
 use p4rack_wire::edm::{Opcode, Status, WORD_BYTES};
 use std::collections::BTreeMap;
 
-/// Words that all clients use; each is an object of its own.
+/// Words shared by all clients; each is one object of the history.
 const WORDS: u64 = 3;
-/// Where the words begin with which each client tries memory.
+/// Address of the words with which clients probe memory.
 pub(super) const PROBES_AT: u64 = 512;
-/// Where chunks begin that all clients use; each is an object of its own, all of whose words are the same.
+/// Address of chunks shared by all clients. Each is one object of the history, and all its words are equal.
 pub(super) const CHUNKS_AT: u64 = 1_024;
 const CHUNKS: u64 = 28;
-/// Chunks of an operation at most.
+/// Maximum chunks of an operation.
 pub(super) const CHUNKS_MAX: u64 = 4;
 
-/// A part of a memory node's memory that is read and written as a whole.
+/// A part of a memory node's memory that is read and written in one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Object {
     pub node: u16,
-    /// Where it begins.
+    /// Address of its first byte.
     pub address: u64,
 }
 
@@ -31,10 +31,10 @@ impl std::fmt::Display for Object {
     }
 }
 
-/// What was asked of all objects. The words of a chunk are the same, so one of them stands for all.
+/// The history of all objects. The words of a chunk are equal, so one of them stands for all.
 pub(super) type History = history::History<Object, Word>;
 
-/// The object that contains this address: where it begins, and its bytes.
+/// The object that contains this address: its first address and its bytes.
 pub(super) fn object(address: u64) -> (u64, u64) {
     let size = if address < CHUNKS_AT { u64::from(WORD_BYTES) } else { u64::from(CHUNK_BYTES) };
     (address / size * size, size)
@@ -46,13 +46,13 @@ pub(super) fn objects() -> impl Iterator<Item = u64> {
     words.chain((CHUNKS_AT..BYTES as u64).step_by(CHUNK_BYTES as usize))
 }
 
-/// Why a client asks.
+/// Purpose of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
     Work,
-    /// To see that memory is reached at the first try.
+    /// To check that memory is reached at the first attempt.
     Probe,
-    /// The same, and that this value is there.
+    /// The same, and that it holds this value.
     Check(u64),
 }
 
@@ -69,17 +69,17 @@ struct Asked {
 #[derive(Debug)]
 pub(super) struct Client {
     random: Random,
-    /// Operations that it has still to ask for.
+    /// Operations still to start.
     pub left: u32,
-    /// Its longest pause before it asks again.
+    /// Maximum pause before the next operation.
     pause_ns: u64,
-    /// Operations that it has under way at most.
+    /// Maximum operations in flight.
     pub open_max: usize,
-    /// Whether it only asks for as many chunks as it may.
+    /// Whether all its operations have the maximum length.
     is_long: bool,
     open: BTreeMap<u64, Asked>,
     own: u16,
-    /// Values that it wrote, each once.
+    /// Number of values that it wrote; each value is unique.
     values: u64,
     /// Probe writes that have left: node, address, value.
     probed: Vec<(u16, u64, u64)>,
@@ -91,7 +91,7 @@ pub(super) struct Ends {
     pub answered: u64,
     /// Writes that left.
     pub sent: u64,
-    /// With unknown outcome.
+    /// Operations with unknown outcome.
     pub unknown: u64,
     pub refused: u64,
     /// Atomic operations.
@@ -101,7 +101,7 @@ pub(super) struct Ends {
 impl Client {
     pub fn new(seed: u64, own: u16) -> Client {
         let random = Random::stream(seed, 100 + u64::from(own));
-        // Where all hurry, and ask for much at the same time, demands have to wait for links.
+        // Without pauses and with long operations, demands have to wait for links.
         let (pause_ns, open_max, left, is_long) = match seed % 4 {
             1 => (100, 16, 160, true),
             2 => (500, 4, 20, false),
@@ -120,17 +120,17 @@ impl Client {
         }
     }
 
-    /// Operations under way.
+    /// Operations in flight.
     pub fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Values that have to be there since the probe: node, address, value.
+    /// Values that memory has to hold since the probe: node, address, value.
     pub fn probed(&mut self) -> Vec<(u16, u64, u64)> {
         std::mem::take(&mut self.probed)
     }
 
-    /// Time before it asks again.
+    /// A random pause before the next operation.
     pub fn pause_ns(&mut self) -> u64 {
         self.random.below(self.pause_ns)
     }
@@ -147,7 +147,7 @@ impl Client {
         let count = if self.is_long { CHUNKS_MAX } else { 1 + self.random.below(CHUNKS_MAX) };
         let (bytes, chunks) = (count * chunk_bytes, CHUNKS_AT + first * chunk_bytes);
         let kind = self.random.below(10);
-        // Chunks alone; twice as many are read as written.
+        // Only chunks, with two reads for each write.
         let kind = if self.is_long { 8 + u64::from(kind < 3) } else { kind };
         match kind {
             0..2 => (node, word, Request::Read(WORD_BYTES)),
@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// A unique value; the few after it are unique too.
+    /// A unique value. The next few values are reserved with it.
     pub fn value(&mut self) -> u64 {
         self.values += 1;
         u64::from(self.own + 1) << 32 | self.values << 8
@@ -175,7 +175,7 @@ impl Client {
         self.open.insert(token, Asked { node, address, at, request, why });
     }
 
-    /// Takes an outcome. Errors: it can't be.
+    /// Takes an outcome. Errors: the outcome is impossible.
     pub fn ended(
         &mut self,
         token: u64,
@@ -212,7 +212,7 @@ impl Client {
                 history.add(Object { node, address }, answered(act));
             }
             (_, Outcome::Null) => self.unknown(node, address, at, &request, history, ends),
-            // All that clients ask for is permitted, but a node may have too much to answer.
+            // All operations of clients are permitted, but a node may be overloaded.
             (_, Outcome::Refused(Status::Busy)) => {
                 ends.refused += 1;
                 if let Request::Modify(opcode, operands) = &request {
@@ -236,7 +236,7 @@ impl Client {
         }
     }
 
-    /// Its machine is gone: operations in flight end with unknown outcome.
+    /// Its machine has restarted: operations in flight end with unknown outcome.
     pub fn forget(&mut self, history: &mut History, ends: &mut Ends) {
         for (_, Asked { node, address, at, request, .. }) in std::mem::take(&mut self.open) {
             self.unknown(node, address, at, &request, history, ends);

@@ -1,9 +1,9 @@
-//! Faults of frames, and times of failures.
+//! Faults of frames, and failures with their times.
 
 use crate::random::Random;
 use p4rack_wire::edm::Kind;
 
-/// Shares of frames that get lost, come twice, come late, or are damaged.
+/// Shares of frames that are lost, duplicated, delayed or damaged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shares {
     lost: f64,
@@ -15,15 +15,15 @@ struct Shares {
 /// A failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Break {
-    /// This memory node neither hears nor says anything, until the end of the faults or for ever.
+    /// This memory node neither receives nor sends, until the end of the faults or for the rest of the run.
     Silent { node: u16, for_ever: bool },
     /// This switch restarts without its state.
     SwitchRestarts(usize),
-    /// This one of two switches is dead from then on.
+    /// This one of two switches fails for the rest of the run.
     SwitchDies(usize),
     /// This compute node restarts without its requests.
     ComputeRestarts(u16),
-    /// This memory node restarts without its state of others, with its bytes or with zeros.
+    /// This memory node restarts without its sessions, with its bytes or with zeros.
     MemoryRestarts { node: u16, keeps: bool },
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Faults {
     data: Shares,
     /// Maximum delay of late frames.
     late_ns: u64,
-    /// Nothing happens to frames from then on.
+    /// End of the faults of frames.
     pub end_ns: u64,
     pub breaks: Vec<(u64, Break)>,
 }

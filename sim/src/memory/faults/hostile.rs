@@ -1,4 +1,4 @@
-//! A host that follows no rule: it invents messages and replays others' messages, with its own address and with theirs.
+//! A host that follows no rule: it forges messages and replays others' messages, with its own address and with theirs.
 
 use super::rack::{CHUNK_BYTES, COMPUTES, KEY, MEMORIES};
 use crate::message::mac_of;
@@ -8,12 +8,12 @@ use p4rack_wire::edm::{self, Control, Kind, Message, OPEN, SESSION_BYTES, VERSIO
 
 /// Number of the hostile host.
 pub(super) const HOSTILE: u16 = 4;
-/// Where a message has its key.
+/// Position of the key in a message.
 const KEY_AT: std::ops::Range<usize> = 4..8;
-/// Messages of others that it remembers.
+/// Maximum messages of others that it keeps.
 const HEARD_MAX: usize = 32;
 
-/// The host, where a seed has one.
+/// The hostile host of a seed that has one.
 #[derive(Debug)]
 pub(super) struct Hostile {
     random: Random,
@@ -22,7 +22,7 @@ pub(super) struct Hostile {
 }
 
 impl Hostile {
-    /// That of this seed: every other one has one.
+    /// The hostile host of this seed. Every other seed has one.
     pub fn new(seed: u64) -> Option<Hostile> {
         (seed % 2 == 1).then(|| Hostile { random: Random::stream(seed, 2), heard: Vec::new() })
     }
@@ -56,7 +56,7 @@ impl Hostile {
                 let of = self.random.below(self.heard.len() as u64) as usize;
                 let (from, to, mut message) = self.heard[of].clone();
                 if nth == 5 {
-                    // As it was, with the address that it had: the switch has to see that.
+                    // Unchanged, with its old address: the switch has to refuse it.
                     source = from;
                 } else if let Some(key) = message.get_mut(KEY_AT) {
                     key.iter_mut().for_each(|byte| *byte ^= 0x55);
@@ -69,7 +69,7 @@ impl Hostile {
         frame
     }
 
-    /// An opening in the name of any start, its own or another node's.
+    /// An opening of a session for any start of a node, its own or another one.
     fn opening(&mut self) -> Vec<u8> {
         let address = match self.random.below(2) {
             0 => self.random.next(),
@@ -110,7 +110,7 @@ impl Hostile {
         bytes(&Message { bytes: 8, ..message }, 8)
     }
 
-    /// A message with an id and a session that others may have.
+    /// A message with the id and session that another node may use.
     fn message(&mut self, kind: Kind, code: u8, total: u32) -> Message {
         let heard = self.number_heard();
         let any = self.random.next();

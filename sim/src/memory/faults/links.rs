@@ -1,4 +1,4 @@
-//! What nodes and switches send, and what links do to it.
+//! Sending of nodes and switches, and faults of links.
 
 use super::faulty::Fate;
 use super::hostile::HOSTILE;
@@ -9,13 +9,13 @@ use crate::message::{host_of, mac_of};
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::{MacAddr, Nanos};
 
-/// From one end of a link to the other.
+/// Delay from one end of a link to the other.
 const LINK_NS: u64 = 300;
-/// When a write comes a second time, if that is planted.
+/// Delay of a duplicated write, if that bug is planted.
 const AGAIN_NS: u64 = 30_000;
 
 impl World<'_> {
-    /// Asks a node when it has something to send or to give up.
+    /// Plans the next time to ask a node: for a frame or a timeout.
     pub(super) fn plan(&mut self, nth: u16, now_ns: u64) {
         let host = &mut self.nodes[usize::from(nth)].machines;
         let (message, timer) = (host.next_message(), host.compute.next_timeout());
@@ -48,7 +48,7 @@ impl World<'_> {
         self.plan(nth, now_ns);
     }
 
-    /// A frame with a message.
+    /// Makes a frame with a message.
     fn frame(&mut self, from: u16, to: u16, payload: &[u8]) -> Frame {
         let mut frame = self.frames.take(true);
         let (to, from) = (mac_of(to.into()), mac_of(from.into()));
@@ -56,7 +56,7 @@ impl World<'_> {
         frame
     }
 
-    /// A frame of this node goes to every switch.
+    /// Sends a frame of this node to every switch.
     pub(super) fn send_to_switches(&mut self, from: u16, frame: Frame, tail_ns: u64) {
         for switch in 0..self.switches.len() {
             let copy = self.frames.copy(&frame);
@@ -81,7 +81,7 @@ impl World<'_> {
                 self.count("lost", 1);
                 self.frames.release(frame);
             }
-            // A receiver sees that by the frame's checksum.
+            // The receiver detects it by the frame's checksum.
             Fate::Damaged => {
                 self.count("damaged", 1);
                 self.frames.release(frame);

@@ -1,12 +1,12 @@
-//! EDM under faults: compute nodes, memory nodes and switches that run the generated program, while frames get lost, come
-//! twice, late or damaged, nodes fall silent or start again, switches forget what they knew, and a hostile host sends what it likes.
+//! EDM under faults: compute nodes, memory nodes and switches that run the generated program, while frames are lost, duplicated,
+//! delayed or damaged, nodes fall silent or restart, switches lose their state, and a hostile host sends arbitrary frames.
 //!
 //! ```text
 //! clients ─▶ compute nodes ─▶ links with faults ─▶ one switch or two ─▶ links with faults ─▶ memory nodes
 //!    └──────▶ history ─▶ is there an order that explains it?
 //! ```
 //!
-//! A seed determines everything: how many switches there are, which faults happen and when, what the clients ask for.
+//! A seed determines everything: the number of switches, the faults and their times, the clients' operations.
 
 mod account;
 mod breaks;

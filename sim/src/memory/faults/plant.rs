@@ -1,4 +1,4 @@
-//! Bugs that are planted, to see that they are found.
+//! Planted bugs, which the checks have to find.
 
 use p4rack_wire::edm::{Kind, Message};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
-    /// Memory nodes do atomic operations twice.
+    /// Memory nodes execute atomic operations twice.
     AtomicTwice,
     /// Memory nodes apply writes a second time, later.
     WriteTwice,
@@ -14,17 +14,17 @@ pub enum Plant {
     StaleRead,
     /// Memory nodes apply half of each chunk.
     TornWrite,
-    /// Memory nodes apply no writes.
+    /// Memory nodes ignore writes.
     LostWrite,
-    /// Memory nodes apply the first chunk of each write only.
+    /// Memory nodes apply only the first chunk of each write.
     FirstChunkOnly,
-    /// Memory nodes apply no writes of a word with every fourth id.
+    /// Memory nodes ignore writes of a word with every fourth id.
     SomeLost,
-    /// Memory nodes apply a write of a word behind the next one of the same host.
+    /// Memory nodes apply a write of a word after the same host's next write.
     WritesSwapped,
-    /// Compute nodes ask for a write behind the next one.
+    /// Compute nodes swap a write with the next one.
     AskedSwapped,
-    /// The switch loses all grants once the faults are over.
+    /// The switch loses all grants after the end of the faults.
     NoGrants,
 }
 
@@ -44,13 +44,13 @@ impl Plant {
     ];
 }
 
-/// A bug at work, or none.
+/// State of the planted bug, or none.
 #[derive(Debug)]
 pub(super) struct Planted {
     plant: Option<Plant>,
-    /// The last answer that passed.
+    /// The last answer on a link.
     answered: Vec<u8>,
-    /// Writes that wait for the next one, by memory node and host.
+    /// Writes held back until the next one, by memory node and host.
     held: BTreeMap<(u16, u16), Vec<u8>>,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct Planted {
 #[derive(Debug)]
 pub(super) enum Effect {
     None,
-    /// It is lost.
+    /// The message is lost.
     Lost,
-    /// The memory node takes this one before it.
+    /// The memory node handles this message before it.
     Before(Vec<u8>),
-    /// The memory node takes this one after it.
+    /// The memory node handles this message after it.
     After(Vec<u8>),
-    /// This one arrives later.
+    /// This message arrives later.
     Later(Vec<u8>),
 }
 
@@ -83,7 +83,7 @@ impl Planted {
         self.plant == Some(Plant::AskedSwapped)
     }
 
-    /// Takes a message from one node that arrives at another one, and perhaps changes it.
+    /// Handles a message from one node to another, and may change it.
     pub fn arrives(&mut self, (from, at): (u16, u16), kind: Option<Kind>, payload: &mut [u8]) -> Effect {
         let part =
             |payload: &[u8]| Message::parse(payload).map_or((0, 0, 0), |of| (of.id, of.total, of.offset));

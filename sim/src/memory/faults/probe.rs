@@ -6,13 +6,13 @@ use super::world::{Event, Probe, World};
 use p4rack_fabric::edm::host::compute;
 use p4rack_wire::edm;
 
-/// Passes of frames that an operation may take before the next one is asked for. `calendar` refuses demands that come while
-/// others are between their passes, so operations at one time would not all succeed at the first try.
+/// Passes that an operation may take before the next one starts. `calendar` refuses demands that arrive while others are between
+/// their passes, so simultaneous operations would not all succeed at the first attempt.
 const PASSES: u64 = 32;
 
 impl World<'_> {
-    /// After recovery, every node reads, writes and changes all remaining memory. Written values are there a timeout later:
-    /// nothing else says so, since writes have no answer.
+    /// After recovery, every node reads, writes and changes all remaining memory. A timeout later, reads check the written values,
+    /// because writes have no answer.
     pub(super) fn probe(&mut self, stage: Probe, now_ns: u64) {
         let timeout_ns = self.rack.timeout.0;
         let is_busy = self.clients.iter().any(|client| client.left > 0 || client.open() > 0);
@@ -20,7 +20,7 @@ impl World<'_> {
             Probe::Ends | Probe::Greeted | Probe::Tried if is_busy => {
                 self.agenda.add(now_ns + timeout_ns, Event::Probe(stage));
             }
-            // One that has started again is known by its first answer. Lanes out of use are given up.
+            // The first answer of a restarted node reveals the restart. Unused lanes expire.
             Probe::Ends => {
                 let last_ns = self.greet(now_ns);
                 self.agenda.add(last_ns + 2 * timeout_ns, Event::Probe(Probe::Greeted));
@@ -44,7 +44,7 @@ impl World<'_> {
         }
     }
 
-    /// Issues a probe at this time. Returns the time of the next one: immediately, if passes take no time.
+    /// Issues a probe at this time. Returns the time of the next one, which is the same if passes take no time.
     fn ask_in_turn(
         &mut self,
         own: u16,
@@ -61,14 +61,14 @@ impl World<'_> {
         at_ns + PASSES * self.rack.pass_delay.0
     }
 
-    /// Each compute node with each memory node that is left.
+    /// Each compute node with each remaining memory node.
     fn pairs(&self) -> Vec<(u16, u16)> {
         let is_left = |node: u16| !self.nodes[usize::from(node)].is_dead;
         let of = |own| MEMORIES.filter(move |node| *node != own).map(move |node| (own, node));
         (0..COMPUTES).flat_map(of).filter(|(own, node)| is_left(*own) && is_left(*node)).collect()
     }
 
-    /// Everybody reads a word of all memory that is left. Returns when all was asked for.
+    /// Every node reads a word of each remaining memory node. Returns the time for the next operation.
     fn greet(&mut self, now_ns: u64) -> u64 {
         let mut at_ns = now_ns;
         for (own, node) in self.pairs() {
@@ -78,7 +78,7 @@ impl World<'_> {
         at_ns
     }
 
-    /// Returns when all of it was asked for.
+    /// Issues the probes. Returns the time for the next operation.
     fn try_all(&mut self, now_ns: u64) -> u64 {
         let mut at_ns = now_ns;
         for (own, node) in self.pairs() {

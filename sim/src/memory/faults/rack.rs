@@ -1,4 +1,4 @@
-//! The rack that faults happen to.
+//! The rack under faults.
 
 use crate::message::mac_of;
 use crate::switch::P4;
@@ -9,7 +9,7 @@ use p4rack_wire::Nanos;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Nodes: 0 to 2 use memory, 2 and 3 have it, 4 is hostile where a seed has that.
+/// Nodes: 0 to 2 use memory, 2 and 3 have it, 4 is the hostile host of some seeds.
 pub(super) const NODES: u16 = 5;
 pub(super) const COMPUTES: u16 = 3;
 pub(super) const MEMORIES: std::ops::Range<u16> = 2..4;
@@ -18,16 +18,16 @@ pub(super) const CHUNK_BYTES: u32 = 256;
 /// Bytes of a memory node.
 pub(super) const BYTES: usize = 8_192;
 pub(super) const KEY: u32 = 1;
-/// Sessions of a memory node before it starts again, at most: so far apart are the first ones before and after that.
+/// Maximum sessions between two starts of a memory node: the distance of their first session numbers.
 pub(super) const RESTART_SESSIONS: u16 = 1_000;
 
-/// A rack with one mode's program, for as many runs as seeds.
+/// A rack with one mode's program, for a run per seed.
 #[derive(Debug)]
 pub struct FaultsRack {
     rack: Rack,
     mode: Mode,
     pub(super) edm: Edm,
-    /// Time that a compute node waits for an answer.
+    /// Timeout of a compute node for an answer.
     pub(super) timeout: Nanos,
     pub(super) pass_delay: Nanos,
 }
@@ -38,7 +38,7 @@ impl FaultsRack {
         FaultsRack::build(mode, true)
     }
 
-    /// The same whose links are granted without shares: more demands of `matched` wait. Errors: its program can't be generated.
+    /// The same without shares of links: more demands of `matched` wait. Errors: its program can't be generated.
     pub fn without_shares(mode: Mode) -> Result<FaultsRack, String> {
         FaultsRack::build(mode, false)
     }
@@ -73,8 +73,8 @@ impl FaultsRack {
         Ok(FaultsRack { rack, mode, edm, timeout, pass_delay: Nanos::ZERO })
     }
 
-    /// The same where a frame that is resubmitted or recirculated takes this long until its next pass begins. Errors: messages would
-    /// lose their lanes while they wait for passes.
+    /// The same with a delay before the next pass of a resubmitted or recirculated frame. Errors: messages would lose their lanes
+    /// while they wait for passes.
     pub fn with_pass_delay(self, pass_delay: Nanos) -> Result<FaultsRack, String> {
         match self.edm.pass_max(&self.rack) {
             Some(most) if pass_delay > most => Err(format!(

@@ -1,4 +1,4 @@
-//! A run: what happens, one event after the other.
+//! A run: the agenda of events, and the outcome.
 
 use super::client::{Client, Ends, History, Object, Why, objects, word};
 use super::faulty::{Break, Faults};
@@ -16,62 +16,62 @@ use p4rack_wire::Nanos;
 use std::collections::BTreeMap;
 
 const CLOCK: Clock = Clock::NANOSECONDS;
-/// Operations of a client at most.
+/// Maximum operations of a client.
 const OPERATIONS_MAX: u64 = 160;
-/// How long faults go on.
+/// Duration of the faults.
 pub(super) const FAULTS_NS: u64 = 400_000;
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultsOutcome {
-    /// Operations that clients asked for.
+    /// Operations of all clients.
     pub operations: u64,
-    /// Those whose outcome nobody knows.
+    /// Of these, operations with unknown outcome.
     pub unknown: u64,
-    /// What happened, by name.
+    /// Counts of faults and other events, by name.
     pub counters: BTreeMap<&'static str, u64>,
-    /// What must not be.
+    /// Violated properties.
     pub problems: Vec<String>,
 }
 
 pub(super) enum Event {
-    /// A client may ask for something.
+    /// A client may start an operation.
     Issue(u16),
-    /// A client asks for this.
+    /// A client starts this operation.
     Ask(u16, (u16, u64, compute::Request), Why),
-    /// A node may have something to send, or something that has waited too long.
+    /// A node may have a frame to send, or a timeout.
     Poll(u16),
     AtSwitch(usize, u16, Frame),
-    /// The hostile host sends something.
+    /// The hostile host sends a frame.
     Hostile,
-    /// A switch may have something to send.
+    /// A switch may have a frame to send.
     Switch(usize),
     AtHost(u16, Frame),
     Break(Break),
-    /// The faults are over; later, everybody tries all memory.
+    /// The faults end. After recovery, every node probes every region.
     Heal,
     Probe(Probe),
 }
 
-/// How far everybody is in trying all memory.
+/// Progress of the probes after recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// What was asked for before has to end first.
+    /// Waits for the operations before, then reads from all nodes, which reveals restarts.
     Ends,
-    /// So has what they ask for to see whether it is still the same memory.
+    /// Waits for these reads, and for unused lanes to expire.
     Greeted,
-    /// Now they try.
+    /// Issues the probes.
     Begins,
-    /// What they tried has to end.
+    /// Waits for the probes.
     Tried,
-    /// What they wrote has to be there.
+    /// Issues reads that check the written values.
     Written,
 }
 
 pub(super) struct Node {
     pub machines: EdmHost,
     pub incarnation: u64,
-    /// How often it has started again.
+    /// Number of restarts.
     pub restarts: u64,
     /// Number of the first session of its memory.
     pub first_session: u16,
@@ -86,7 +86,7 @@ impl Node {
     }
 }
 
-/// Counters of machines that are no more.
+/// Counters of machines before their restarts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gone {
     pub modifies: u64,
@@ -113,26 +113,26 @@ pub(super) struct World<'a> {
     pub agenda: Agenda<Event>,
     pub nodes: Vec<Node>,
     pub clients: Vec<Client>,
-    /// `None`: it is dead.
+    /// `None`: the switch is dead.
     pub switches: Vec<Option<Hub>>,
     pub frames: Frames,
     pub payload: Vec<u8>,
     pub history: History,
     pub writes: Writes,
     pub hostile: Option<Hostile>,
-    /// Numbers of those that start again.
+    /// Random numbers for restarted nodes.
     pub starts: Random,
     pub gone: Gone,
-    /// Writes that wait for the next one, if that is planted.
+    /// Writes held back until the next one, if that bug is planted.
     pub held: BTreeMap<u16, ((u16, u64, compute::Request), Why)>,
-    /// Nothing more will be asked for.
+    /// Whether clients start no more operations.
     pub is_over: bool,
     pub ends: Ends,
     pub outcome: FaultsOutcome,
 }
 
 impl FaultsRack {
-    /// Runs a seed, with a bug if one is to be planted. The same seed gives the same outcome.
+    /// Runs a seed, with a planted bug if one is given. The same seed gives the same outcome.
     pub fn run(&self, seed: u64, plant: Option<Plant>) -> FaultsOutcome {
         match World::new(self, seed, plant) {
             Ok(world) => world.run(),
@@ -200,7 +200,7 @@ impl<'a> World<'a> {
         if self.hostile.is_some() {
             self.agenda.add(0, Event::Hostile);
         }
-        // An operation may wait for as many timeouts as it has retries, behind those before it.
+        // An operation may last for all its retries, after the operations before it.
         let limit_ns = FAULTS_NS + self.rack.timeout.0 * OPERATIONS_MAX * 8;
         let mut now_ns = 0;
         while let Some((at_ns, event)) = self.agenda.next() {
@@ -228,7 +228,7 @@ impl<'a> World<'a> {
         for switch in 0..self.switches.len() {
             self.account(switch, now_ns);
         }
-        // What is there in the end.
+        // The final contents.
         for nth in MEMORIES {
             for address in objects() {
                 let object = Object { node: nth, address };
@@ -352,7 +352,7 @@ impl<'a> World<'a> {
         self.plan(own, now_ns);
     }
 
-    /// The hostile host sends a frame. Where passes take time it stops with the faults: `calendar` refuses demands that come while
+    /// The hostile host sends a frame. If passes take time, it stops with the faults: `calendar` refuses demands that arrive while
     /// others are between their passes.
     fn be_hostile(&mut self, now_ns: u64) {
         let faults_are_over = now_ns >= FAULTS_NS;

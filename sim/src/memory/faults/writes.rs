@@ -1,7 +1,7 @@
-//! When the bytes of a write left their host, and when they reached their memory.
+//! When parts of writes leave their host, and when they reach memory.
 //!
-//! Writes have no answer. But what reaches a memory node that is there, in a session that both nodes are in, has to take effect by
-//! then, and not before it has left. And a node's writes of one place leave in the order in which they were asked for.
+//! Writes have no answer. But a part of a write that reaches a live memory node, in a session of both nodes, has to take effect by
+//! then, and not before it has left. A node's writes of one object leave in the order of their requests.
 
 use super::client::{History, Object, object, word};
 use super::rack::RESTART_SESSIONS;
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// A part of a write that has left its host: one object.
 #[derive(Clone, Copy, Debug)]
 struct Flight {
-    /// Its number among the object's operations.
+    /// Its index among the object's operations.
     entry: usize,
     /// Number of its host's restarts.
     restarts: u64,
 }
 
-/// All parts of writes that have left, by memory node, object and value: no value is written twice.
+/// Departed parts of writes, by memory node, object and value: values are unique.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
     flights: BTreeMap<(u16, u64, u64), Flight>,
@@ -27,7 +27,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// Notes a message that leaves a host. Errors: it is part of a write that must not leave like this.
+    /// Records a message that leaves a host. Errors: it is part of a write that must not leave now.
     pub fn left(
         &mut self,
         (from, restarts, to): (u16, u64, u16),
@@ -41,7 +41,7 @@ impl Writes {
         if self.flights.insert((to, place, value), Flight { entry, restarts }).is_some() {
             return Err(format!("node {from} sends {value:#x} for {place:#x} of node {to} twice"));
         }
-        // Values count up.
+        // Values increase.
         match self.last.insert((from, to, place), value) {
             Some(last) if last > value => Err(format!(
                 "node {from} writes {place:#x} of node {to} in another order than asked for: {last:#x}, {value:#x}"
@@ -50,8 +50,8 @@ impl Writes {
         }
     }
 
-    /// Notes a message that has reached a memory node whose sessions begin with this number. `restarts`: how often who sent it
-    /// has started again.
+    /// Records a message that has reached a memory node whose sessions begin with this number. `restarts`: number of restarts of
+    /// its sender.
     pub fn arrived(
         &mut self,
         (to, first_session, restarts): (u16, u16, u64),
@@ -67,7 +67,7 @@ impl Writes {
     }
 }
 
-/// Session, object and value of a part of a write; `None` of another message. Errors: it is not one object.
+/// Session, object and value of a part of a write; `None` for other messages. Errors: it is not exactly one object.
 fn part(payload: &[u8]) -> Result<Option<(u16, u64, u64)>, String> {
     if payload.first().map(|first| Kind::of(*first)) != Some(Ok(Kind::Wreq)) {
         return Ok(None);

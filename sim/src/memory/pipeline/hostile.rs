@@ -1,4 +1,4 @@
-//! Nodes that break the rules.
+//! Hostile nodes.
 
 use super::{Event, KEY, Pipeline};
 use crate::message::mac_of;

@@ -1,4 +1,4 @@
-//! EDM as a P4 pipeline runs it: the generated program executes every frame, and the hosts are those of real packets.
+//! EDM as a P4 pipeline runs it: the generated program executes every frame, and the hosts are the machines of real nodes.
 //!
 //! ```text
 //! write   host ─NOTIFY─▶ switch ─GRANT: wait─▶ host … chunk ─▶ switch ─▶ memory node
@@ -29,7 +29,7 @@ use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::{MacAddr, Nanos};
 use rack::rack;
 
-/// Addresses at which messages begin. A message's address tells which one it is.
+/// Addresses at which messages begin. The address identifies the message.
 const ADDRESSES: u32 = 1 << 18;
 /// The key of all memory.
 const KEY: u32 = 1;
@@ -42,52 +42,52 @@ pub struct Params {
     pub mode: Mode,
     /// Nodes, each with one port.
     pub nodes: u16,
-    /// A link's rate.
+    /// Rate of a link.
     pub rate_bps: u64,
-    /// What hosts, links and the pipeline take.
+    /// Delays of hosts, links and the pipeline.
     pub modules: Modules,
-    /// An access to memory: what is read is fetched when its request has come, and what has come is stored. What is written is
-    /// fetched meanwhile.
+    /// Time of a memory access: of a read when its request arrives, of a store when data arrives. Data of a write is fetched while
+    /// the write waits for its grant.
     pub memory_ps: u64,
-    /// Bytes of a message in a frame.
+    /// Bytes of a chunk.
     pub chunk_bytes: u32,
-    /// Chunks that are granted at once.
+    /// Chunks of a window.
     pub window: u32,
-    /// X.
+    /// Maximum demands of a pair: the paper's X.
     pub demands: u32,
-    /// What a grant takes of a clock beyond its frames' time, in percent.
+    /// Headroom of a grant over its frames' time, in percent.
     pub headroom_percent: u32,
-    /// Rings of a destination's demands that wait (`matched`).
+    /// Rings of a destination's waiting demands (`matched`).
     pub classes: u32,
     /// Windows granted ahead before demands wait (`matched`).
     pub ahead: u32,
-    /// What the program is written for.
+    /// Architecture of the program.
     pub arch: Arch,
     /// Whether links are shared between messages.
     pub shares: bool,
     /// Nodes that run an attack: number, attack, victim.
     pub attackers: Vec<(u16, Attack, u16)>,
-    /// What a frame takes that is resubmitted or recirculated until its next pass begins.
+    /// Delay before the next pass of a resubmitted or recirculated frame.
     pub pass_ns: u64,
-    /// Messages that wait in a host for one other host at most; more are refused.
+    /// Maximum messages that wait in a host for one other host; more are refused.
     pub pending_max: usize,
 }
 
 #[derive(Debug)]
 enum Event {
-    /// A message is there.
+    /// A message arrives at its host.
     Message(u32),
-    /// Its host's machine has it.
+    /// The host's machine takes the message.
     Ask(u32),
-    /// A host may have something to send.
+    /// A host may have a frame to send.
     Poll(u16),
-    /// A frame is at the switch whole, from this host.
+    /// The last bit of a frame from this host is at the switch.
     AtSwitch(u16, Frame),
-    /// The switch has something to send.
+    /// The switch has a frame to send.
     Switch,
-    /// A frame is at this host whole.
+    /// The last bit of a frame is at this host.
     Arrived(u16, Frame),
-    /// It went through the host's modules: its time of arrival, in ns, is that of now.
+    /// The frame has passed the host's modules. Its arrival time in ns is the time of this event.
     AtHost(u16, Frame),
     /// Hosts look at their timers.
     Timers,
@@ -104,9 +104,9 @@ pub struct Pipeline<'a> {
     nodes: Vec<Node>,
     frames: Frames,
     payload: Vec<u8>,
-    /// Messages up to the last one that was created.
+    /// Messages created so far.
     created: u32,
-    /// Which messages have ended, and how many have not.
+    /// Ended messages, and the number of open ones.
     ended: Vec<bool>,
     left: usize,
     /// Bytes of each message that arrived.
@@ -116,8 +116,8 @@ pub struct Pipeline<'a> {
 }
 
 impl<'a> Pipeline<'a> {
-    /// A rack with these messages, sorted by time, or of which each node has `in_flight` under way. Errors: parameters that no
-    /// program can have.
+    /// A rack with these messages, sorted by time, or with `in_flight` of them open per node. Errors: no program has these
+    /// parameters.
     pub fn new(
         params: &'a Params,
         messages: &'a [Message],
@@ -161,7 +161,7 @@ impl<'a> Pipeline<'a> {
         Ok(pipeline)
     }
 
-    /// Runs until nothing is under way any more.
+    /// Runs until no message is open.
     pub fn run(mut self) -> Shown {
         let mut last_ps = 0;
         while let Some((now_ps, event)) = self.agenda.next() {
@@ -186,7 +186,7 @@ impl<'a> Pipeline<'a> {
         self.messages.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum::<u64>() - no_loss;
         let sum = |of: fn(&Node) -> u64| self.nodes.iter().map(of).sum::<u64>();
         self.messages.shown.again = sum(|node| node.machines.compute.counters().again);
-        // What a host sends again has another address, and is taken for another message.
+        // A repeated message has another address and would count as another message.
         let strays = self.messages.shown.again
             + sum(|node| {
                 node.machines.compute.counters().grants_unasked
@@ -196,7 +196,7 @@ impl<'a> Pipeline<'a> {
                 node.machines.compute.counters().malformed
                     + node.machines.memory.as_ref().map_or(0, |memory| memory.counters().malformed)
             });
-        // What attackers send is strange, and makes others' messages late.
+        // Frames of attackers match no message, and delay others' messages.
         self.messages.shown.strays += if self.params.attackers.is_empty() { strays } else { 0 };
         self.messages.shown.counters = vec![
             ("frames", stats.ports.iter().map(|port| port.rx_frames).sum()),
@@ -269,7 +269,7 @@ impl<'a> Pipeline<'a> {
         self.plan(message.compute, now_ps);
     }
 
-    /// Asks a host when it has something to send, and its link is free.
+    /// Plans the next time to ask a host: when it has a frame and its link is free.
     fn plan(&mut self, nth: u16, now_ps: u64) {
         let node = &mut self.nodes[usize::from(nth)];
         let next = node.next();
@@ -295,7 +295,7 @@ impl<'a> Pipeline<'a> {
         self.plan(nth, now_ps);
     }
 
-    /// Sends what the switch has, and asks again when it has more.
+    /// Sends the switch's frames, and plans the next time to ask it.
     fn transmit(&mut self, now_ps: u64) {
         let modules = &self.params.modules;
         while let Some((port, frame)) = self.hub.poll(now_ps, &mut self.frames) {

@@ -1,4 +1,4 @@
-//! A host: its machines of compute and memory node.
+//! A host: its machines for both roles, compute and memory node.
 
 use super::{CLOCK, KEY, Params};
 use crate::memory::host::EdmHost;
@@ -16,7 +16,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A host that has had messages with all others before: an experiment begins in a steady state.
+    /// A host with open sessions to all others, because an experiment begins in a steady state.
     pub fn new(params: &Params, timeout: Nanos, bytes: usize) -> Result<Node, String> {
         let compute = compute::Config {
             active_per_pair: params.demands as u16,
@@ -24,7 +24,7 @@ impl Node {
             chunk_bytes: params.chunk_bytes,
             window: params.window,
             timeout,
-            // Addresses name messages here, they are no places.
+            // Here addresses identify messages; there is no memory behind them.
             keep_order: false,
             ..compute::Config::default()
         };
@@ -46,7 +46,7 @@ impl Node {
         Ok(Node { machines, hostile: None, tokens: Vec::new() })
     }
 
-    /// When one of its machines has something to send.
+    /// When one of its machines has a frame to send.
     pub fn next(&self) -> Option<Nanos> {
         if let Some(hostile) = &self.hostile {
             return Some(hostile.next_timeout());

@@ -7,7 +7,7 @@ use p4rack_codegen::scheme::edm::Edm;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// The switch's shared buffer: large enough that a queue is seen rather than cut.
+/// The switch's shared buffer: large enough to show queues instead of dropping frames.
 const BUFFER_BYTES: u64 = 64 << 20;
 
 /// A rack whose hosts all have memory.

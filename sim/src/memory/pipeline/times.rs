@@ -1,11 +1,11 @@
-//! Which message a frame belongs to, and the times of messages.
+//! The message of each frame, and the times of messages.
 
 use super::{ADDRESSES, Event, Pipeline};
 use p4rack_fabric::edm::host::compute;
 use p4rack_wire::edm::{self, Kind};
 
 impl Pipeline<'_> {
-    /// The message that begins at an address, of this pair.
+    /// The message of this pair that begins at an address.
     fn message_at(&self, address: u64, (compute, memory): (u16, u16)) -> Option<usize> {
         let newest = u64::from(self.created.checked_sub(1)?);
         let nth = newest.checked_sub(newest.wrapping_sub(address) % u64::from(ADDRESSES))? as usize;
@@ -18,7 +18,7 @@ impl Pipeline<'_> {
         pair * self.edm.lanes() as usize + usize::from(id) % self.edm.lanes() as usize
     }
 
-    /// Notes the times of frames that leave a host.
+    /// Records the times of frames that leave a host.
     pub(super) fn sent(&mut self, from: u16, to: u16, payload: &[u8], now_ps: u64) {
         let Ok(header) = edm::Message::parse(payload) else { return };
         match Kind::of(payload[0]) {
@@ -44,7 +44,7 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Notes the times of a memory node's received frames.
+    /// Records the times of frames that a memory node receives.
     pub(super) fn received(&mut self, nth: u16, from: u16, payload: &[u8], now_ps: u64) {
         let Ok(header) = edm::Message::parse(payload) else { return };
         let kind = Kind::of(payload[0]);
@@ -65,32 +65,32 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Notes the reads that a host has completed.
+    /// Records the completed reads of a host.
     pub(super) fn completed(&mut self, nth: u16, now_ps: u64) {
         while let Some((token, outcome)) = self.nodes[usize::from(nth)].machines.compute.poll_completion() {
             let message = self.nodes[usize::from(nth)].tokens[token as usize];
             match outcome {
                 compute::Outcome::Answer(_) => self.stored(message, now_ps),
-                // It is complete when the memory node has it.
+                // A write is complete when the memory node has it.
                 compute::Outcome::Sent => {}
                 compute::Outcome::Refused(_) | compute::Outcome::Null => self.ended(message, now_ps),
             }
         }
     }
 
-    /// A message's last byte is there, and goes into memory.
+    /// Ends a message whose last byte has arrived and goes to memory.
     pub(super) fn stored(&mut self, nth: u32, now_ps: u64) {
         let next = self.messages.stored(nth, now_ps);
         self.follows(nth, next);
     }
 
-    /// A message has ended in another way.
+    /// Ends a message in any other way.
     pub(super) fn ended(&mut self, nth: u32, at_ps: u64) {
         let next = self.messages.ended(nth, at_ps);
         self.follows(nth, next);
     }
 
-    /// Counts a message that has ended, and plans the one that it lets begin.
+    /// Counts an ended message, and plans the next one that it permits.
     fn follows(&mut self, nth: u32, next: Option<(u64, u32)>) {
         if !std::mem::replace(&mut self.ended[nth as usize], true) {
             self.left -= 1;
