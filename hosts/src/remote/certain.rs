@@ -1,14 +1,14 @@
-//! A way whose reads and writes succeed unless the memory is lost: it repeats those with an unknown result, and reads back writes
-//! that have only left.
+//! A way whose reads and writes succeed unless the memory is lost: it repeats operations with an unknown result, and reads writes
+//! back if their end means only that they have left.
 
 use super::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status, Window, Written};
 use p4rack_wire::Nanos;
 
 /// How long an operation is repeated.
 const PATIENCE: Nanos = Nanos::from_secs(2);
-/// Pause before an operation is repeated, and before bytes are looked at again that were not there yet.
+/// Pause before an operation is repeated, and between two checks of a write.
 const PAUSE: Nanos = Nanos::from_micros(50);
-/// Bytes that are not there so long after a write has left are written again: nothing of it can still be under way.
+/// Bytes that have not arrived this long after their write has left are written again: no frame of it can still be in flight.
 const REWRITE: Nanos = Nanos::from_millis(250);
 
 /// A [`Remote`] in front of another. Atomic operations are not repeated: see the [module](super).
@@ -37,18 +37,18 @@ enum What {
     Modify,
 }
 
-/// What an operation waits for.
+/// State of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// An answer.
+    /// Waits for an answer.
     Asked,
-    /// What it has written, to be read back; whether that has been asked for, and when it had left.
+    /// Waits for its bytes to be read back; whether the read was issued, and when the write had left.
     Looks { left: Nanos },
-    /// The time at which it is asked again.
+    /// Waits until this time, then is repeated.
     Rests { again: Nanos, left: Option<Nanos> },
 }
 
-/// What came of an operation of the way behind.
+/// Outcome of an operation of the inner way.
 #[derive(Debug)]
 enum Came {
     Written,
@@ -57,14 +57,14 @@ enum Came {
 }
 
 impl<R: Remote> Certain<R> {
-    /// In front of a way.
+    /// Wraps a way.
     pub fn new(inner: R) -> Certain<R> {
         let abilities = inner.abilities();
-        // What is written is read back in one piece.
+        // A write is read back in one piece.
         let write_bytes_max = abilities.write_bytes_max.min(abilities.read_bytes_max);
         let abilities = Abilities {
             writes: Written::There,
-            // What is asked for again comes later than it was.
+            // A repeated operation may take effect after later ones.
             order: Order::None,
             write_bytes_max,
             ..abilities.clone()
@@ -72,7 +72,7 @@ impl<R: Remote> Certain<R> {
         Certain { inner, abilities, under_way: Window::default(), came: Vec::new() }
     }
 
-    /// Asks the way behind for what an operation needs next.
+    /// Submits the next step of an operation to the inner way.
     fn ask(inner: &mut R, number: u64, one: &mut UnderWay) {
         let (operation, step) = match (&one.what, one.step) {
             (What::Read { at, bytes }, _) => (Operation::Read { at: *at, bytes: *bytes }, Step::Asked),
@@ -84,7 +84,7 @@ impl<R: Remote> Certain<R> {
         };
         one.step = match inner.submit(number, operation) {
             Ok(()) => step,
-            // It was taken before, so it only has to wait.
+            // The operation was accepted before, so it only has to wait.
             Err(_) => Step::Rests { again: inner.now() + PAUSE, left: one.step.left() },
         };
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::super::Local;
     use super::*;
 
-    /// A way that loses writes and answers, and whose writes only leave.
+    /// A way that loses writes and answers, and whose ends of writes mean only that they have left.
     struct Poor {
         local: Local,
         random: p4rack_fabric::common::SplitMix,
@@ -203,7 +203,7 @@ mod tests {
             let is_lost = self.never || self.random.next().is_multiple_of(8);
             match operation {
                 Operation::Write { at, bytes } if is_lost => {
-                    // It has left, and something else is there.
+                    // The write has left, and memory has other bytes.
                     self.local.submit(tag, Operation::Write { at, bytes: &vec![0xee; bytes.len()] })
                 }
                 _ => self.local.submit(tag, operation),

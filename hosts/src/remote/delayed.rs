@@ -1,14 +1,14 @@
-//! A way whose ends come late: for tests, and as the least that stands in front of another.
+//! A way that delivers ends late: for tests, and as the smallest example of a wrapper.
 
 use super::{Abilities, Held, Local, Opened, Operation, Outcome, Place, Remote, RemoteError, Shape, Status};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 
-/// How late the ends of [`open`]'s way come.
+/// Delay of ends in the way of [`open`].
 const DELAY: Nanos = Nanos::from_micros(20);
 
-/// An end that waits for its time.
+/// A delayed end.
 #[derive(Debug)]
 enum Late {
     Read(Vec<u8>),
@@ -17,7 +17,7 @@ enum Late {
     Failed(Status),
 }
 
-/// A [`Remote`] in front of another, whose operations take effect in time and end later.
+/// A [`Remote`] around another. Operations take effect on time and end later.
 #[derive(Debug)]
 pub struct Delayed<R> {
     inner: R,
@@ -26,7 +26,7 @@ pub struct Delayed<R> {
 }
 
 impl<R: Remote> Delayed<R> {
-    /// In front of a way.
+    /// Wraps a way.
     pub fn new(inner: R, delay: Nanos) -> Delayed<R> {
         Delayed { inner, delay, late: VecDeque::new() }
     }
@@ -44,7 +44,7 @@ impl<R: Remote> Remote for Delayed<R> {
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
         let due = clock::now() + self.delay;
         let late = &mut self.late;
-        // Nothing is waited for while something has to be handed over.
+        // Do not wait while an end is due.
         let wait = late.front().map_or(until, |(at, ..)| until.min(*at));
         self.inner.poll(wait, &mut |tag, outcome| {
             let end = match outcome {
@@ -71,7 +71,7 @@ impl<R: Remote> Remote for Delayed<R> {
     }
 }
 
-/// Opens fresh memory of this process, whose ends come late.
+/// Opens fresh memory of this process with delayed ends.
 pub(super) fn open(_place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     Ok((Box::new(Delayed::new(Local::new(shape.region_bytes), DELAY)), Held(None)))
 }

@@ -6,7 +6,7 @@ use crate::memory::{self, Client, Error};
 use p4rack_fabric::edm::host::compute::Request;
 use p4rack_wire::Nanos;
 
-/// What an operation ends with.
+/// Kind of an operation's result.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Read,
@@ -14,13 +14,13 @@ enum Kind {
     Modify,
 }
 
-/// A region of a memory node, from address 0 on.
+/// A region of a memory node, from address 0.
 #[derive(Debug)]
 pub struct Edm {
     client: Client,
     remote: memory::Remote,
     abilities: Abilities,
-    /// Tags by ticket, and what the answer will be.
+    /// Tags by ticket, with the kind of the result.
     tags: Window<(u64, Kind)>,
 }
 
@@ -59,7 +59,7 @@ impl Remote for Edm {
         };
         let operation = memory::Operation { remote: self.remote, address, request };
         self.client.accept(operation).map_err(|error| Status::from(&error))?;
-        // Tickets are numbers, too: this node's operations are all accepted here.
+        // Tickets count all operations of this node, and all are accepted here.
         self.tags.push((tag, kind));
         Ok(())
     }
@@ -100,11 +100,11 @@ impl From<&Error> for Status {
     }
 }
 
-/// Runs a node on the link, for another node's memory.
+/// Runs a node on the link that uses another node's memory.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let node =
         place.node.ok_or_else(|| RemoteError::Lacks("a rack with EDM, and a memory node of it".into()))?;
-    // Where its region is, the memory node knows.
+    // The memory node knows the location of its region.
     let region_bytes = if shape.region_bytes == 0 { u64::MAX } else { shape.region_bytes };
     let edm = Edm::new(Client::open(node.0)?, node.1, region_bytes);
     Ok((Box::new(edm), Held(None)))

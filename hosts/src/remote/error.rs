@@ -1,4 +1,4 @@
-//! Why a way to remote memory can't be opened, or is gone.
+//! Errors of opening or using a way to remote memory.
 
 use super::Status;
 use crate::commands::Gone;
@@ -29,7 +29,7 @@ pub enum RemoteError {
     /// A node of EDM failed.
     #[error(transparent)]
     Edm(#[from] memory::PortError),
-    /// The same, while it was at work.
+    /// A node of EDM failed after its start.
     #[error(transparent)]
     EdmGone(#[from] memory::Error),
     /// A thread has ended.
@@ -38,16 +38,16 @@ pub enum RemoteError {
     /// A namespace can't be entered.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
-    /// The system refused something.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// The place lacks something that the way needs.
+    /// The place lacks a field that the way needs.
     #[error("this way needs {0}")]
     Lacks(String),
-    /// An operation failed that a program can't do without.
+    /// An essential operation failed.
     #[error(transparent)]
     Failed(#[from] Status),
-    /// The other end does not do what it should.
+    /// The other end violates the protocol.
     #[error("{0}")]
     Broken(String),
 }

@@ -1,9 +1,9 @@
 //! The paper's hash-index probe (§7): most records are in remote memory, some in local memory, and a thread looks up keys at
-//! random. One table, one loop; only the way to a remote record differs.
+//! random. All schemes share table and loop; only the way to a remote record differs.
 //!
-//! Each scheme waits without spinning, so processor time is that of work alone. RDMA's requests are made by the thread itself,
-//! whose adapter is software: its time includes what a network adapter would do. Cowbird's includes loads and stores alone,
-//! as the adapter that answers the engine is another thread, whose time is reported separately.
+//! No scheme spins while it waits, so processor time measures work alone. With RDMA, the thread runs the adapter's software, so its
+//! time includes the work of a network adapter. With Cowbird, the thread only loads and stores: another thread runs the adapter
+//! that answers the engine, and its time is reported separately.
 
 use super::setting::{Setting, Switch, Used};
 use super::{Operation, Outcome, Remote, RemoteError, Shape, UnderWay, Window};
@@ -20,9 +20,9 @@ const LOCAL: u64 = 20;
 const BATCH: usize = 100;
 /// Longest wait for a response.
 const PATIENCE: Nanos = Nanos::from_secs(10);
-/// How long to wait before the time is looked at.
+/// Longest wait between two checks of the time.
 const WAIT: Nanos = Nanos::from_millis(5);
-/// Bytes of a record at most.
+/// Maximum bytes of a record.
 pub const RECORD_BYTES_MAX: u32 = 4_096;
 
 /// Measured values.
@@ -32,17 +32,17 @@ pub struct Probes {
     pub scheme: Way,
     /// Bytes of a record.
     pub record_bytes: u32,
-    /// Keys that were looked up; each record was the right one.
+    /// Keys looked up, each with the right record.
     pub probes: u64,
-    /// A second.
+    /// Keys per second.
     pub probes_per_s: f64,
-    /// Processor time of the thread for each, kernel included.
+    /// Processor time of the thread per key, kernel included.
     pub thread_cpu_ns: f64,
-    /// Processor time of the compute node's adapter for each, where that is another thread.
+    /// Processor time of the compute node's adapter per key, if it has a thread of its own.
     pub adapter_cpu_ns: Option<f64>,
-    /// Processor time of the engine for each.
+    /// Processor time of the engine per key.
     pub engine_cpu_ns: Option<f64>,
-    /// Processor time of the pool for each.
+    /// Processor time of the pool per key.
     pub pool_cpu_ns: Option<f64>,
 }
 
@@ -52,10 +52,10 @@ pub enum HashError {
     /// The remote memory can't be used.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// A record was not the one that was looked for.
+    /// A record was not the requested one.
     #[error("the record of key {0:#x} is another one")]
     Wrong(u64),
-    /// Nothing came.
+    /// No response in time.
     #[error("no response for {0:?}")]
     Silence(Duration),
 }
@@ -63,7 +63,7 @@ pub enum HashError {
 /// Keys and locations of their records.
 #[derive(Debug)]
 struct Table {
-    /// Keys and numbers of records: open addressing, the key 0 marks a free place.
+    /// Keys and numbers of records, with open addressing. The key 0 marks a free place.
     places: Vec<(u64, u64)>,
     records: u64,
     record_bytes: u32,
@@ -95,7 +95,7 @@ impl Table {
         at
     }
 
-    /// The records whose number `which` accepts, one behind the other.
+    /// The records whose number `which` accepts, concatenated.
     fn content(&self, which: impl Fn(u64) -> bool) -> Vec<u8> {
         let mut content = Vec::new();
         for number in (0..self.records).filter(|number| which(*number)) {

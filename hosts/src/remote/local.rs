@@ -1,4 +1,4 @@
-//! Memory of this process, as a way to compare others with.
+//! Memory of this process, as a baseline for other ways.
 
 use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
@@ -7,12 +7,12 @@ use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Bytes of an operation at most.
+/// Maximum bytes of an operation.
 const BYTES_MAX: u32 = 1 << 24;
-/// Operations that have ended and were not handed over.
+/// Maximum operations that have ended and were not delivered.
 const ENDED_MAX: usize = 65_536;
 
-/// What ended, until it is handed over.
+/// An ended operation, until it is delivered.
 #[derive(Debug)]
 enum Ended {
     Read(Vec<u8>),

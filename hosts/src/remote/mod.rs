@@ -8,17 +8,16 @@
 //!                    └─ Rings      ═ Cowbird's engine ═ RDMA ═ a pool
 //! ```
 //!
-//! [`Remote`] is what programs use: they submit operations under tags of their own and poll for what came of them. [`open`] opens
-//! a way by name. A new way is a module here with a line in [`OPENERS`], and a line in `p4rack_fabric::remote`, the list of names.
-//! What stands in front of a way, as [`Certain`] does, is a [`Remote`] around another.
+//! Programs use [`Remote`]: they submit operations under tags of their own and poll for outcomes. [`open`] opens a way by name.
+//! A new way is a module here with a line in [`OPENERS`], and a line in `p4rack_fabric::remote`, the list of names. A wrapper,
+//! such as [`Certain`], is a [`Remote`] around another.
 //!
-//! **Order.** [`Abilities::order`] says which operations take effect in the order in which they were submitted. Whatever it says,
-//! an operation that was submitted after another one had ended takes effect after it, as long as that one's end means that it is
-//! in the memory ([`Abilities::writes`]).
+//! **Order.** [`Abilities::order`] defines which operations take effect in the order of submission. In any case, an operation that
+//! is submitted after the end of another takes effect after it, provided that the end means that it is in the memory
+//! ([`Abilities::writes`]).
 //!
-//! **No answer.** An operation of which nothing is heard ends as [`Status::Unknown`]: it was carried out once, is still to be, or
-//! never will. A read may be asked again. A write too, as long as no other program writes there. An atomic operation may not: read the
-//! word and decide.
+//! **No answer.** An operation without an answer ends as [`Status::Unknown`]: it was executed once, will be, or never is. Repeat
+//! reads freely, and writes as long as no other program writes there. Do not repeat an atomic operation: read the word and decide.
 
 mod certain;
 mod delayed;
@@ -58,18 +57,18 @@ use std::net::Ipv4Addr;
 
 /// One region of remote memory, whose bytes count from 0. One thread at a time uses it.
 pub trait Remote: Send {
-    /// What it can do.
+    /// Its abilities.
     fn abilities(&self) -> &Abilities;
 
     /// Accepts an operation, which ends under this tag; bytes to write are copied. It leaves with the next [`poll`](Self::poll) at
-    /// the latest, so what is submitted between two polls is a batch. Errors: it is refused, and will not end.
+    /// the latest, so the operations between two polls form a batch. Errors: the operation is refused and has no end.
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status>;
 
-    /// Hands over what has ended, with its tag. If nothing has, waits for something, at most until then. May come back earlier
-    /// without anything. Errors: the way is gone, and nothing more will end.
+    /// Delivers ended operations with their tags. If there are none, waits for one, at most until `until`; it may return earlier
+    /// without one. Errors: the way is gone, and no more operations will end.
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError>;
 
-    /// The time by which [`poll`](Self::poll) waits: the machine's, or that of a simulation.
+    /// The clock of [`poll`](Self::poll): the machine's, or a simulation's.
     fn now(&self) -> Nanos {
         clock::now()
     }
@@ -93,7 +92,7 @@ impl<R: Remote + ?Sized> Remote for Box<R> {
     }
 }
 
-/// Where a program's end of a way is, and which services it uses. Each way takes what it needs of it.
+/// A program's end of a way, and the services of the other end. Each way uses its part of this.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Interface to the rack.
@@ -106,20 +105,20 @@ pub struct Place {
     pub memory: Option<Server>,
     /// Set-up services of engines.
     pub engines: Vec<Server>,
-    /// EDM's node of this host, and whose memory it uses.
+    /// EDM's node of this host, and the memory node.
     pub node: Option<(memory::ClientConfig, memory::Remote)>,
-    /// Whether a pool's memory is what it offers to all, instead of a region that is reserved for this end.
+    /// Whether to use the memory that a pool offers to all, instead of a region reserved for this end.
     pub shared: bool,
 }
 
 impl Place {
-    /// An adapter's, with a pool or a server of bytes.
+    /// The place of an adapter, with a pool or a server of bytes.
     pub fn at(interface: &str, ip: Ipv4Addr, adapter: Config, memory: Server) -> Place {
         let (interface, memory) = (interface.to_owned(), Some(memory));
         Place { interface, ip, adapter, memory, engines: Vec::new(), node: None, shared: false }
     }
 
-    /// Nowhere: enough for memory of the program's own.
+    /// No place: sufficient for the program's own memory.
     pub fn here() -> Place {
         let adapter = Config::default();
         let ip = Ipv4Addr::UNSPECIFIED;
@@ -139,19 +138,19 @@ impl Place {
     }
 }
 
-/// What keeps an end connected: its memory is freed when this is dropped.
+/// Guard of a connected end: dropping it frees the memory.
 pub struct Held(Option<Box<dyn Lease>>);
 
 /// A lease of remote memory.
 trait Lease: Send {
-    /// Processor time of a thread that works for the one that asks, where there is another.
+    /// Processor time of a thread that works for the program's thread, if there is one.
     fn adapter_cpu(&self) -> Result<Option<Nanos>, Gone> {
         Ok(None)
     }
 }
 
 impl Held {
-    /// Processor time of the adapter's thread, where that is another than the one that asks.
+    /// Processor time of the adapter's thread, if it is not the program's.
     pub fn adapter_cpu(&self) -> Result<Option<Nanos>, Gone> {
         self.0.as_ref().map_or(Ok(None), |lease| lease.adapter_cpu())
     }
@@ -163,7 +162,7 @@ impl fmt::Debug for Held {
     }
 }
 
-/// An open way, and what keeps it so.
+/// An open way, and its guard.
 pub type Opened = (Box<dyn Remote>, Held);
 
 /// A runtime for calls that stay open.
@@ -171,10 +170,10 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
-/// Opens a way, for what a program submits at most.
+/// Opens a way for a program's maximum load.
 type Open = fn(Place, Shape) -> Result<Opened, RemoteError>;
 
-/// How each way is opened.
+/// The function that opens each way.
 static OPENERS: &[(Way, Open)] = &[
     (Way::LOCAL, local::open),
     (Way::DELAYED, delayed::open),
@@ -189,7 +188,7 @@ static OPENERS: &[(Way, Open)] = &[
     (Way::COWBIRD_P4, rings::open),
 ];
 
-/// Opens a way, from the calling thread's network namespace. Errors: the place lacks something, or what it names does not answer.
+/// Opens a way, from the calling thread's network namespace. Errors: the place lacks a field, or a service does not answer.
 pub fn open(way: Way, place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let opener = OPENERS.iter().find(|(known, _)| *known == way);
     let (_, open) = opener.ok_or_else(|| RemoteError::Lacks(format!("a module that opens {way}")))?;

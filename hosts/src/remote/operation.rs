@@ -1,30 +1,30 @@
-//! Operations on remote memory, how they end, and what a way says of them.
+//! Operations on remote memory, their outcomes, and the abilities of a way.
 
 use p4rack_wire::edm::Opcode;
 use std::fmt;
 
-/// What to do with a region.
+/// An operation on a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
     /// Reads bytes.
     Read {
-        /// The first one.
+        /// Offset of the first byte.
         at: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u32,
     },
     /// Writes bytes.
     Write {
-        /// Where the first one goes.
+        /// Offset of the first byte.
         at: u64,
-        /// All of them.
+        /// The bytes.
         bytes: &'a [u8],
     },
     /// Changes a word of eight bytes in one step.
     Modify {
-        /// The word, at a multiple of 8.
+        /// Offset of the word, a multiple of 8.
         at: u64,
-        /// How.
+        /// The operation.
         opcode: Opcode,
         /// Operands; those that the opcode does not have are ignored.
         operands: [u64; 2],
@@ -32,7 +32,7 @@ pub enum Operation<'a> {
 }
 
 impl Operation<'_> {
-    /// Puts `new` in place of `expected`, if that is the word.
+    /// Replaces a word by `new` if it is `expected`.
     pub const fn cas(at: u64, expected: u64, new: u64) -> Operation<'static> {
         Operation::Modify { at, opcode: Opcode::Cas, operands: [expected, new] }
     }
@@ -41,13 +41,13 @@ impl Operation<'_> {
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// What was read; it is there only now.
+    /// The bytes of a read, valid only during this call.
     Read(&'a [u8]),
-    /// The write has ended: what that means, [`Abilities::writes`] says.
+    /// The write has ended; [`Abilities::writes`] defines what that means.
     Written,
-    /// The word before an atomic operation.
+    /// The word before the atomic operation.
     Word(u64),
-    /// It was refused, or nothing is known of it.
+    /// It was refused, or its result is unknown.
     Failed(Status),
 }
 
@@ -55,30 +55,30 @@ pub enum Outcome<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Status {
-    /// No answer: whether it was carried out is unknown. See the [module](super).
+    /// No answer: the operation may have been executed. See the [module](super).
     Unknown = 1,
-    /// Its bytes are not all in the region.
+    /// Some of its bytes are outside the region.
     OutOfBounds = 2,
     /// The region has another key.
     WrongKey = 3,
     /// The region does not permit it.
     NotPermitted = 4,
-    /// It has no bytes, or more than the way takes.
+    /// Its length is 0, or over the way's maximum.
     BadLength = 5,
     /// The way has no such operation, or its word is not at a multiple of eight.
     BadOperation = 6,
-    /// The memory's host has too much to answer: ask again later.
+    /// The memory's host is overloaded: retry later.
     Busy = 7,
-    /// Too many operations are under way: poll first.
+    /// Too many operations are in flight: poll first.
     Full = 8,
     /// The rack has no such host.
     NoSuchNode = 9,
-    /// The way is gone: open it anew.
+    /// The connection is lost: open the way again.
     Gone = 10,
 }
 
 impl Status {
-    /// All.
+    /// All statuses.
     pub const ALL: [Status; 10] = [
         Status::Unknown,
         Status::OutOfBounds,
@@ -97,7 +97,7 @@ impl Status {
         Status::ALL.into_iter().find(|status| *status as i32 == i32::from(number))
     }
 
-    /// Whether the same operation may go well later.
+    /// Whether the same operation may succeed later.
     pub const fn is_passing(self) -> bool {
         matches!(self, Status::Unknown | Status::Busy | Status::Full)
     }
@@ -127,7 +127,7 @@ impl std::error::Error for Status {}
 pub enum Written {
     /// It is in the memory.
     There,
-    /// It has left: a program that has to know more reads it back, or puts a [`Certain`](super::Certain) in front.
+    /// It has left. A program that needs more reads it back, or wraps the way in [`Certain`](super::Certain).
     Sent,
 }
 
@@ -140,16 +140,16 @@ pub enum Order {
     ReadsAfterWrites,
     /// Writes of the same bytes.
     SameBytes,
-    /// None: what must not be passed has to have ended before.
+    /// None: wait for the end of an operation that a later one must not pass.
     None,
 }
 
-/// Which byte of a word comes first.
+/// Byte order of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordOrder {
-    /// The highest.
+    /// The highest byte first.
     BigEndian,
-    /// The lowest.
+    /// The lowest byte first.
     LittleEndian,
 }
 
@@ -171,31 +171,31 @@ impl WordOrder {
     }
 }
 
-/// What a way can do with its region.
+/// Abilities of a way with its region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Bytes of the region.
     pub region_bytes: u64,
-    /// Bytes of a read at most.
+    /// Maximum bytes of a read.
     pub read_bytes_max: u32,
-    /// Bytes of a write at most.
+    /// Maximum bytes of a write.
     pub write_bytes_max: u32,
     /// Bytes of a write that become visible in one step, if they begin where a write begins.
     pub whole_bytes: u32,
-    /// Operations under way at most.
+    /// Maximum operations in flight.
     pub under_way_max: usize,
-    /// Atomic operations that it has.
+    /// Supported atomic operations.
     pub atomics: &'static [Opcode],
-    /// How the words of atomic operations stand.
+    /// Byte order of the words of atomic operations.
     pub words: WordOrder,
     /// What the end of a write means.
     pub writes: Written,
-    /// What is ordered with what.
+    /// Order in which operations take effect.
     pub order: Order,
 }
 
 impl Abilities {
-    /// Whether an operation is one that this way takes: its bytes are in the region, and not too many.
+    /// Checks that this way takes an operation: a supported kind, a valid length, bytes within the region.
     pub fn check(&self, operation: &Operation<'_>) -> Result<(), Status> {
         let (at, bytes, most) = match *operation {
             Operation::Read { at, bytes } => (at, u64::from(bytes), self.read_bytes_max),
@@ -217,35 +217,36 @@ impl Abilities {
     }
 }
 
-/// What a program submits at most, and the bytes that it needs.
+/// Maximum load of a program, and the bytes that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of the region; 0: those that the other end offers.
+    /// Bytes of the region; 0: all that the other end offers.
     pub region_bytes: u64,
-    /// Reads under way.
+    /// Reads in flight.
     pub reads: UnderWay,
-    /// Writes under way.
+    /// Writes in flight.
     pub writes: UnderWay,
 }
 
-/// Operations of a kind that are under way at most.
+/// Maximum operations of a kind in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnderWay {
-    /// How many.
+    /// Number of operations.
     pub count: u64,
-    /// Bytes of all.
+    /// Bytes of all together.
     pub bytes: u64,
-    /// Bytes of the longest.
+    /// Bytes of the longest operation.
     pub longest_bytes: u32,
 }
 
 impl UnderWay {
-    /// As many of the same length.
+    /// `count` operations of the same length.
     pub const fn of(count: u64, bytes: u32) -> UnderWay {
         UnderWay { count, bytes: count * bytes as u64, longest_bytes: bytes }
     }
 
-    /// Bytes of a ring that has room for all: what does not fit before its end begins anew, and a request has at most half.
+    /// Bytes of a ring with room for all: data that does not fit before its end starts at its beginning, and a request takes at
+    /// most half of it.
     pub fn ring_bytes(&self) -> u64 {
         let longest = u64::from(self.longest_bytes);
         (self.bytes + longest).max(2 * longest).max(1_024).next_power_of_two()

@@ -1,4 +1,4 @@
-//! Which interface is a host's link.
+//! Finds the interface of a host's link.
 
 use crate::memory::NotHere;
 use p4rack_fabric::remote::Link;
@@ -6,7 +6,7 @@ use p4rack_netdev::{Links, link};
 use p4rack_wire::MacAddr;
 use std::net::Ipv4Addr;
 
-/// A program's host, as the rack knows it.
+/// A program's host, as described.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'a> {
     /// Its name.
@@ -17,10 +17,10 @@ pub struct Own<'a> {
     pub ip: Ipv4Addr,
 }
 
-/// Stands for an interface that was not named.
+/// Name of an interface to be found.
 const NONE_NAMED: &str = "(none named)";
 
-/// What shows to which host an interface belongs.
+/// Properties by which an interface is recognised as a host's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     name: String,
@@ -29,10 +29,10 @@ struct Seen {
 }
 
 impl Own<'_> {
-    /// The interface of this host's link: the one that is named, or the only one that can be it. An adapter shares the one that has
-    /// the host's address, or takes the one with its MAC address; a node of EDM uses the link, whose address an agent may have.
-    /// Errors: the one that is named is another host's, none is surely this host's, or the kernel doesn't list them. No frame is
-    /// sent before.
+    /// The interface of this host's link: the named one, or the only candidate. An adapter shares the interface that has the host's
+    /// IP address, or takes the one with its MAC address; a node of EDM uses the link itself, whose addresses may be on an agent's
+    /// interface. Errors: the named interface is another host's, no candidate is certain, or the kernel can't list interfaces. No
+    /// frame is sent before this check.
     pub fn interface(&self, way: Link, named: Option<&str>) -> Result<String, NotHere> {
         let all = Links::open().and_then(|mut links| links.all()).map_err(|error| {
             let interface = named.unwrap_or(NONE_NAMED);
@@ -48,7 +48,7 @@ impl Own<'_> {
         let has_mac = |seen: &&Seen| seen.mac == self.mac;
         if let Some(named) = named {
             let found = all.iter().find(|seen| seen.name == named);
-            // EDM's port looks itself: behind an agent a link has another address.
+            // EDM's port checks the link itself: behind an agent it has another address.
             if way == Link::Agent || found.is_some_and(|seen| has_ip(&seen) || has_mac(&seen)) {
                 return Ok(named.to_owned());
             }
@@ -58,7 +58,7 @@ impl Own<'_> {
         let by_mac = all.iter().find(has_mac);
         let found = match (way, by_mac) {
             (Link::Agent, Some(Seen { ip: None, .. })) => by_mac,
-            // Behind an agent the link is the one without an address. EDM's port looks whether the agent is this host's.
+            // Behind an agent the link is the interface without an address. EDM's port checks that the agent is this host's.
             (Link::Agent, _) => {
                 let mut bare = all.iter().filter(|seen| seen.ip.is_none() && seen.name != "lo");
                 bare.next().filter(|_| bare.next().is_none())
@@ -93,16 +93,16 @@ mod tests {
         let seen = |name: &str, last, ip| Seen { name: name.to_owned(), mac: mac(last), ip };
         let lo = seen("lo", 0, Some(Ipv4Addr::LOCALHOST));
         let link = |all: &[Seen], way, named| own.choose(all, way, named).map_err(|error| error.to_string());
-        // Behind an agent: its own interface has the host's addresses.
+        // Behind an agent, whose own interface has the host's addresses.
         let behind = [lo.clone(), seen("app0", 2, Some(ip(2))), seen("eth0", 77, None)];
         assert_eq!(link(&behind, Link::Agent, None), Ok("eth0".to_owned()));
         assert_eq!(link(&behind, Link::Adapter, None), Ok("app0".to_owned()));
-        // Without one.
+        // Without an agent.
         let bare = [lo.clone(), seen("eth1", 2, None), seen("eth0", 9, Some(ip(200)))];
         assert_eq!(link(&bare, Link::Agent, None), Ok("eth1".to_owned()));
         assert_eq!(link(&bare, Link::Adapter, Some("eth1")), Ok("eth1".to_owned()));
         assert!(link(&bare, Link::Adapter, Some("eth0")).unwrap_err().contains("is not h2's link"));
-        // The machine's own interfaces are no host's link.
+        // The machine's own interfaces are not a host's link.
         let machine = [lo, seen("eth0", 9, Some(ip(200)))];
         for way in [Link::Agent, Link::Adapter] {
             assert!(link(&machine, way, None).unwrap_err().contains("p4rack exec h2"));

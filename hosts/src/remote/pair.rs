@@ -14,7 +14,7 @@ struct Pair {
     abilities: Abilities,
     qpn: u32,
     offer: Offer,
-    /// Tags of what is under way: a queue pair ends requests in order.
+    /// Tags of operations in flight: a queue pair completes requests in order.
     tags: VecDeque<u64>,
 }
 
@@ -78,7 +78,7 @@ fn status(failure: Failure) -> Status {
     }
 }
 
-/// What keeps a queue pair connected. The runtime keeps both calls open.
+/// Guard of a connected queue pair. The runtime keeps both calls open.
 struct PairLease {
     _reserved: Option<Reserved>,
     _connected: Connected,

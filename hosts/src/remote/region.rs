@@ -1,33 +1,33 @@
-//! Remote memory for programs that wait for what they ask.
+//! Remote memory for programs that wait for their operations.
 
 use super::{Operation, Outcome, Remote, RemoteError, Status};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::Opcode;
 
-/// How long a program waits without anything having ended. Most ways know sooner that nothing comes.
+/// How long a program waits without any completion. Most ways report a lost connection sooner.
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
-/// A region, used by one operation or batch at a time. The way is beneath, for programs that submit and poll themselves.
+/// A region, used by one operation or batch at a time. Programs that submit and poll themselves use the way beneath.
 #[derive(Debug)]
 pub struct Region<R = Box<dyn Remote>> {
     remote: R,
-    /// Tag of the next operation: those before have ended, or were given up.
+    /// Tag of the next operation: all earlier ones have ended or were abandoned.
     next: u64,
 }
 
 impl<R: Remote> Region<R> {
-    /// Over a way with nothing under way.
+    /// A region over a way without open operations.
     pub fn new(remote: R) -> Region<R> {
         Region { remote, next: 0 }
     }
 
-    /// The way. What is submitted to it has to have ended before the region is used again.
+    /// The way. All operations submitted to it must have ended before the region is used again.
     pub fn remote(&mut self) -> &mut R {
         &mut self.remote
     }
 
-    /// Does several operations at the same time, and hands over how each ended, with its position. One of which nothing is heard
-    /// ends as [`Status::Unknown`]. Errors: the way is gone.
+    /// Executes several operations at the same time, and calls `ended` with the position and outcome of each. An operation without
+    /// an answer ends as [`Status::Unknown`]. Errors: the way is gone.
     pub fn batch<'a>(
         &mut self,
         operations: impl IntoIterator<Item = Operation<'a>>,
@@ -35,13 +35,13 @@ impl<R: Remote> Region<R> {
     ) -> Result<(), RemoteError> {
         let mut operations = operations.into_iter();
         let mut refused: Option<Operation<'a>> = None;
-        // Whether each has been submitted and has not ended.
+        // Whether each operation is open: submitted and not ended.
         let mut open: Vec<bool> = Vec::new();
         let (first, mut left, mut last) = (self.next, 0, self.remote.now());
         loop {
             while let Some(operation) = refused.take().or_else(|| operations.next()) {
                 match self.remote.submit(self.next, operation) {
-                    // There is room as soon as something of this batch has ended.
+                    // An end of this batch makes room.
                     Err(Status::Full) if left > 0 => {
                         refused = Some(operation);
                         break;
@@ -62,7 +62,7 @@ impl<R: Remote> Region<R> {
             }
             let before = left;
             self.remote.poll(last + PATIENCE, &mut |tag, outcome| {
-                // An end from before this batch was given up.
+                // The end of an abandoned operation.
                 let position = tag.checked_sub(first).and_then(|position| usize::try_from(position).ok());
                 let Some(position) = position else { return };
                 if let Some(is_open) = open.get_mut(position).filter(|is_open| **is_open) {
@@ -82,7 +82,7 @@ impl<R: Remote> Region<R> {
         }
     }
 
-    /// Reads bytes, in pieces of the longest operation that the way takes. Errors: the first piece that failed says why.
+    /// Reads bytes, in pieces of the way's longest operation. Errors: that of the first piece that failed.
     pub fn read(&mut self, at: u64, into: &mut [u8]) -> Result<(), RemoteError> {
         let (piece, total) = (self.remote.abilities().read_bytes_max as usize, into.len());
         let pieces =
@@ -99,8 +99,8 @@ impl<R: Remote> Region<R> {
         if total == 0 { Err(Status::BadLength.into()) } else { ok(failed) }
     }
 
-    /// Writes bytes, in pieces of the longest operation that the way takes. [`Abilities::writes`](super::Abilities::writes) says
-    /// what the end means. Errors: the first piece that failed says why.
+    /// Writes bytes, in pieces of the way's longest operation. [`Abilities::writes`](super::Abilities::writes) defines what the end
+    /// means. Errors: that of the first piece that failed.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), RemoteError> {
         let piece = self.remote.abilities().write_bytes_max as usize;
         let pieces =
@@ -114,17 +114,17 @@ impl<R: Remote> Region<R> {
         if bytes.is_empty() { Err(Status::BadLength.into()) } else { ok(failed) }
     }
 
-    /// Puts `new` in place of `expected`, if that is the word. Returns the word before.
+    /// Replaces a word by `new` if it is `expected`. Returns the previous word.
     pub fn cas(&mut self, at: u64, expected: u64, new: u64) -> Result<u64, RemoteError> {
         self.modify(at, Opcode::Cas, [expected, new])
     }
 
-    /// Adds to a word, modulo 2^64. Returns the word before.
+    /// Adds to a word, modulo 2^64. Returns the previous word.
     pub fn fetch_add(&mut self, at: u64, more: u64) -> Result<u64, RemoteError> {
         self.modify(at, Opcode::FetchAdd, [more, 0])
     }
 
-    /// Does any atomic operation; an operand that it does not have is ignored. Returns the word before.
+    /// Executes any atomic operation; operands that it does not have are ignored. Returns the previous word.
     pub fn modify(&mut self, at: u64, opcode: Opcode, operands: [u64; 2]) -> Result<u64, RemoteError> {
         let mut old = Err(Status::Unknown);
         self.batch([Operation::Modify { at, opcode, operands }], |_, outcome| match outcome {
@@ -140,7 +140,7 @@ fn ok(failed: Option<Status>) -> Result<(), RemoteError> {
     failed.map_or(Ok(()), |status| Err(status.into()))
 }
 
-/// Parts of `bytes` bytes from an address on, none larger than `most`.
+/// Parts of `bytes` bytes from an address, each of at most `most` bytes.
 fn pieces(at: u64, bytes: usize, most: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
     let piece = move |from: usize| (at.wrapping_add(from as u64), from..bytes.min(from + most));
     (0..bytes).step_by(most.max(1)).map(piece)

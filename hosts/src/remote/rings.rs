@@ -1,4 +1,4 @@
-//! Cowbird's rings as a way to remote memory. Programs that want the rings themselves, at their own cost, use `p4rack_cowbird`.
+//! Cowbird's rings as a way to remote memory. Programs that need the rings without this layer's cost use `p4rack_cowbird`.
 
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Status, WordOrder, Written};
@@ -11,7 +11,7 @@ use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a thread sleeps when the rings have brought nothing.
+/// How long a thread sleeps if the rings have no completion.
 const NAP: Duration = Duration::from_micros(200);
 
 /// A thread's rings, as a way to the first region of a compute node.
@@ -38,7 +38,7 @@ impl Remote for Rings {
             Operation::Modify { .. } => return Err(Status::BadOperation),
         };
         let id = id.map_err(status)?;
-        // A request that has just been made is in no group.
+        // A new request belongs to no group.
         self.client.poll_add(self.poll, id).map_err(|_| Status::Gone)?;
         tags.push_back(tag);
         Ok(())
@@ -87,7 +87,7 @@ impl Lease for Node {
     }
 }
 
-/// Starts a compute node whose thread has rings.
+/// Starts a compute node with one thread's rings.
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let pool = place.memory("a pool")?.clone();
     let mtu_bytes = place.adapter.mtu.bytes();

@@ -1,4 +1,4 @@
-//! Remote memory on this machine with all that serves it: pool, engine and thread are in namespaces of their own.
+//! Remote memory on this machine with its pool, its engine and its user, each in a namespace of its own.
 
 use super::{Held, Place, Remote, RemoteError, Shape, open, runtime};
 use crate::commands::Handle;
@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 /// Processor time of the threads that serve a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Of the compute node's adapter, where that is another thread.
+    /// Of the compute node's adapter, if it has a thread of its own.
     pub adapter: Option<Nanos>,
     /// Of the engine.
     pub engine: Option<Nanos>,
@@ -26,7 +26,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// Since an earlier reading.
+    /// The difference from an earlier reading.
     pub fn since(self, before: Used) -> Used {
         let since = |after: Option<Nanos>, before: Option<Nanos>| Some(after? - before?);
         Used {
@@ -37,7 +37,7 @@ impl Used {
     }
 }
 
-/// Remote memory and everything that serves it.
+/// Remote memory with its pool and engine.
 pub struct Setting {
     end: Box<dyn Remote>,
     meter: Meter,
@@ -53,7 +53,7 @@ pub struct Switch {
     pub cpu: Box<dyn Fn() -> std::io::Result<Nanos>>,
 }
 
-/// Where the pool is, and the engine.
+/// Location of the pool and the engine.
 enum Base {
     Rack(Rack),
     /// The switch ends before its links.
@@ -78,7 +78,7 @@ pub struct Meter {
 }
 
 impl Setting {
-    /// Starts pool, engine and the thread's end, without a switch. Errors: this way needs one, or no remote memory.
+    /// Starts pool, engine and the thread's end, without a switch. Errors: this way needs a switch, or no remote memory.
     pub fn start(way: Way, shape: Shape) -> Result<Setting, RemoteError> {
         let definition = way.definition();
         if definition.link != Link::Adapter || definition.engine == Some(Engine::Switch) {
@@ -95,7 +95,7 @@ impl Setting {
 
     /// Starts a pool and the thread's end beside an engine in a switch.
     pub fn in_switch(switch: Switch, shape: Shape) -> Result<Setting, RemoteError> {
-        // As far as a switch goes that has its defaults.
+        // The limits of a switch's engine with default parameters.
         let config = Config { reads_max: Config::default().reads_max, ..config() };
         let Switch { star, engine, cpu } = switch;
         let pool = Pool::start(star, &config, shape.region_bytes)?;
@@ -136,8 +136,8 @@ impl Meter {
     }
 }
 
-/// Parameters of all adapters, whatever the way. A switch that rewrites frames can't compute iCRCs, so none checks them:
-/// otherwise ways without one would do more for each frame.
+/// Parameters of all adapters, for every way. The engine in a switch can't compute iCRCs, so no adapter checks them: otherwise
+/// other ways would have more work for each frame.
 fn config() -> Config {
     Config {
         icrc_verified: false,

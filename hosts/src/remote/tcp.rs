@@ -1,12 +1,12 @@
-//! A server of bytes over TCP, and its client: remote memory as programs have it that know nothing else.
+//! A server of bytes over TCP, and its client: remote memory over the kernel's transport.
 //!
 //! ```text
-//! hello:   "p4rackB1" | bytes of the region (8)                          server to client, first of all
+//! hello:   "p4rackB1" | bytes of the region (8)                          server to client, first message
 //! request: what (1) | opcode (1) | 0 (2) | bytes (4) | at (8) | data     data: a write's bytes, or two operands (8 each)
 //! answer:  status (1) | 0 (3) | bytes (4) | data                         data: a read's bytes, or the word before
 //! ```
 //!
-//! Numbers are big-endian. Answers come in the order of requests; a status of 0 is success. Each request takes effect in one step.
+//! Numbers are big-endian. Answers are in the order of requests; a status of 0 is success. Each request takes effect in one step.
 
 use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
@@ -27,17 +27,17 @@ const ANSWER_BYTES: usize = 8;
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 const MODIFY: u8 = 2;
-/// Bytes of an operation at most.
+/// Maximum bytes of an operation.
 const BYTES_MAX: u32 = 1 << 24;
-/// Operations of a client under way.
+/// Maximum operations of a client in flight.
 const UNDER_WAY_MAX: usize = 4_096;
-/// Connections; further ones are closed immediately and counted.
+/// Maximum connections; further ones are closed immediately and counted.
 const CONNECTIONS_MAX: usize = 256;
 /// Buffers of a connection.
 const BUFFER_BYTES: usize = 64 << 10;
 /// How long the server may take to start, and to say hello.
 const START: Duration = Duration::from_secs(20);
-/// Pause before requests are given again to a socket that was full.
+/// Pause before requests are written again to a full socket.
 const AGAIN: Nanos = Nanos::from_millis(1);
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
@@ -46,7 +46,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     all
 }
 
-/// A region that a server offers.
+/// A server's region.
 #[derive(Debug)]
 pub struct Served<B> {
     bytes: Mutex<B>,
@@ -62,7 +62,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
         Arc::new(Served { bytes: Mutex::new(bytes), read_only, open, refused })
     }
 
-    /// Connections that were closed because there were too many.
+    /// Connections closed because there were too many.
     pub fn refused(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries a request out; its data become those of the answer.
+    /// Executes a request. Its data buffer becomes that of the answer.
     fn carry_out(&self, request: &[u8], bytes: u32, data: &mut Vec<u8>) -> Option<Status> {
         let at = u64::from_be_bytes(array(request, 8));
         let carried = std::mem::take(data);
@@ -181,18 +181,18 @@ pub struct Tcp {
     stream: TcpStream,
     poller: Poller,
     abilities: Abilities,
-    /// Tags of requests without an answer, and what they are.
+    /// Tags and kinds of requests without an answer.
     asked: VecDeque<(u64, u8)>,
-    /// Requests; those before `sent` have been given to the socket.
+    /// Requests; the socket has those before `sent`.
     out: Vec<u8>,
     sent: usize,
-    /// Answers; those before `taken` have been handed over.
+    /// Answers; those before `taken` were delivered.
     input: Vec<u8>,
     taken: usize,
 }
 
 impl Tcp {
-    /// Connects, for as long as the server may take to start. Errors: another program answers, or its region is smaller than
+    /// Connects, and retries while the server may be starting. Errors: another program answers, or its region is smaller than
     /// `region_bytes`.
     pub fn connect(to: &str, region_bytes: u64) -> Result<Tcp, RemoteError> {
         let start = Instant::now();
@@ -233,7 +233,7 @@ impl Tcp {
         Ok(Tcp { stream, poller, abilities, asked: VecDeque::new(), out, sent: 0, input, taken: 0 })
     }
 
-    /// Gives requests to the socket, as far as it takes them.
+    /// Writes requests to the socket until it is full.
     fn send(&mut self) -> io::Result<()> {
         while self.sent < self.out.len() {
             match self.stream.write(&self.out[self.sent..]) {
@@ -248,7 +248,7 @@ impl Tcp {
         Ok(())
     }
 
-    /// Takes what the socket has, and hands over complete answers. Returns whether there were any.
+    /// Reads from the socket and delivers complete answers. Returns whether there were any.
     fn receive(&mut self, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<bool, RemoteError> {
         let (mut piece, mut any) = ([0; BUFFER_BYTES], false);
         loop {
@@ -395,7 +395,7 @@ mod tests {
         });
     }
 
-    /// More than all buffers of a connection hold, both ways: neither end waits for the other for ever.
+    /// More than all buffers of a connection hold, both ways: the two ends must not deadlock.
     #[test]
     fn many_long_operations_do_not_block_each_other() {
         with_server(false, |address| {

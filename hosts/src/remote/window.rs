@@ -1,9 +1,9 @@
-//! What is under way, by number.
+//! Items in flight, by number.
 
 use std::collections::VecDeque;
 
-/// Items numbered in the order in which they were added, from which any may be taken. It is as long as the oldest item is behind
-/// the newest.
+/// Items numbered in the order in which they were added, from which any may be taken. Its length is the distance from the oldest
+/// item to the newest.
 #[derive(Clone, Debug)]
 pub struct Window<T> {
     items: VecDeque<Option<T>>,
@@ -49,7 +49,7 @@ impl<T> Window<T> {
         numbered.filter_map(|(number, item)| item.as_mut().map(|item| (number, item)))
     }
 
-    /// The oldest item's number: all before it have been taken. If there is none, that of the next.
+    /// The oldest item's number: all earlier ones have been taken. The next item's number if there is none.
     pub fn first(&self) -> u64 {
         self.first
     }
@@ -59,12 +59,12 @@ impl<T> Window<T> {
         self.first + self.items.len() as u64
     }
 
-    /// Items that are there.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
