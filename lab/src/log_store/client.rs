@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
 
-/// Says that all records are written, and when the first mix begins.
+/// The line that reports that all records are written, and when the first mix begins.
 pub(super) const READY: &str = "ready";
 /// Pause before the first mix, in which the parent reads the switch's counters.
 const LEAD_NS: u64 = 300_000_000;
@@ -68,7 +68,7 @@ pub fn use_store(path: &Path, client: ClientTask) -> Result<(), LabError> {
     let (setup, way) = (setup(&rack, client.window, client.seed)?, client.end.way);
     let config = setup.config(way);
     let (opened, _held) = client.end.open(&rack, config.shape())?;
-    // A page may go from local memory when it is in the remote one.
+    // A page may leave local memory when it is in remote memory.
     let mut remote: Box<dyn Remote> = match opened.abilities().writes {
         Written::There => opened,
         Written::Sent => Box::new(Certain::new(opened)),

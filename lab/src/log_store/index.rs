@@ -19,7 +19,7 @@ impl Index {
         Index { places: vec![(0, FREE); (2 * keys_max.max(1)).next_power_of_two()], keys: 0 }
     }
 
-    /// Where a key is, or would be.
+    /// The place of a key, or the free place for it.
     fn place(&self, key: u64) -> usize {
         let mask = self.places.len() - 1;
         let mut at = SplitMix(key).next() as usize & mask;

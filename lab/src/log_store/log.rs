@@ -7,18 +7,18 @@ use std::collections::VecDeque;
 
 /// Bytes of a record before its value: the key.
 const KEY_BYTES: usize = 8;
-/// Pages in local memory at least: some to change in place, some on their way out.
+/// Minimum pages in local memory: some are changed in place, some are being written to remote memory.
 pub(super) const MEMORY_PAGES_MIN: u64 = 8;
-/// Pages that are written to remote memory at the same time.
+/// Maximum pages being written to remote memory.
 pub(super) const WRITES_MAX: u64 = 4;
-/// Compaction begins when so few pages of the region are free.
+/// Compaction begins when this number of the region's pages is free.
 const COMPACT_BELOW: u64 = 8;
 /// Pages of the region that only compaction may take.
 const RESERVE: u64 = 4;
-/// How long to wait for remote memory before the time is looked at.
+/// Longest wait for remote memory between two checks of the time.
 const WAIT: Nanos = Nanos::from_millis(5);
 
-/// Tags of reads are even, those of writes odd; behind that bit is a number.
+/// Tags of reads are even, those of writes odd; the other bits are a number.
 const fn tag(number: u64, writes: bool) -> u64 {
     number << 1 | writes as u64
 }
@@ -26,7 +26,7 @@ const fn tag(number: u64, writes: bool) -> u64 {
 /// Sizes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Keys at most.
+    /// Maximum keys.
     pub keys_max: usize,
     /// Bytes of every value, a multiple of 8.
     pub value_bytes: usize,
@@ -38,13 +38,13 @@ pub struct Config {
     pub mutable_pages: u64,
     /// Pages in remote memory.
     pub region_pages: u64,
-    /// Reads of remote memory under way.
+    /// Maximum reads of remote memory in flight.
     pub reads_max: usize,
 }
 
 impl Config {
-    /// A store for `keys`, of which this percentage fits into local memory; the log in remote memory has twice the room that
-    /// all need.
+    /// A store for `keys`, of which this percentage fits into local memory. The log in remote memory has twice the room of all
+    /// records.
     pub fn new(keys: usize, value_bytes: usize, memory_percent: u64, reads_max: usize) -> Config {
         let page_records = (8_192 / (KEY_BYTES + value_bytes)).max(1) as u64;
         let pages = (keys as u64).div_ceil(page_records);
@@ -60,7 +60,7 @@ impl Config {
         }
     }
 
-    /// Whether local memory has no more than the share of the records that was asked for.
+    /// Whether local memory holds no more than the requested share of the records.
     pub fn has_share(&self, keys: usize, memory_percent: u64) -> bool {
         self.memory_pages <= (keys as u64).div_ceil(self.page_records) * memory_percent / 100
     }
@@ -103,33 +103,33 @@ impl Config {
     }
 }
 
-/// Why a store does not work any more, or not at all.
+/// Why a store can't start, or has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A size makes no sense.
+    /// A size is out of range.
     #[error("the store's sizes: {0}")]
     Config(&'static str),
     /// The remote memory failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// An operation of the remote memory failed.
+    /// An operation on the remote memory failed.
     #[error("remote memory: {0}")]
     Failed(#[from] Status),
-    /// Remote memory has something else than was written there.
+    /// Remote memory does not hold the record that was written there.
     #[error("record {record} in remote memory has another key than {key:#x}")]
     Wrong {
-        /// Which record.
+        /// Number of the record.
         record: u64,
-        /// The key that it should have.
+        /// Its expected key.
         key: u64,
     },
-    /// A read brought another number of bytes than was asked for.
+    /// A read returned a wrong number of bytes.
     #[error("remote memory answered with {0} bytes, which is not what was asked for")]
     Short(usize),
     /// An unexpected answer came.
     #[error("remote memory answered what nobody had asked")]
     Unasked,
-    /// Nothing came although something is under way.
+    /// No answer in time to an operation in flight.
     #[error("remote memory does not answer")]
     Silence,
     /// No progress reports.
@@ -145,9 +145,9 @@ pub enum StoreError {
 pub enum Found<'a> {
     /// The value, and its record's number.
     Here(u64, &'a [u8]),
-    /// It comes with [`LogStore::wait`].
+    /// The value arrives with [`LogStore::wait`].
     Later,
-    /// Too many reads are under way: wait first.
+    /// Too many reads are in flight: wait first.
     Busy,
     /// The key was never written.
     Missing,
@@ -156,15 +156,15 @@ pub enum Found<'a> {
 /// Whether a value was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaced {
-    /// It was.
+    /// It was replaced.
     Done,
     /// Another record is current: read again.
     Changed,
-    /// There is no room before something came back from remote memory: wait first.
+    /// There is no room until a page is in remote memory: wait first.
     Busy,
 }
 
-/// A read under way.
+/// A read in flight.
 #[derive(Debug)]
 enum Reading {
     /// A value, for the caller that gave the token.
@@ -177,7 +177,7 @@ enum Reading {
 #[derive(Debug)]
 struct Moving {
     page: Vec<u8>,
-    /// Records of it that were looked at.
+    /// Number of its records already checked.
     done: u64,
 }
 
@@ -205,11 +205,11 @@ pub struct LogStore {
     tail: u64,
     /// The oldest page that is not compacted.
     begin: u64,
-    /// Pages on their way to remote memory, by number: those before the first of them are there.
+    /// Pages being written to remote memory, by number. All pages before the first of them are there.
     writing: Window<()>,
     /// Pages before it may be overwritten in remote memory.
     free: u64,
-    /// Compacted pages, and the number of the first read that may be under way when they become free.
+    /// Compacted pages. A page becomes free when all reads before this number have ended.
     leaving: VecDeque<(u64, u64)>,
     reading: Window<Reading>,
     compacting: bool,
@@ -242,17 +242,17 @@ impl LogStore {
         self.counters
     }
 
-    /// Whether nothing is under way.
+    /// Whether no operation is in flight.
     pub fn is_quiet(&self) -> bool {
         self.reading.is_empty() && self.writing.is_empty() && self.moving.is_none()
     }
 
-    /// The page that the next record belongs to.
+    /// The page of the next record.
     fn tail_page(&self) -> u64 {
         self.tail / self.config.page_records
     }
 
-    /// Pages so far, the last one perhaps in part.
+    /// Number of pages so far, an incomplete last one included.
     fn pages(&self) -> u64 {
         self.tail.div_ceil(self.config.page_records)
     }
@@ -299,7 +299,7 @@ impl LogStore {
         Ok(Found::Later)
     }
 
-    /// Writes a value. Returns false if there is no room before something came back from remote memory: wait first.
+    /// Writes a value. Returns false if there is no room until a page is in remote memory: wait first.
     pub fn write(&mut self, remote: &mut dyn Remote, key: u64, value: &[u8]) -> Result<bool, StoreError> {
         match self.index.get(key) {
             Some(record) if record / self.config.page_records >= self.mutable() => {
@@ -315,7 +315,7 @@ impl LogStore {
         }
     }
 
-    /// Writes a value in place of one that was read.
+    /// Replaces a value that was read.
     pub fn replace(
         &mut self,
         remote: &mut dyn Remote,
@@ -334,7 +334,7 @@ impl LogStore {
         if !self.tail.is_multiple_of(self.config.page_records) {
             return true;
         }
-        // A new page takes the place of one that has to be in remote memory, and will need a place there.
+        // A new page replaces one that must already be in remote memory, and needs a place there later.
         let page = self.tail_page();
         let leaves = page.checked_sub(self.config.memory_pages);
         let is_written = leaves.is_none_or(|leaves| leaves < self.writing.first());
@@ -357,7 +357,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// Writes pages that have become read-only, and has the oldest page read if few are free.
+    /// Writes pages that have become read-only to remote memory, and reads the oldest page back if few are free.
     fn advance(&mut self, remote: &mut dyn Remote) -> Result<(), StoreError> {
         while self.writing.next() < self.mutable()
             && (self.writing.len() as u64) < WRITES_MAX
@@ -382,7 +382,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// Waits a while for remote memory, and hands on values that came: token, record, value. Returns whether anything came.
+    /// Waits a while for remote memory, and delivers values that arrived: token, record, value. Returns whether there was any end.
     pub fn wait(
         &mut self,
         remote: &mut dyn Remote,

@@ -3,7 +3,7 @@ use p4rack_fabric::common::SplitMix;
 use p4rack_hosts::remote::{Abilities, Local};
 use std::collections::HashMap;
 
-/// Remote memory that takes its time: operations are done and end in any order.
+/// Slow remote memory: operations take effect and end in any order.
 struct Slow {
     abilities: Abilities,
     bytes: Vec<u8>,
@@ -90,14 +90,14 @@ const CONFIG: Config = Config {
     reads_max: 7,
 };
 
-/// Thousands of random operations. Every read has to bring a version that was current at some time while it was under way.
-/// Returns what was counted, and the first mistake.
+/// Thousands of random operations. Every read has to return a version that was current at some time during the read. Returns the
+/// counters, and the first mistake.
 fn shuffle(seed: u64, operations: u64, loses: Option<usize>) -> Result<Counters, String> {
     let mut remote = Slow::new(CONFIG.region_bytes(), seed);
     remote.loses = loses;
     let mut random = SplitMix(seed ^ 0x10_0000);
     let mut store = LogStore::new(CONFIG).unwrap();
-    // The current version by key; reads under way: key, version when they were asked, whether they replace it.
+    // The current version by key. Reads in flight: key, version at the start, whether they replace it.
     let mut current: HashMap<u64, u64> = HashMap::new();
     let mut reads: HashMap<u64, (u64, u64, bool)> = HashMap::new();
     let mut version = 0u64;
@@ -146,7 +146,7 @@ fn shuffle(seed: u64, operations: u64, loses: Option<usize>) -> Result<Counters,
 
 type Came = fn(&HashMap<u64, u64>, u64, u64, &[u8]) -> Result<(), String>;
 
-/// Waits once; checks what came, and replaces what was read to be replaced.
+/// Waits once, checks the values that arrived, and replaces those that were read for that.
 fn pass(
     store: &mut LogStore,
     remote: &mut Slow,

@@ -9,11 +9,11 @@
 //!  begin                             head            read-only end           tail
 //! ```
 //!
-//! A page becomes read-only before it leaves local memory, and is written to remote memory then; it leaves when that is done. The
-//! remote region is a ring of pages: the oldest page is read back, and what is still current in it goes to the tail.
+//! Before a page leaves local memory, it becomes read-only and is written to remote memory. The remote region is a ring of pages:
+//! compaction reads the oldest page back and appends its current records at the tail.
 //!
-//! Other than FASTER's, the index has whole keys and one record for each. So a cold read is always one request, and whether a
-//! record is current needs no look at others. There are no deletions.
+//! Unlike FASTER's, the index has whole keys and one record for each. So a cold read is always one request, and the index alone
+//! shows whether a record is current. There are no deletions.
 
 mod client;
 mod index;

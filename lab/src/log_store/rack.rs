@@ -1,4 +1,4 @@
-//! The store as `up`'s workload: what offers the memory, an engine and the client are processes of a rack.
+//! The store as `up`'s workload: the memory's server, an engine and the client are processes of a rack.
 
 use super::client::{Outcome, READY, setup};
 use super::log::MEMORY_PAGES_MIN;
@@ -20,9 +20,9 @@ use p4rack_hosts::cowbird::hostile::RESERVED_BYTES;
 use p4rack_wire::Nanos;
 use std::time::Duration;
 
-/// How long an attacker may take to start.
+/// Time limit for an attacker to start.
 const START: Duration = Duration::from_secs(20);
-/// How long writing all records may take.
+/// Time limit for writing all records.
 const ALL_RECORDS: Duration = Duration::from_secs(60);
 
 /// Checks that the log store of a rack, as it is during a run, needs remote memory, and that an engine in the switch takes its
@@ -83,7 +83,7 @@ pub(crate) fn run(
     let early = control::start_stats_anew(running)?;
     let (server, clients) = plan.workload.ends();
     let reach = Reach { running, way, server };
-    // The engine in the switch is its controller from here on.
+    // From here on, the engine's service is the switch's controller.
     let second_bytes = second.map_or(0, |_| config.region_bytes().max(RESERVED_BYTES));
     let serving = reach.serve(config.region_bytes() + second_bytes, false)?;
     let client = |host: &str| {
@@ -96,7 +96,7 @@ pub(crate) fn run(
     let honest = second.filter(|second| second.attack.is_none());
     let mut beside = honest.map(|second| client(second.host)).transpose()?;
     let mut client = client(clients.first().map_or("", String::as_str))?;
-    // It attacks when all records are written.
+    // The attack begins when all records are written.
     let attack = second.and_then(|second| Some((second.host.to_owned(), second.attack?)));
     let attack =
         attack.map(|(host, attack)| Ok::<_, LabError>((reach.attacker(&host, attack)?, host))).transpose()?;
@@ -131,7 +131,7 @@ pub(crate) fn run(
         beside.check_not_failed()?;
         beside.kill();
     }
-    // What an engine still has under way counts too; it goes before its pool.
+    // Requests that an engine still has in flight count too. It ends before its pool.
     running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
     let Outcome { report, contents, spans_ns } = outcome;
@@ -144,6 +144,6 @@ pub(crate) fn run(
 pub(crate) struct Second<'a> {
     /// Its host.
     pub(crate) host: &'a str,
-    /// The attack that it runs; without one it uses a store of its own.
+    /// Its attack; `None`: it uses a store of its own.
     pub(crate) attack: Option<Attack>,
 }

@@ -10,7 +10,7 @@ use p4rack_hosts::remote::{Local, Remote, RemoteError, Shape, UnderWay};
 use p4rack_wire::Nanos;
 use serde::Serialize;
 
-/// Per cent of the records' room in local memory, where all are to stay there and are changed in place.
+/// Local memory in percent of the records' size, for runs in which all records stay there and are changed in place.
 const ALL_LOCAL: u64 = 125;
 
 /// Parameters of a run.
@@ -20,9 +20,9 @@ pub struct Setup {
     pub records: u32,
     /// Bytes of a value, a multiple of 8.
     pub value_bytes: usize,
-    /// Per cent of the records' room that local memory has.
+    /// Local memory in percent of the records' size.
     pub memory_percent: u64,
-    /// Operations under way, where more than one may be.
+    /// Operations in flight, for ways that permit more than one.
     pub depth: usize,
     /// Mixes, one after the other.
     pub mixes: Vec<Mix>,
@@ -44,7 +44,7 @@ impl Config {
     /// Maximum requests of a store of these sizes.
     pub(super) fn shape(&self) -> Shape {
         let (record, page) = (self.record_bytes() as u64, self.page_bytes() as u64);
-        // Compaction reads a page while values are read.
+        // Compaction reads a page beside the reads of values.
         let reads = UnderWay {
             count: self.reads_max as u64 + 1,
             bytes: self.reads_max as u64 * record + page,
@@ -63,7 +63,7 @@ pub struct MixFigures {
     pub mix: &'static str,
     /// Operations that ended in time.
     pub operations: u64,
-    /// Per second.
+    /// Operations per second.
     pub ops_per_s: f64,
     /// 50th percentile of latencies.
     pub p50_us: f64,
@@ -71,23 +71,23 @@ pub struct MixFigures {
     pub p99_us: f64,
     /// 99.9th percentile.
     pub p999_us: f64,
-    /// Operations that took too long; in the last mix also records that do not have their last version at the end.
+    /// Operations that took too long; in the last mix also records without their last version at the end.
     pub lost: u64,
     /// Values that were never written.
     pub wrong: u64,
-    /// Values read from remote memory, for each operation.
+    /// Values read from remote memory, per operation.
     pub cold_share: f64,
     /// Pages written to remote memory.
     pub pages_written: u64,
     /// Pages compacted.
     pub pages_compacted: u64,
-    /// Processor time of the thread for each operation, kernel included.
+    /// Processor time of the thread per operation, kernel included.
     pub thread_cpu_ns: f64,
-    /// Processor time of the compute node's adapter for each, where that is another thread.
+    /// Processor time of the compute node's adapter per operation, if it has a thread of its own.
     pub adapter_cpu_ns: Option<f64>,
-    /// Processor time of the engine for each.
+    /// Processor time of the engine per operation.
     pub engine_cpu_ns: Option<f64>,
-    /// Processor time of the pool for each.
+    /// Processor time of the pool per operation.
     pub pool_cpu_ns: Option<f64>,
 }
 
@@ -102,7 +102,7 @@ pub enum RunError {
     Remote(#[from] RemoteError),
 }
 
-/// Loads the records, runs the mixes and reads every record again, in a way that needs no switch.
+/// Loads the records, runs the mixes and reads every record again, by a way that needs no switch.
 pub fn run(way: Way, setup: &Setup) -> Result<Vec<MixFigures>, RunError> {
     if way.is_remote() {
         return behind(way, setup, |shape| Setting::start(way, shape));

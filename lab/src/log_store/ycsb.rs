@@ -1,7 +1,7 @@
-//! YCSB's mixes on a store, many operations under way, each result checked.
+//! YCSB's mixes on a store with many operations in flight. Each result is checked.
 //!
-//! Keys are [records](p4rack_history::Records) with one writer, so a read is right if it brings, whole, a version that was current at
-//! some time while it was under way.
+//! Keys are [records](p4rack_history::Records) with one writer, so a read is right if it returns, whole, a version that was current
+//! at some time during the read.
 
 use super::log::{Counters, Found, LogStore, Replaced, StoreError};
 use crate::stats::histogram;
@@ -24,7 +24,7 @@ const PATIENCE: Nanos = Nanos::from_secs(10);
 /// Results under a mix.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
-    /// Operations that ended well in time.
+    /// Operations that succeeded in time.
     pub(super) operations: u64,
     /// Operations that took too long.
     pub(super) lost: u64,
@@ -40,7 +40,7 @@ pub(super) struct Report {
     pub(super) latencies: Histogram<u64>,
 }
 
-/// An operation under way.
+/// An operation in flight.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     key: u64,
@@ -58,22 +58,22 @@ pub(super) struct Client<'a> {
     /// By key.
     records: Records,
     keys: u32,
-    /// Operations under way, by token.
+    /// Operations in flight, by token.
     under_way: Vec<Option<Operation>>,
     free: Vec<usize>,
-    /// Values that came: token, record, whether its bytes are right, version.
+    /// Values that arrived: token, record, whether its bytes are right, version.
     came: Vec<(u64, u64, Option<u64>)>,
     value: Vec<u8>,
     /// Longest wait without any answer.
     patience: Nanos,
     report: Report,
-    /// Sum of the versions that were found right.
+    /// Sum of the versions of right records.
     found: u64,
     teller: Option<Teller>,
 }
 
 impl<'a> Client<'a> {
-    /// With at most this many operations in flight.
+    /// A client with at most this many operations in flight.
     pub(super) fn new(
         store: &'a mut LogStore,
         remote: &'a mut dyn Remote,
@@ -97,7 +97,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Has it print progress lines from a time on.
+    /// Prints progress lines from a time on.
     pub(super) fn tell_from(&mut self, start: Nanos) {
         self.teller = Some(Teller::new(start.0));
     }
@@ -193,7 +193,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// A value came. Checks it, and writes its successor if the operation is to.
+    /// Checks a value that arrived, and writes its successor if the operation replaces it.
     fn finish(&mut self, token: usize, record: u64, version: Option<u64>) -> Result<(), StoreError> {
         let Some(operation) = self.under_way[token] else { return Err(StoreError::Unasked) };
         let key = operation.key as usize;
@@ -228,7 +228,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Counts an operation that ended well.
+    /// Counts a successful operation.
     fn end(&mut self, start: Nanos) -> Result<(), StoreError> {
         let now = clock::now();
         let took = now - start;
@@ -269,7 +269,7 @@ impl<'a> Client<'a> {
         if now > *since + self.patience { Err(StoreError::Silence) } else { Ok(()) }
     }
 
-    /// Waits for remote memory, and ends operations whose values came.
+    /// Waits for remote memory, and ends operations whose values arrived.
     fn wait(&mut self) -> Result<(), StoreError> {
         let mut since = clock::now();
         while self.came.is_empty() && !self.store.is_quiet() {
@@ -284,7 +284,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no operation is in flight.
     fn settle(&mut self) -> Result<(), StoreError> {
         while self.free.len() < self.under_way.len() || !self.store.is_quiet() {
             if self.came.is_empty() && self.store.is_quiet() {
@@ -321,7 +321,7 @@ mod tests {
         Good,
         /// Reads return data with one bit added.
         Spoils,
-        /// Nothing is answered.
+        /// No request is answered.
         Silent,
     }
 
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Loads 2,000 records, of which some are cold, and goes on in another mood.
+    /// Loads 2,000 records, some of them cold, then runs a mix while requests have another fate.
     fn loaded<T>(mood: Mood, then: impl FnOnce(&mut Client<'_>) -> T) -> T {
         let config = Config::new(2_000, 56, 10, 8);
         let now = Mutex::new(Mood::Good);

@@ -1,4 +1,4 @@
-//! Bulk load: a host writes to the store's server as fast as it can, beside the clients.
+//! Bulk load: a host writes to the store's server as fast as it can while clients use the store.
 
 use super::tcp;
 use crate::sys;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Writes under way in remote memory; TCP has as much under way as its window allows.
+/// Writes to remote memory in flight. With TCP, the window is the limit.
 pub const UNDER_WAY: usize = 16;
 /// Slots behind the records that are written over and over.
 pub const SLOTS: u32 = 64;
@@ -80,7 +80,7 @@ pub fn over(remote: &mut dyn Remote, place: Place, span: Span, depth: usize) -> 
             open -= 1;
             match outcome {
                 Outcome::Written => report.bytes += place.slot_bytes as u64,
-                // Whether it has left the host, nothing says: it doesn't count.
+                // It is unknown whether it has left the host, so it doesn't count.
                 Outcome::Failed(Status::Unknown | Status::Busy) => {}
                 Outcome::Failed(status) => refused = Some(status),
                 Outcome::Read(_) | Outcome::Word(_) => {}

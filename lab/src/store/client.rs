@@ -1,7 +1,7 @@
 //! A client of the store: one operation at a time, by YCSB's mixes, each result checked.
 //!
-//! Versions of a record count its writes, so a lost write shows: an older version than one that this client has seen or
-//! written is there, or at the end records have fewer versions than all clients together have written.
+//! Versions of a record count its writes, which reveals a lost write: the client finds an older version than one that it has seen
+//! or written, or at the end records have fewer versions than all clients together have written.
 
 use super::{ANY, Failure, Store};
 use crate::stats::histogram;
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 const ZIPF: f64 = 0.99;
 /// Time after which an operation is lost.
 const LOST_NS: u64 = 2_000_000_000;
-/// Interval between two lines about the operations so far.
+/// Interval between two progress lines.
 const TELL_NS: u64 = 250_000_000;
 
 /// Parameters of a client.
@@ -31,7 +31,7 @@ pub struct ClientConfig {
     pub value_bytes: usize,
     /// Seed of keys, operations and values.
     pub seed: u64,
-    /// Whether it prints lines about the operations so far.
+    /// Whether it prints progress lines.
     pub tells: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct ClientReport {
     pub mixes: Vec<MixReport>,
     /// Confirmed writes, in all mixes together.
     pub writes: u64,
-    /// Records of which an older version was there at the end than this client had written.
+    /// Records with an older version at the end than this client had written.
     pub lost_writes: u64,
 }
 
@@ -275,7 +275,7 @@ impl<S: Store> Client<'_, S> {
         }
     }
 
-    /// Counts records of which an older version is there than this client has written.
+    /// Counts records with an older version than this client has written.
     fn lost_writes(&mut self) -> io::Result<u64> {
         let mut lost = 0;
         for key in 0..self.config.records {

@@ -2,7 +2,7 @@ use super::*;
 use crate::store::slot::Slot;
 use crate::sys;
 
-/// A store in this process that does something wrong at every hundredth operation, on purpose.
+/// A store in this process with a planted mistake in every hundredth operation.
 struct Faulty {
     slots: Vec<Slot>,
     fault: Fault,
@@ -82,7 +82,7 @@ fn config(records: u32) -> ClientConfig {
     }
 }
 
-/// One client's report, and what is there in the end.
+/// One client's report, and the final contents.
 fn ran(fault: Fault) -> (ClientReport, Contents) {
     let (records, mut store) = (50, Faulty::new(50, fault));
     let span = Span { start_ns: sys::monotonic_ns(), duration_ns: 800_000_000 };

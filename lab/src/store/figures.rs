@@ -30,11 +30,11 @@ pub(crate) struct Measured<'a> {
     pub(crate) contents: Contents,
     /// Duration of each mix, nanoseconds.
     pub(crate) spans_ns: &'a [u64],
-    /// When the clients were at work.
+    /// Time span of the clients' operations.
     pub(crate) window: Span,
-    /// Bulk writes beside the clients, if there were any.
+    /// Bulk writes during the clients' operations, if any.
     pub(crate) bulk: Option<BulkReport>,
-    /// Statistics of the switch: when they began anew, at the end of the window, and when all had ended.
+    /// Statistics of the switch: at their reset, at the end of the window, and after the last operation.
     pub(crate) switch: [SwitchStats; 3],
 }
 
@@ -118,7 +118,7 @@ pub(super) fn bulk_bps(reports: &[BulkReport], span_ns: u64) -> u64 {
     (u128::from(bytes) * 8_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
-/// The result of a client, behind its progress lines. Fails early if something else of the rack ends.
+/// The result of a client, after its progress lines. Fails early if another process of the rack ends.
 pub(crate) fn report<T: DeserializeOwned>(
     process: &mut Process,
     running: &mut Running<'_>,

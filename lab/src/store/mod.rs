@@ -13,7 +13,7 @@ pub mod tcp;
 use crate::sys;
 use slot::Slot;
 
-/// As expected version: whichever is there.
+/// As expected version: any.
 pub const ANY: u64 = u64::MAX;
 
 /// Why an operation of a store failed.

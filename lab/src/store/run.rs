@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Port of the store's TCP server.
 const STORE_PORT: u16 = 7_003;
-/// From starting the clients to their operations.
+/// Time from the start of the clients to their operations.
 const LEAD_NS: u64 = 1_000_000_000;
 /// Time limit for loading or reading all records.
 const ALL_RECORDS: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ pub enum Task {
     Load,
     /// Runs the mixes.
     Run(Span),
-    /// Writes beside the clients, as fast as it can.
+    /// Writes as fast as it can while clients use the store.
     Bulk(Span),
     /// Reads every record.
     Contents,
@@ -52,7 +52,7 @@ pub(super) fn slots(store: &StoreParameters) -> u32 {
     store.records + store.bulk.as_ref().map_or(0, |_| bulk::SLOTS)
 }
 
-/// Where bulk traffic writes.
+/// Slots for bulk traffic.
 pub(super) fn bulk_place(store: &StoreParameters) -> bulk::Place {
     let slot_bytes = slot_bytes(store.value_bytes as usize);
     bulk::Place { start: u64::from(store.records) * slot_bytes as u64, slot_bytes }
@@ -63,7 +63,7 @@ pub(super) fn region_bytes(store: &StoreParameters) -> u64 {
     u64::from(slots(store)) * slot_bytes(store.value_bytes as usize) as u64
 }
 
-/// Checks that the rack's store can be in the memory of its server by a way: it has atomic operations, and writes a slot as a whole.
+/// Checks that the rack's store can use its server's memory by a way: the way has atomic operations and writes a slot in one step.
 pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Result<(), LabError> {
     if !way.definition().atomics || !way.is_remote() {
         return Err(LabError::Unfit(format!(
@@ -153,7 +153,7 @@ pub(crate) fn run(
     figures::result(running, store, plan, measured, progress)
 }
 
-/// Starts what has the records: memory, or a TCP server of records.
+/// Starts the server of the records: memory, or the store's TCP server.
 fn start_server(
     running: &Running<'_>,
     way: Option<Way>,

@@ -1,8 +1,8 @@
-//! The store's workload in virtual time: the same clients use memory on the same rack, whose switch runs its generated program and
-//! whose hosts have their machines. Processors and drivers take no time.
+//! The store's workload in virtual time: the same clients use memory on the same rack, with its generated program and the machines
+//! of its hosts. Processors and drivers take no time.
 //!
-//! Each client is a thread that waits whenever it has asked for something. One goes on at a time, in the order of virtual time,
-//! so a run is repeatable.
+//! Each client is a thread that waits after every request. One thread runs at a time, in the order of virtual time, so a run is
+//! repeatable.
 
 use super::bulk::{self, BulkReport};
 use super::client::{self, ClientConfig, ClientReport, Contents};
@@ -26,7 +26,7 @@ use p4rack_wire::Nanos;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// From writing the records to the clients' operations.
+/// Time from writing the records to the clients' operations.
 const LEAD_NS: u64 = 1_000_000;
 
 /// Event that a client waits for.
@@ -38,7 +38,7 @@ enum Wish {
 /// Reply to it: the time, and the results of its operations.
 type Told = (u64, Option<Result<Vec<u8>, Error>>);
 
-/// A client's end: remote memory with one operation under way at a time.
+/// A client's end: remote memory with one operation in flight.
 struct Virtual {
     abilities: Abilities,
     now_ns: u64,
@@ -109,7 +109,7 @@ impl Remote for Virtual {
     }
 }
 
-/// The other end: the event that a client waits for.
+/// The simulator's end of a client: the event that the client waits for.
 struct Waiting {
     host: usize,
     wishes: Receiver<Wish>,
@@ -119,7 +119,7 @@ struct Waiting {
 
 enum State {
     Runs,
-    /// For the operation with this number.
+    /// The end of the operation with this number.
     Asks(u64),
     Sleeps(u64),
     Ended,
@@ -260,7 +260,7 @@ impl Simulated<'_> {
                 waiting.push(Waiting { host, wishes, told, state: State::Runs });
             }
             let conducted = self.conduct(&mut waiting);
-            // Ends clients that still wait.
+            // Dropping the channels ends clients that still wait.
             drop(waiting);
             let ended = threads.into_iter().map(|thread| match thread.join() {
                 Ok(done) => done.map_err(LabError::system("using the store in virtual time")),
@@ -271,7 +271,7 @@ impl Simulated<'_> {
         })
     }
 
-    /// Lets clients go on, one at a time, until all have ended.
+    /// Resumes clients, one at a time, until all have ended.
     fn conduct(&mut self, clients: &mut [Waiting]) -> Result<(), LabError> {
         for client in clients.iter_mut() {
             self.listen(client);
@@ -306,11 +306,11 @@ impl Simulated<'_> {
     }
 
     fn tell(&self, client: &Waiting, done: Option<Result<Vec<u8>, Error>>) {
-        // A client that has ended shows when it is listened to.
+        // The next receive reveals that a client has ended.
         let _ = client.told.send((self.rack.now().0, done));
     }
 
-    /// Waits until a client waits for something.
+    /// Blocks until a client waits for an event.
     fn listen(&mut self, client: &mut Waiting) {
         client.state = loop {
             match client.wishes.recv() {

@@ -21,11 +21,11 @@ fn clients_lose_nothing_in_virtual_time_under_any_mode() {
         let names: Vec<&str> = store.mixes.iter().map(|mix| mix.mix.as_str()).collect();
         assert_eq!(names, ["A", "B", "C", "F"]);
         for mix in &store.mixes {
-            // A record that is read takes 8.4 µs on the link of 1 Gb/s, and three clients have one operation at a time each.
+            // A record takes 8.4 µs on the link of 1 Gb/s, and each of three clients has one operation at a time.
             assert!((10_000.0..130_000.0).contains(&mix.ops_per_s), "{mode:?}: {mix:?}");
             assert!(mix.p50_us > 9.0 && mix.p50_us <= mix.p99_us, "{mode:?}: {mix:?}");
         }
-        // Nobody writes in C: what waits is other clients' reads alone.
+        // C has no writes: only other clients' reads wait.
         assert!(store.mixes[2].p99_us < store.mixes[0].p99_us, "{mode:?}: {:?}", store.mixes);
         assert!(result.queue_p999_bytes <= result.queue_max_bytes);
     }
@@ -41,7 +41,7 @@ fn a_run_in_virtual_time_is_repeatable() {
     assert_ne!(figures(3), figures(4));
 }
 
-/// What another host writes to the server's port at the same time costs an operation a few chunks, and no queue grows.
+/// Another host's writes to the server's port delay an operation by a few chunks, and no queue grows.
 #[test]
 fn bulk_traffic_takes_little_of_the_clients_in_virtual_time() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/edm-bulk.toml");
@@ -54,7 +54,7 @@ fn bulk_traffic_takes_little_of_the_clients_in_virtual_time() {
         assert_eq!((store.lost, store.wrong, result.fabric_drops), (0, 0, 0), "{mode:?}: {:?}", result.drops);
         let bulk_bps = store.bulk_bps.unwrap();
         assert!(bulk_bps > 20_000_000, "{mode:?}: {bulk_bps}");
-        // A record takes 84 µs on the link of 100 Mb/s, and 16 of the bulk host's may be before it.
+        // A record takes 84 µs on the link of 100 Mb/s, after up to 16 of the bulk host's.
         let c = store.mixes.iter().find(|mix| mix.mix == "C").unwrap();
         assert!(c.p99_us < 2_000.0, "{mode:?}: {c:?}");
         let frames = (workload.senders.len() + bulk::UNDER_WAY) as u64;

@@ -5,7 +5,8 @@
 //! │ word │ key  │ checksum │ value … │     word: version · 2^16 + owner of the lock, 0 if unlocked
 //! ```
 //!
-//! The word stands as atomic operations of the way have it; other numbers are big-endian. The checksum covers version, key and value, so a slot made of parts of several writes is noticed.
+//! The word has the byte order of the way's atomic operations; other numbers are big-endian. The checksum covers version, key and
+//! value, so it reveals a slot made of parts of several writes.
 
 use p4rack_hosts::remote::WordOrder;
 
@@ -29,12 +30,12 @@ impl Word {
         Word { version, owner: 0 }
     }
 
-    /// As number.
+    /// The word as a number.
     pub fn bits(self) -> u64 {
         self.version << OWNER_BITS | u64::from(self.owner)
     }
 
-    /// From a number.
+    /// The word of a number.
     pub fn from_bits(bits: u64) -> Word {
         Word { version: bits >> OWNER_BITS, owner: bits as u16 }
     }
@@ -57,7 +58,7 @@ pub fn slot_bytes(value_bytes: usize) -> usize {
 }
 
 impl Slot {
-    /// As bytes, unlocked.
+    /// The slot's bytes, unlocked.
     pub fn encode(&self, words: WordOrder) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES + self.value.len());
         bytes.extend_from_slice(&words.bytes(Word::free(self.version).bits()));
@@ -68,7 +69,7 @@ impl Slot {
         bytes
     }
 
-    /// From bytes, locked or not; `None` if the checksum is wrong.
+    /// The slot of these bytes, locked or not; `None` if the checksum is wrong.
     pub fn decode(bytes: &[u8], words: WordOrder) -> Option<Slot> {
         let word = |n: usize| bytes.get(8 * n..)?.first_chunk().copied();
         let slot = Slot {

@@ -1,33 +1,33 @@
-//! The store in remote memory: slots side by side in one region, which the clients alone look after. It needs a way that has atomic
-//! operations and writes a slot in one step.
+//! The store in remote memory: slots side by side in one region, maintained by the clients alone. It needs a way with atomic
+//! operations that writes a slot in one step.
 //!
 //! A read is one operation. A write locks the slot's word (CAS from the known version to the same with the client's number), and
-//! writes the next version over the whole slot, which unlocks it. Where the end of a write only means that it has left, the client
-//! then reads the word back. A client that never learns whether it got the lock sees it by its number in the word.
+//! writes the next version over the whole slot, which unlocks it. If the end of a write means only that it has left, the client
+//! then reads the word back. A client whose CAS has an unknown result finds its number in the word if it has the lock.
 
 use super::slot::{HEADER_BYTES, Slot, Word, slot_bytes};
 use super::{ANY, Failure, Store};
 use p4rack_hosts::remote::{Region, Remote, RemoteError, WordOrder, Written};
 use p4rack_wire::Nanos;
 
-/// Requests that leave so much later than a write don't overtake it. If one finds that it is not there, it is repeated: nothing of
-/// it can still be under way.
+/// Requests that leave this much later than a write don't overtake it. If one finds the old version, the write is repeated: no
+/// frame of it can still be in flight.
 const REPEAT_NS: u64 = 250_000_000;
-/// Pause between looking for a lock or a version.
+/// Pause between two checks of a lock or version.
 const PAUSE_NS: u64 = 50_000;
 
 /// A client.
 #[derive(Debug)]
 pub struct Slots<R: Remote> {
     memory: Region<R>,
-    /// How the word of a slot stands.
+    /// Byte order of a slot's word.
     words: WordOrder,
     /// Whether the end of a write only means that it has left.
     looks: bool,
     value_bytes: usize,
     /// Number of this client, from 1: its mark on locks.
     own: u16,
-    /// Versions that it saw last, by key.
+    /// Latest versions that it saw, by key.
     known: Vec<u64>,
     /// A slot's bytes.
     slot: Vec<u8>,
@@ -51,7 +51,7 @@ impl<R: Remote> Slots<R> {
         u64::from(key) * slot_bytes(self.value_bytes) as u64
     }
 
-    /// Repeats an operation whose result is unknown until there is one.
+    /// Repeats an operation until its result is known.
     fn certain<T>(
         &mut self,
         until_ns: u64,
@@ -105,7 +105,7 @@ impl<R: Remote> Slots<R> {
         }
     }
 
-    /// Waits until the next version is there. Returns what is there, or `None` if the write has to be repeated.
+    /// Waits until the next version is there. Returns the version found, or `None` if the write has to be repeated.
     fn looked(&mut self, address: u64, next: u64, until_ns: u64) -> Result<Option<u64>, Failure> {
         let repeat_ns = self.now_ns() + REPEAT_NS;
         loop {
@@ -152,7 +152,7 @@ impl<R: Remote> Store for Slots<R> {
 
     fn sleep_until(&mut self, at_ns: u64) {
         while self.now_ns() < at_ns {
-            // A way that is gone says so when it is used again.
+            // A lost way returns an error at its next use.
             if self.memory.remote().poll(Nanos(at_ns), &mut |_, _| {}).is_err() {
                 return;
             }

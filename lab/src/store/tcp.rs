@@ -21,7 +21,7 @@ const REQUEST_BYTES: usize = 16;
 const GET: u8 = 0;
 const PUT: u8 = 1;
 const BULK: u8 = 2;
-/// The request behind which bulk traffic comes.
+/// The request in front of bulk traffic.
 pub const BULK_REQUEST: [u8; REQUEST_BYTES] = {
     let mut request = [0; REQUEST_BYTES];
     request[0] = BULK;
@@ -103,13 +103,13 @@ fn answer(mut stream: TcpStream, slots: &[Mutex<Slot>], value_bytes: usize) -> i
 #[derive(Debug)]
 pub struct TcpStore {
     to: SocketAddr,
-    /// `None` after an answer did not come in time: it may still come, so the connection is given up.
+    /// `None` after a timeout: the late answer may still arrive, so the connection is abandoned.
     stream: Option<TcpStream>,
     value_bytes: usize,
 }
 
 impl TcpStore {
-    /// Connects, for as long as the server may take to start.
+    /// Connects, and retries while the server may be starting.
     pub fn connect(to: SocketAddr, value_bytes: usize) -> io::Result<TcpStore> {
         let mut store = TcpStore { to, stream: None, value_bytes };
         store.connected()?;
