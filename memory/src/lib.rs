@@ -1,5 +1,5 @@
-//! Remote memory for programs, as a rack's description gives it: which hosts have memory, and how the nodes of EDM on them are
-//! configured. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
+//! Remote memory for programs, as a rack's description defines it: the hosts with memory, and the configuration of EDM's nodes on
+//! them. [`c`] has the same for C, and Cowbird's client; the headers in `include/` declare them.
 
 pub mod c;
 mod open;
@@ -13,7 +13,7 @@ use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_hosts::memory::{ClientConfig, NodeAddress, PortConfig};
 use p4rack_wire::Nanos;
 
-/// Timeout of a node where the switch remembers demands for less than half of it: processes of one machine wake late.
+/// Minimum timeout of a node, if the switch remembers demands for less than half of it: processes that share a machine wake late.
 const TIMEOUT_MIN: Nanos = Nanos::from_millis(50);
 
 /// Port at which hosts offer bytes over TCP.
@@ -72,7 +72,7 @@ fn port(rack: &Rack, host: &Host, interface: &str) -> Result<PortConfig, NoMemor
 /// Configuration of a compute node on a host.
 pub fn client(rack: &Rack, host: &Host, interface: &str) -> Result<ClientConfig, NoMemory> {
     let edm = edm(rack)?;
-    // The switch must have forgotten a demand before the node repeats it.
+    // The switch must forget a demand before the node repeats it.
     let timeout = TIMEOUT_MIN.max(Nanos(edm.expiry(rack).0.saturating_mul(2)));
     let node = compute::Config {
         active_per_pair: edm.demands.try_into().unwrap_or(compute::ACTIVE_MAX),

@@ -12,31 +12,30 @@ use p4rack_wire::Nanos;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// Operations of a kind under way over rings, and bytes of the longest: what an engine in a switch takes unless its description
-/// says otherwise.
+/// Operations of a kind in flight over rings, and bytes of the longest: the default limits of an engine in a switch.
 const UNDER_WAY: u64 = 32;
 const LONGEST_BYTES: u32 = 1_024;
-/// How long an adapter waits before it sends again: processes of one machine wake late.
+/// Retransmission timeout of an adapter: processes that share a machine wake late.
 const TIMEOUT: Nanos = Nanos::from_millis(20);
 
-/// Whose memory a program uses, from where, by which way.
+/// The memory that a program uses, the program's host, and the way.
 #[derive(Clone, Debug)]
 pub struct Access<'a> {
     /// Name of the program's host.
     pub host: &'a str,
-    /// Its interface; `None` is the one that has the host's address.
+    /// Its interface; `None`: the one with the host's address.
     pub interface: Option<&'a str>,
     /// Name of the host with the memory.
     pub at: &'a str,
-    /// The way; `None` is the one that the scheme has.
+    /// The way; `None`: the scheme's.
     pub way: Option<Way>,
     /// Key of the region of a memory node of EDM.
     pub key: u32,
-    /// Address of what offers the memory, `HOST:PORT`; `None` is a port of the host with the memory.
+    /// Address of the memory's service, `HOST:PORT`; `None`: the default port of the host with the memory.
     pub memory: Option<&'a str>,
     /// Address of an engine of Cowbird, `HOST:PORT`.
     pub engine: Option<&'a str>,
-    /// Bytes to reserve in a pool; 0 uses what it offers to all.
+    /// Bytes to reserve in a pool; 0: use the memory that it offers to all.
     pub reserve_bytes: u64,
 }
 
@@ -63,7 +62,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What shows that this is the wrong place, if that is why.
+    /// The reason that marks the place as wrong, if that is the cause.
     pub fn not_here(&self) -> Option<&NotHere> {
         match self {
             OpenError::NotHere(place) | OpenError::Way(RemoteError::Edm(PortError::NotHere(place))) => {
@@ -108,7 +107,7 @@ impl DerefMut for Memory {
     }
 }
 
-/// The way that is meant: the one that is named, or the scheme's.
+/// The named way, or the scheme's.
 pub fn way(rack: &Rack, named: Option<Way>) -> Result<Way, NoMemory> {
     named.or_else(|| rack.scheme().way()).ok_or_else(|| {
         let what = "has no way to remote memory under this scheme: name one";
@@ -140,7 +139,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
         node: None,
         shared: access.reserve_bytes == 0,
     };
-    // The kernel finds its way itself; an interface that is named has to be right even so.
+    // The kernel routes TCP; a named interface has to be right even so.
     if definition.link != Link::Kernel || access.interface.is_some() {
         let own = Own { name: &own.name, mac: own.mac, ip: own.ip };
         place.interface = own.interface(definition.link, access.interface)?;

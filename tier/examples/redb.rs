@@ -1,6 +1,6 @@
 //! redb with its cold pages in remote memory, beside the same database in local memory: a table of 200-byte values, then
 //! reads and, one in twenty, a transaction that replaces a value (YCSB's mix B). All on this machine, in namespaces of its
-//! own. Every value that comes back is checked.
+//! own. Every value read is checked.
 //!
 //! `cargo run --release -p p4rack-tier --example redb` needs root or user namespaces.
 
@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 const TABLE: TableDefinition<u32, &[u8]> = TableDefinition::new("values");
 const KEYS: u32 = 20_000;
 const VALUE_BYTES: usize = 200;
-/// Each measurement's time.
+/// Duration of each measurement.
 const EACH: Duration = Duration::from_secs(1);
-/// Pages of 4 KiB are what redb asks for most; more of them when it writes a transaction.
+/// redb mostly requests pages of 4 KiB, and several of them when it writes a transaction.
 const SHAPE: Shape =
     Shape { region_bytes: 32 << 20, reads: UnderWay::of(16, 4_096), writes: UnderWay::of(64, 4_096) };
 
-/// A value: its key and version, and bytes that follow from them.
+/// A value: its key and version, and bytes computed from them.
 fn value(key: u32, version: u32) -> [u8; VALUE_BYTES] {
     let mut random = Random::new(u64::from(key) << 32 | u64::from(version));
     let mut value = [0; VALUE_BYTES];

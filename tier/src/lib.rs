@@ -5,12 +5,11 @@
 //!                    (local memory: hot)                                              (remote: cold)
 //! ```
 //!
-//! redb was chosen because it asks for a storage by a trait of five calls, has a cache of its own whose size a program
-//! sets, writes pages when a transaction commits, and depends on `libc` alone. So hot pages stay in local memory without a
-//! line of code here.
+//! redb was chosen because its storage is a trait of five calls, it has a cache whose size a program sets, it writes pages when a
+//! transaction commits, and it depends on `libc` alone. So hot pages stay in local memory without a line of code here.
 //!
-//! **What lasts.** A commit is over when the pool has its pages: [`StorageBackend::sync_data`] waits for that. The memory
-//! is a lease of the compute node: it outlives engines, but neither the pool nor the process that reserved it.
+//! **Durability.** A commit ends when the pool has its pages: [`StorageBackend::sync_data`] waits for that. The memory is a lease
+//! of the compute node: it outlives engines, but neither the pool nor the process that reserved it.
 
 mod region;
 
@@ -21,14 +20,14 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-/// A region of remote memory, as redb wants its storage. See the crate's documentation.
+/// A region of remote memory as redb's storage. See the crate's documentation.
 pub struct ColdTier {
     // redb calls from any thread, and a set of rings belongs to one at a time.
     region: Mutex<Region>,
 }
 
 impl ColdTier {
-    /// An empty storage. `remote` has to take what `shape` says, and its region has to hold zeros. Errors: a size is
+    /// An empty storage. `remote` has to permit the operations of `shape`, and its region has to hold zeros. Errors: a size is
     /// 0, or the end of a write does not mean that it is in the memory.
     pub fn new(remote: Box<dyn Remote>, shape: Shape) -> io::Result<ColdTier> {
         Ok(ColdTier { region: Mutex::new(Region::new(remote, shape)?) })
@@ -45,7 +44,7 @@ impl fmt::Debug for ColdTier {
     }
 }
 
-/// Errors of all calls: the pool or the engine is lost, nothing came for ten seconds, or an earlier call had such an error.
+/// Errors of all calls: the pool or the engine is lost, no completion for ten seconds, or such an error of an earlier call.
 impl StorageBackend for ColdTier {
     fn len(&self) -> io::Result<u64> {
         Ok(self.region()?.len())

@@ -1,35 +1,35 @@
-//! Bytes of any length and place, by requests that remote memory takes.
+//! Access to bytes of any length and place, in pieces that remote memory takes.
 
 use p4rack_hosts::remote::{Operation, Order, Outcome, Remote, Shape, Status, Written};
 use p4rack_wire::Nanos;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long to wait for anything to come. An engine that is replaced takes a second.
+/// Longest wait without any completion. Replacing an engine takes a second.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait before the time is looked at.
+/// Longest wait between two checks of the time.
 const WAIT: Nanos = Nanos::from_millis(5);
-/// Tag of writes; that of a read is where its bytes go.
+/// Tag of writes; that of a read is the position of its bytes.
 const WRITE: u64 = u64::MAX;
 
-/// A region with a length, as a file has one.
+/// A region with a length, like a file.
 ///
-/// Writes are submitted and not waited for: a later read sees them, because most ways keep the order of a program's writes and the
-/// reads after them, and with others it waits. Otherwise only [`Region::sync`] waits for them.
+/// A write returns when it is submitted. A later read sees it: most ways keep the order of a program's writes and later reads, and
+/// with other ways the read waits. Only [`Region::sync`] waits for all writes.
 pub struct Region {
     remote: Box<dyn Remote>,
     shape: Shape,
     len: u64,
-    /// From here on, the region still has the zeros that it came with.
+    /// Offset from which the region still has its initial zeros.
     touched: u64,
     /// Writes in flight.
     writing: u64,
-    /// The first error. The contents of remote memory are unknown since then.
+    /// The first error. Since then, the contents of remote memory are unknown.
     failed: Option<String>,
 }
 
 impl Region {
-    /// An empty one. Errors: a size is 0, or the end of a write does not mean that it is in the memory.
+    /// An empty region. Errors: a size is 0, or the end of a write does not mean that it is in the memory.
     pub fn new(remote: Box<dyn Remote>, shape: Shape) -> io::Result<Region> {
         let sizes = [
             shape.reads.count,
@@ -71,7 +71,7 @@ impl Region {
         Ok(())
     }
 
-    /// Asks for a write. Errors: beyond the end.
+    /// Submits a write. Errors: beyond the end.
     pub fn write(&mut self, at: u64, data: &[u8]) -> io::Result<()> {
         self.check(at, data.len())?;
         let mut place = at;
@@ -149,7 +149,7 @@ impl Region {
         io::Error::new(kind, why)
     }
 
-    /// Waits until something has come. Bytes that were read go to their place in `out`; `came` counts them.
+    /// Waits for completions. Bytes of reads go to their place in `out`; `came` counts them.
     fn wait(&mut self, out: &mut [u8], came: &mut usize) -> io::Result<()> {
         let start = Instant::now();
         loop {

@@ -6,19 +6,19 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// What was asked for, in order.
+/// Requests in order.
 enum Asked {
     Read(u64, u64, u32),
     Write(u64, u64, Vec<u8>),
 }
 
-/// Memory that executes what was asked for only when somebody waits, a request or two at a time.
+/// Memory that executes requests only during a wait, one or two at a time.
 struct Late {
     memory: Arc<Mutex<Vec<u8>>>,
     asked: VecDeque<Asked>,
     shape: Shape,
     abilities: Abilities,
-    /// Requests that are still answered; then an error.
+    /// Requests still answered before an error.
     good: usize,
 }
 
@@ -122,7 +122,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Beside a vector: the same bytes, and the same refusals.
+    /// Compares a region with a vector: the same bytes, and the same refusals.
     #[test]
     fn it_is_as_good_as_a_file(steps in steps()) {
         let (mut region, memory) = region(small(), usize::MAX);

@@ -1,4 +1,4 @@
-//! redb over a pool, an engine and a compute node of this machine: what was committed is read, by whatever way it went.
+//! redb over a pool, an engine and a compute node of this machine: committed values are read back over every way.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ fn value(key: u64, round: u64) -> Vec<u8> {
 fn commits_are_read(way: Way) {
     let (remote, _serves) = Setting::start(way, SHAPE).unwrap().split();
     let tier = ColdTier::new(remote, SHAPE).unwrap();
-    // As good as no cache, so that pages are fetched again and again.
+    // Nearly no cache, so that pages are fetched repeatedly.
     let database = Database::builder().set_cache_size(64 << 10).create_with_backend(tier).unwrap();
     for round in 0..3 {
         let change = database.begin_write().unwrap();
@@ -44,11 +44,11 @@ fn commits_are_read(way: Way) {
     }
 }
 
-/// Whether network namespaces can be made here; says so when not.
+/// Whether network namespaces can be made here; prints the reason if not.
 fn can_make_namespaces() -> bool {
     let made = NetNs::create().is_ok();
     if !made {
-        // Past the harness, which hides what a passing test prints.
+        // Bypasses the harness, which hides the output of passing tests.
         let _ = writeln!(
             std::io::stderr(),
             "skipped: needs root or user namespaces, get it by `unshare -rn cargo test`"

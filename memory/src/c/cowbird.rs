@@ -14,14 +14,14 @@ use std::ffi::{c_char, c_void};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Sizes where the caller gives none.
+/// Default sizes.
 const ENTRIES: u64 = 256;
 const RING_BYTES: u64 = 64 << 10;
 const MTU_BYTES: u32 = 1_024;
-/// Before a packet is repeated: processes of one machine wake late.
+/// Retransmission timeout: processes that share a machine wake late.
 const TIMEOUT: Nanos = Nanos::from_millis(20);
 
-/// What a compute node is to be. Pointers and counts are the caller's.
+/// Configuration of a compute node. Pointers and counts are the caller's.
 #[derive(Debug)]
 #[repr(C)]
 pub struct CallerConfig {
@@ -66,11 +66,11 @@ pub struct ComputeNode {
     left: Vec<Rings>,
 }
 
-/// The rings of a thread, and where its reads go.
+/// The rings of a thread, and the destinations of its reads.
 #[derive(Debug)]
 pub struct Rings {
     client: ThreadClient,
-    /// By number of the read, as many as may be under way.
+    /// Destinations by number of the read, one per read that may be in flight.
     dests: Vec<*mut u8>,
 }
 
@@ -111,7 +111,7 @@ fn or(given: u64, default: u64) -> u64 {
     if given == 0 { default } else { given }
 }
 
-/// How set-ups are encrypted; `None` is plain text.
+/// Encryption of set-ups; `None` is plain text.
 ///
 /// # Safety
 /// As [`p4rack_cowbird_open`].
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn p4rack_cowbird_thread_close(rings: *mut Rings) {
     }
 }
 
-/// Tells the caller of a request.
+/// Stores a request's number for the caller.
 ///
 /// # Safety
 /// `request` is a word.
@@ -286,7 +286,7 @@ unsafe fn asked(id: Result<RequestId, Refused>, request: *mut u64) -> Status {
     }
 }
 
-/// Asks for bytes; see the header.
+/// Issues a read; see the header.
 ///
 /// # Safety
 /// The rings are open and used by no other thread during the call, or null.
@@ -315,7 +315,7 @@ pub unsafe extern "C" fn p4rack_cowbird_async_read(
     unsafe { asked(id, request) }
 }
 
-/// Asks for bytes to be written; see the header.
+/// Issues a write; see the header.
 ///
 /// # Safety
 /// The rings are open and used by no other thread during the call, or null.
@@ -416,7 +416,7 @@ pub unsafe extern "C" fn p4rack_cowbird_poll_wait(
     waited.map_or_else(Status::from, |_| Status::Ok)
 }
 
-/// Where a read's place is noted. Fewer reads than entries are under way, so no two of them share it.
+/// Index of a read's destination. Fewer reads than entries are in flight, so no two share an index.
 fn slot(id: RequestId, entries: usize) -> usize {
     id.number().wrapping_sub(1) as usize & (entries - 1)
 }

@@ -11,26 +11,26 @@ use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_void};
 
-/// Tags of operations that a program submits itself begin here; those of others count from 0.
+/// First tag of operations that a program submits. Those of blocking calls count from 0.
 const SUBMITTED: u64 = 1 << 63;
 
-/// A handle: another host's memory, and operations that were submitted.
+/// A handle: another host's memory, and submitted operations.
 #[derive(Debug)]
 pub struct Handle {
     memory: Memory,
     submitted: Window<*mut CallerOperation>,
-    /// Those that have ended and were not returned.
+    /// Submitted operations that have ended and were not returned.
     ended: VecDeque<*mut CallerOperation>,
 }
 
 impl Handle {
-    /// The memory for an operation that is waited for. Errors: others are under way, whose ends would get lost.
+    /// The memory for a blocking operation. Errors: submitted operations are in flight, whose ends would get lost.
     fn idle(&mut self) -> Result<&mut Memory, Status> {
         if self.submitted.is_empty() { Ok(&mut self.memory) } else { Err(Status::Busy) }
     }
 }
 
-/// Whose memory, from where, by which way. Texts that may be null have defaults; see the header.
+/// The memory, the program's host and the way. Texts that may be null have defaults; see the header.
 #[derive(Debug)]
 #[repr(C)]
 pub struct CallerAccess {
@@ -46,7 +46,7 @@ pub struct CallerAccess {
     pub interface: *const c_char,
     /// Scheme that runs, or null.
     pub scheme: *const c_char,
-    /// Address of what offers the memory, or null.
+    /// Address of the memory's service, or null.
     pub memory: *const c_char,
     /// Address of an engine of Cowbird, or null.
     pub engine: *const c_char,
@@ -56,7 +56,7 @@ pub struct CallerAccess {
     pub key: u32,
 }
 
-/// What an operation does, by number: reads, writes, then these.
+/// Kinds of operations by number: reads, writes, then these.
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 const ATOMIC: u8 = 2;
@@ -65,26 +65,26 @@ const ATOMIC: u8 = 2;
 #[derive(Debug)]
 #[repr(C)]
 pub struct CallerOperation {
-    /// The first byte, counted from the region's.
+    /// Offset of the first byte in the region.
     pub address: u64,
     /// Operand of an atomic operation.
     pub operand: u64,
     /// Expected word of CAS.
     pub expected: u64,
-    /// Result: the word before an atomic operation.
+    /// Result: the previous word of an atomic operation.
     pub old: u64,
-    /// Bytes to write, or where bytes go that were read.
+    /// Bytes to write, or the destination of a read.
     pub bytes: *mut c_void,
     /// Their number.
     pub length: u32,
-    /// What to do.
+    /// Kind of the operation.
     pub kind: u8,
-    /// Result: how it ended.
+    /// Result: its status.
     pub status: u8,
 }
 
 impl CallerOperation {
-    /// The same for a way.
+    /// The operation for a way.
     ///
     /// # Safety
     /// What a write's `bytes` point to can be read for `length` bytes, as long as the result is used.
@@ -111,7 +111,7 @@ impl CallerOperation {
         })
     }
 
-    /// Takes a result.
+    /// Stores the outcome.
     ///
     /// # Safety
     /// What a read's `bytes` point to can be written for `length` bytes.
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn p4rack_memory_close(memory: *mut Handle) {
     }
 }
 
-/// Does several operations at the same time; see the header.
+/// Executes several operations at the same time; see the header.
 ///
 /// # Safety
 /// The handle is open and used by no other thread, or null. `operations` are `count`, and what their `bytes` point to can be read
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn p4rack_memory_batch(
     }
     // SAFETY: the caller promises it.
     let operations = unsafe { std::slice::from_raw_parts_mut(operations, count) };
-    // Those that make sense, with their places.
+    // The valid ones, with their positions.
     let (mut sound, mut places) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for (place, one) in operations.iter_mut().enumerate() {
         // SAFETY: the caller promises it of each.
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn p4rack_memory_batch(
     failed.map_or(Status::Ok, |one| Status::of(one.status))
 }
 
-/// One operation.
+/// Executes one operation.
 ///
 /// # Safety
 /// As [`p4rack_memory_batch`].
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn p4rack_memory_write(
     Status::after(handle.idle().map(|memory| memory.write(address, bytes)))
 }
 
-/// Puts a word in place of another; see the header.
+/// Compares and swaps a word; see the header.
 ///
 /// # Safety
 /// The handle is open and used by no other thread, or null; `old` is a word or null.
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn p4rack_memory_cas(
     unsafe { one(memory, operation, old) }
 }
 
-/// Does any other atomic operation; see the header.
+/// Executes any other atomic operation; see the header.
 ///
 /// # Safety
 /// The handle is open and used by no other thread, or null; `old` is a word or null.
@@ -398,7 +398,7 @@ pub unsafe extern "C" fn p4rack_memory_poll(
         let remote = memory.remote();
         let until = remote.now() + Nanos(timeout_us.saturating_mul(1_000));
         let polled = remote.poll(until, &mut |tag, outcome| {
-            // Another tag is that of an operation that was given up.
+            // Any other tag belongs to an abandoned operation.
             let one = tag.checked_sub(SUBMITTED).and_then(|number| submitted.take(number));
             if let Some(one) = one {
                 // SAFETY: the caller that submitted it promised that it stays, and what a read's `bytes` point to.

@@ -1,35 +1,35 @@
-//! How operations end, for all C interfaces.
+//! Statuses of operations, for all C interfaces.
 
 use p4rack_hosts::remote::{self, RemoteError};
 use std::ffi::CStr;
 
-/// How an operation ended, or whether it was accepted.
+/// Status of an operation, or of its submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
-    /// It was done.
+    /// The operation completed, or was accepted.
     Ok = 0,
     /// No answer in time.
     Unknown,
-    /// Its bytes are not all in the region.
+    /// Some of its bytes are outside the region.
     OutOfBounds,
     /// The region has another key.
     WrongKey,
     /// The region does not permit it.
     NotPermitted,
-    /// It asks for nothing or too much.
+    /// Its length is 0 or too large.
     BadLength,
     /// There is no such operation, or its word is not aligned.
     BadOperation,
-    /// The memory's host has too much to answer, or operations that were submitted are under way.
+    /// The memory's host is overloaded, or submitted operations are in flight.
     Busy,
-    /// Too many operations are under way.
+    /// Too many operations are in flight.
     Full,
     /// There is no such host.
     NoSuchNode,
-    /// The way is gone.
+    /// The connection is lost.
     Gone,
-    /// A null pointer, or a number that means nothing.
+    /// A null pointer, or an undefined number.
     BadArgument,
 }
 
@@ -55,12 +55,12 @@ impl Status {
         STATUSES.get(usize::from(number)).map_or(Status::Unknown, |(status, _)| *status)
     }
 
-    /// In words.
+    /// Its text.
     pub(super) fn text(number: u32) -> &'static CStr {
         STATUSES.get(number as usize).map_or(c"no such status", |(_, text)| text)
     }
 
-    /// What a blocking operation came to.
+    /// The status of a blocking operation's result.
     pub(super) fn after(done: Result<Result<(), RemoteError>, Status>) -> Status {
         match done {
             Ok(Ok(())) => Status::Ok,
