@@ -69,7 +69,7 @@ fn written(done: io::Result<()>) {
     }
 }
 
-/// Prints a line for whoever started a daemon. The daemon continues if that fails, because its work is not
+/// Prints a line for the process that started a daemon. The daemon continues if that fails, because its work is not
 /// what it prints.
 pub fn announce(line: &str) {
     let mut output = io::stdout();

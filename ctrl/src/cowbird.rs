@@ -30,7 +30,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// Probes of an instance that may get no answer, if turns are rare.
 const PROBES: u32 = 8;
 
-/// Who gives turns.
+/// Source of turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
     /// The switch's packet generator, by frames that come in at this port.
@@ -64,7 +64,7 @@ pub struct Engine {
     generators: Generators,
     schema: Schema,
     cowbird: Cowbird,
-    /// Who gives turns, and the queue pair that they are for.
+    /// Source of turns, and the queue pair that they address.
     tick: (Turns, u32),
     /// The fields of what precedes a packet of ours: all 0, as the program itself is meant.
     metadata: Vec<PacketMetadata>,
@@ -179,7 +179,7 @@ impl Engine {
         Ok(Start { reads: done[0], writes: done[1], ..Start::default() })
     }
 
-    /// The next refusal; `None` if none comes by `until`. Meanwhile it gives turns, if they come by packet-out.
+    /// The next refusal; `None` if none comes by `until`. During the wait it sends turns, if they are packet-outs.
     pub async fn lost(&mut self, until: Instant) -> Result<Option<Lost>, CtrlError> {
         while self.lost.is_empty() {
             let due = self.due.filter(|due| *due < until);
@@ -284,7 +284,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has turns generated, as often as so many instances need.
+    /// Starts the generation of turns, at the rate that this many instances need.
     async fn generate(&mut self, turns: u32) -> Result<(), CtrlError> {
         let before = std::mem::replace(&mut self.generated, turns);
         if turns == before {

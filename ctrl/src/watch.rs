@@ -84,7 +84,7 @@ async fn keep_bound(
     loop {
         let mut wait = interval;
         let is_standby = match link.schema().await {
-            // A switch without a program, or with one of another architecture, is nobody's yet.
+            // A switch without a program, or with one of another architecture, has no controller yet.
             Ok(_) | Err(CtrlError::Program(_)) => false,
             Err(error) if error.is_taken() => true,
             Err(error) => return Err(error),

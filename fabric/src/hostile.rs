@@ -1,4 +1,4 @@
-//! Hosts that break the rules, to prove that they harm nobody but themselves.
+//! Hosts that break the rules, to prove that they harm only themselves.
 //!
 //! The machine has the shape of an endpoint: it is told what comes from the link and says what to send. It
 //! fills its link at full rate with frames of one [`Attack`].
@@ -51,7 +51,7 @@ pub enum Attack {
     Garbage,
     /// Sends untagged frames to the victim.
     BestEffortFlood,
-    /// Sends untagged frames to everybody.
+    /// Sends untagged frames to all hosts.
     Broadcast,
 }
 

@@ -41,7 +41,7 @@ pub struct AgentConfig {
     pub tap: String,
     /// The host's address and prefix length, assigned to the TAP.
     pub address: (Ipv4Addr, u8),
-    /// Addresses of the other hosts, so that nobody sends ARP requests for them.
+    /// Addresses of the other hosts, so that no ARP requests are needed.
     pub neighbours: Vec<(Ipv4Addr, MacAddr)>,
     /// Parameters of the scheme.
     pub endpoint: Config,

@@ -38,7 +38,7 @@ impl<T: 'static> Handle<T> {
         work: impl FnOnce(&mut T) -> R + Send + 'static,
     ) -> Result<R, Gone> {
         let (told, result) = oneshot::channel();
-        // Who no longer waits for the result does not need it.
+        // A dropped receiver discards the result.
         self.post(move |owned| drop(told.send(work(owned))))?;
         result.await.map_err(|_| Gone)
     }

@@ -1,4 +1,4 @@
-//! Where a process tells what it counts: in a file at its end and on SIGUSR1, and on a page for Prometheus.
+//! Outputs of a process's counters: a file, written at exit and on SIGUSR1, and a page for Prometheus.
 
 use crate::metrics::Page;
 use p4rack_netdev::exporter::Exposition;
@@ -22,7 +22,7 @@ pub enum OutletError {
     Stats(PathBuf, io::Error),
 }
 
-/// Where a process tells what it counts.
+/// Outputs of a process's counters.
 #[derive(Debug)]
 pub struct Outlet {
     file: Option<PathBuf>,

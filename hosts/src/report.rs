@@ -1,6 +1,6 @@
 //! An agent's statistics as JSON. The agent writes them and measurements read them through the same types.
 //!
-//! Missing fields are errors when reading: a count that nobody wrote is not a zero.
+//! Missing fields are errors when reading: an absent count is not a zero.
 
 use p4rack_fabric::common::Delay;
 use p4rack_netdev::link::LinkInfo;

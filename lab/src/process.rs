@@ -115,7 +115,7 @@ impl Process {
         }
     }
 
-    /// Waits until it ends by itself. Anything but success is an error.
+    /// Waits until it exits. Any status but success is an error.
     pub fn finish(&mut self, limit: Duration) -> Result<String, LabError> {
         self.finish_beside(limit, &mut || Ok(()))
     }

@@ -259,7 +259,7 @@ pub struct StoreResult {
     /// Operations without an answer, and confirmed writes that were not there at the end or that another one had replaced
     /// unseen.
     pub lost: u64,
-    /// Answers and records that nobody had written so, and answers older than what the same client had seen before.
+    /// Answers and records that were never written, and answers older than what the same client had seen before.
     pub wrong: u64,
     /// The same by mix.
     pub mixes: Vec<MixResult>,

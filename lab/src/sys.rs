@@ -142,7 +142,7 @@ pub fn detach() -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Redirects standard output and standard error to nowhere, so that whoever waits for their end continues.
+/// Redirects standard output and standard error to /dev/null, so that readers see their end.
 pub fn release_output() -> io::Result<()> {
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     for target in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {

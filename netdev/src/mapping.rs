@@ -1,6 +1,6 @@
 //! Memory shared with the kernel.
 //!
-//! A ring shared with the kernel consists of words that say who owns which part, and the parts themselves.
+//! A ring shared with the kernel consists of words that name the owner of each part, and the parts themselves.
 //! Words are accessed atomically, so that they need no `unsafe`. Whoever borrows a part promises that the
 //! words say it is theirs.
 

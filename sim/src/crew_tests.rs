@@ -1,4 +1,4 @@
-//! A run shows the same whoever works on it.
+//! A run gives the same result on any number of threads.
 // The simulator has no threads; its tests have.
 #![allow(clippy::disallowed_methods)]
 

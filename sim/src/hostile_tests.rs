@@ -1,4 +1,4 @@
-//! What is promised to those who share a rack with a hostile host.
+//! Promises to hosts that share a rack with a hostile one.
 
 use crate::experiment::{Experiment, NO_ATTACK};
 use crate::hostile::OthersOutcome;

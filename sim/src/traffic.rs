@@ -1,4 +1,4 @@
-//! Workloads: who sends what and when, and the results.
+//! Workloads: senders, receivers, sizes and times of messages, and the results.
 
 use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
 use crate::latency::{add_up, histogram};
@@ -313,7 +313,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// A random assignment of nobody to himself, if there is one; Sattolo's cycle if both sets are the same.
+/// A random assignment without fixed points, if there is one; Sattolo's cycle if both sets are the same.
 fn permutation(senders: &[usize], receivers: &[usize], random: &mut Random) -> Vec<(usize, usize)> {
     let mut order = receivers.to_vec();
     for at in (1..order.len()).rev() {

@@ -96,14 +96,14 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Shared {
     switch: Mutex<Switch>,
-    /// Time at which the data plane wakes by itself.
+    /// Time of the data plane's next timer.
     wakes_at: AtomicU64,
     /// Time of the last packet.
     packet_at: AtomicU64,
 }
 
 impl Shared {
-    /// For whoever runs the data plane.
+    /// The state shared with the thread that runs the data plane.
     pub fn new(switch: Switch) -> Arc<Shared> {
         let (wakes_at, packet_at) = (AtomicU64::new(NEVER), AtomicU64::new(0));
         Arc::new(Shared { switch: Mutex::new(switch), wakes_at, packet_at })
@@ -223,7 +223,7 @@ impl Handle {
     }
 
     /// Runs `work` in the data-plane thread, between packets, and returns its result. It runs to the end even
-    /// if the caller stops waiting. Keep it short: packets wait meanwhile.
+    /// if the caller stops waiting. Keep it short: packets wait for it.
     pub async fn call<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Switch, Nanos) -> R + Send + 'static,

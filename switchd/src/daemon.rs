@@ -78,7 +78,7 @@ pub enum DaemonError {
     /// The ports could not be opened.
     #[error(transparent)]
     Ports(#[from] DriverError),
-    /// Everybody who reaches the address could take control of the switch.
+    /// Anyone who reaches the address could take control of the switch.
     #[error(
         "{1} in plain text at {0} would let anyone who reaches that address control the switch: encrypt it with \
          --grpc-server-ssl, listen on a loopback address such as 127.0.0.1:9559, or allow it with --insecure"

@@ -23,7 +23,7 @@ pub struct GeneratorService {
 }
 
 impl GeneratorService {
-    /// A service for the switch behind `handle`. The device knows who is primary.
+    /// A service for the switch behind `handle`. The device knows the primary.
     pub fn new(handle: Handle, device: Arc<Device>) -> GeneratorService {
         GeneratorService { handle, device }
     }

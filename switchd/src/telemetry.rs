@@ -22,7 +22,7 @@ pub(crate) struct TelemetryService {
 }
 
 impl TelemetryService {
-    /// A service for the switch behind `handle`. The device knows who is primary.
+    /// A service for the switch behind `handle`. The device knows the primary.
     pub fn new(handle: Handle, device: Arc<Device>) -> TelemetryService {
         TelemetryService { handle, device }
     }

@@ -113,7 +113,7 @@ async fn pass_on(handle: &Handle, trace: u32, sender: &mpsc::Sender<Result<Watch
         let taken = handle.call(move |switch, _| take(switch, trace)).await;
         let Ok(Some((state, events))) = taken else {
             let why = "the trace has ended: the program was replaced, or the switch is shutting down";
-            // If nobody waits any more, the result is dropped.
+            // A dropped receiver discards the result.
             let _ = sender.send(Err(Status::aborted(why))).await;
             return;
         };

@@ -1,4 +1,4 @@
-//! Prints who uses whom: crates, and the modules of each crate. Each stands below all that it uses, so a circle has no
+//! Prints the graph of uses: crates, and the modules of each crate. Each stands below all that it uses, so a circle has no
 //! place.
 
 use std::collections::{BTreeMap, BTreeSet};

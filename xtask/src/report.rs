@@ -193,7 +193,7 @@ impl Started {
             let ended = piped.map_err(|error| io::Error::other(format!("{missing}: {error}")));
             let status = ended.and_then(|(mut child, output)| {
                 for line in BufReader::new(output).split(b'\n') {
-                    // Who does not want it any more gets none.
+                    // A dropped receiver gets no more lines.
                     let _ = sender.send(line?);
                 }
                 child.wait()

@@ -169,7 +169,7 @@ impl Tls {
     }
 }
 
-/// Where a process tells what it counts.
+/// Outputs of a process's counters.
 #[derive(clap::Args, Debug)]
 pub(super) struct Telling {
     /// Write statistics as JSON to this file (`-` for standard output) at the end and on SIGUSR1

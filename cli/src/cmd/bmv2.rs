@@ -24,7 +24,7 @@ pub(super) fn program() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{PROGRAM} is not on PATH; `p4rack doctor` tells how to get it"))
 }
 
-/// HOST:PORT of a TCP port that nobody listens on.
+/// HOST:PORT of a TCP port without a listener.
 pub(super) fn free_addr() -> Result<String, String> {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     free.map(|addr| addr.to_string()).map_err(|error| format!("looking for a free port: {error}"))

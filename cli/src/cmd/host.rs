@@ -143,7 +143,7 @@ fn check_place(rack: &Rack, host: &Host, interface: &str) -> Result<(), String> 
     }
 }
 
-/// Prints who falls silent and runs the command, outside of the agent's thread, which must not block.
+/// Prints silent senders and runs the command, outside of the agent's thread, which must not block.
 fn tell_silent(rack: &Rack, host: &Host, command: Option<String>) -> mpsc::Sender<MacAddr> {
     let (sender, silent) = mpsc::channel();
     let names: Vec<(MacAddr, String)> = rack.hosts.iter().map(|host| (host.mac, host.name.clone())).collect();

@@ -306,7 +306,7 @@ fn latencies(
         return Err(format!("--bytes: the memory has {bytes}"));
     }
     let offer = Offer { key, address, bytes, rights: Rights::ALL };
-    // Whoever waits for it knows that the set-up needs the network no more. Results are on standard output.
+    // Signals that the set-up is over. Results are on standard output.
     eprintln!("ready {} on {}", peer.adapter.ip, peer.adapter.interface);
     let begin = clock::now() + after;
     while clock::now() < begin {

@@ -1,4 +1,4 @@
-//! What a protocol has to tell, whoever asks: checks, generators, hosts, reports.
+//! The interface of protocols to checks, generators, hosts and reports.
 
 use super::{Host, Rack, Section, Sink};
 use crate::arch::Arch;

@@ -22,7 +22,7 @@ fn word(words: &[AtomicU64], at: u64) -> u64 {
     u64::from_be(words[at as usize / 8].load(Ordering::Relaxed))
 }
 
-/// Runs for so many steps, or until nothing is left to do: a set that is refused is not probed.
+/// Runs for this many steps, or until nothing is left to do: a refused set is not probed.
 fn run(rack: &mut Rack, steps: usize) {
     let _ = (0..steps).all(|_| rack.step());
 }

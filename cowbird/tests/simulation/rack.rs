@@ -90,7 +90,7 @@ pub struct Rack {
     faults: Faults,
     frames: BTreeMap<(Nanos, u64), Vec<u8>>,
     sent: u64,
-    /// Who has died: it hears nothing and says nothing any more. What it had can still be looked at.
+    /// Dead parties: they neither receive nor send, but their state can still be read.
     dead: Option<Node>,
     /// The pool's memory as it was some reads ago, and before the last write.
     stale: Vec<Vec<u8>>,
@@ -234,7 +234,7 @@ impl Rack {
         for _ in 0..copies {
             let mut frame = frame.to_vec();
             if self.chance(faults.corrupted) {
-                // Not the address: the frame would be nobody's.
+                // Not the address: no host would take the frame.
                 let bit = 48 + self.random.next() as usize % (frame.len() * 8 - 48);
                 frame[bit / 8] ^= 1 << (bit % 8);
             }

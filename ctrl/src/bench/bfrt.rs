@@ -26,7 +26,7 @@ pub const PROGRAM: &str = include_str!("bench_tna.p4");
 pub struct Plan {
     /// The switch. Its state is cleared.
     pub target: ConnectOptions,
-    /// Its P4Runtime server, over which a packet tells when the program runs; without it none is sent.
+    /// Its P4Runtime server, over which a packet shows when the program runs; without it no packet is sent.
     pub p4runtime: Option<ConnectOptions>,
     /// [`PROGRAM`] in the form that the switch takes.
     pub desired: Desired,

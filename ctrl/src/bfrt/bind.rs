@@ -36,7 +36,7 @@ fn own_program(desired: &Desired) -> Result<&BfrtProgram, CtrlError> {
 }
 
 impl Link {
-    /// Connects to read, whoever is bound to the program.
+    /// Connects to read, even if another client is bound to the program.
     pub async fn to_read(target: ConnectOptions) -> Result<Link, CtrlError> {
         let channel = target.channel().await?;
         let grpc = BfRuntimeClient::new(channel)
@@ -142,7 +142,7 @@ impl Link {
         };
         let mut translation = Translation::new(&schema, names.info()).map_err(program_error)?;
         schema.add(&fixed).map_err(program_error)?;
-        // Only the device's own tables tell its generation.
+        // Only the device's own tables reveal its generation.
         let second = schema.tables().iter().any(|table| table.name.starts_with("tf2."));
         translation.set_device(second);
         self.bound = Some(Bound { p4_name: config.p4_name, schema, translation, second });
@@ -178,7 +178,7 @@ impl Link {
             return Ok(None);
         }
         if self.news.is_none() {
-            // If nobody may listen, the names are read each time.
+            // Without a listener, the names are read each time.
             self.news = self.subscribe(!self.client_id, Notifications::default()).await.ok();
         }
         self.bind(None).await.map(Some)
@@ -259,7 +259,7 @@ impl Link {
         message.ok_or_else(|| CtrlError::Ended("it closed the stream".into()))
     }
 
-    /// Waits until the session ends, and tells why.
+    /// Waits until the session ends, and returns the reason.
     pub(crate) async fn ended(&mut self) -> CtrlError {
         loop {
             if let Err(error) = self.message().await {

@@ -1,4 +1,4 @@
-//! Digests of the program that a client is bound to: nobody else hears of them.
+//! Digests of the program that a client is bound to. Only that client receives them.
 
 use super::{Link, update_error};
 use crate::connect::ConnectOptions;

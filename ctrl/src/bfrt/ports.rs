@@ -103,7 +103,7 @@ impl Link {
         };
         let there = match known {
             Ok(()) => self.ports().await?,
-            // Without a program of Tofino nobody tells the tables' names, and a switch that never had one has no ports.
+            // Without a program for Tofino there is no schema with the tables' names, and a switch that never had one has no ports.
             Err(CtrlError::Program(_)) => Vec::new(),
             Err(error) => return Err(error),
         };

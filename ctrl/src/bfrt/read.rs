@@ -65,7 +65,7 @@ impl Link {
             if let (Some(Kind::TableEntry(entry)), Some(Kind::TableEntry(asked))) =
                 (&mut entity.entity, &wanted.entity)
             {
-                // As P4Runtime tells of counters and meters only who asks.
+                // P4Runtime returns counters and meters only on request.
                 if asked.counter_data.is_none() {
                     entry.counter_data = None;
                 }

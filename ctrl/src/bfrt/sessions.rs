@@ -78,7 +78,7 @@ impl Session {
         Entry::of(SESSIONS).exact(ID, id.into())
     }
 
-    /// Its entry. A length that nobody limits is left to the device.
+    /// Its entry. An unlimited length is left to the device.
     pub fn entry(&self) -> Entry {
         let entry = Session::key(self.id)
             .action(NORMAL)

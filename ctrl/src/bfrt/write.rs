@@ -94,7 +94,7 @@ impl Link {
         Ok(failures)
     }
 
-    /// What a caller needs to write by itself: the client, an empty request, and the names.
+    /// The client, an empty request, and the names, for callers that write themselves.
     pub(crate) fn writer(&self) -> Result<(BfRuntimeClient<Channel>, WriteRequest, &Schema), CtrlError> {
         Ok((self.grpc.clone(), self.request(Vec::new())?, &self.bound()?.schema))
     }

@@ -21,7 +21,7 @@ struct Stream {
     dismissed: Arc<Notify>,
 }
 
-/// The streams, and who is primary.
+/// The streams, and the primary among them.
 #[derive(Debug)]
 pub(super) struct Arbitration {
     device_id: u64,
@@ -37,7 +37,7 @@ impl Arbitration {
         Arbitration { device_id, streams: Vec::new(), highest: 0, next: 0 }
     }
 
-    /// Enters a stream with its first claim, and tells everybody concerned. Returns its number.
+    /// Enters a stream with its first claim, and notifies all streams that it affects. Returns its number.
     pub(super) fn enter(
         &mut self,
         claim: &MasterArbitrationUpdate,
@@ -133,7 +133,7 @@ impl Arbitration {
         }
     }
 
-    /// Answers the stream that claimed, and everybody if there is another primary now, or none.
+    /// Answers the claiming stream, and all streams if the primary has changed.
     fn settle(&mut self, number: u64, before: Option<u64>) {
         let claimed = self.streams.iter().find(|stream| stream.number == number);
         self.highest = self.highest.max(claimed.map_or(0, |stream| stream.election_id));
@@ -141,7 +141,7 @@ impl Arbitration {
         self.tell(|stream| changed || stream.number == number);
     }
 
-    /// Tells streams how they stand. Who does not read, loses its stream.
+    /// Notifies streams of their status. A stream whose client does not read is closed.
     fn tell(&mut self, who: impl Fn(&Stream) -> bool) {
         let primary = self.primary();
         let mut deaf = Vec::new();
@@ -228,7 +228,7 @@ mod tests {
             tonic::Code::NotFound
         );
         assert!(arbitration.check_primary(claim(5).election_id).is_ok());
-        // Whoever has no election id only watches, also beside another one like it.
+        // Streams without an election id only watch; there may be several.
         let watcher = arbitration.enter(&claim(0), two.clone(), Arc::default()).unwrap();
         arbitration.enter(&claim(0), two.clone(), Arc::default()).unwrap();
         assert!(!arbitration.is_primary(watcher));

@@ -50,7 +50,7 @@ impl Behind {
         self.layouts.clone()
     }
 
-    /// The program: as the controller gave it, or what the switch tells of the one that it runs.
+    /// The program: as the controller gave it, or as the switch reports it.
     pub(super) async fn program(&mut self) -> Result<ForwardingPipelineConfig, Status> {
         let (_, names) = self.link().await?;
         let p4info = Some(names.info().clone());

@@ -225,7 +225,7 @@ impl Endpoint {
         self.stats.rsv_grt.bound().max(least).min(most)
     }
 
-    /// When to give back slots that nobody will use.
+    /// When to give back unused slots.
     fn release_at(&self, now: Nanos) -> Nanos {
         now.saturating_add(self.config.release_after)
     }

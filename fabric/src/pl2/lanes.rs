@@ -6,7 +6,7 @@
 //! half, since nothing of the first is in flight.
 //!
 //! In counter mode a cell holds its slots until frames use them or the cell's next reservation replaces them.
-//! A cell that may hold slots nobody will use is given back by an RSV with demand 0, which is repeated until
+//! A cell that may hold unused slots is given back by an RSV with demand 0, which is repeated until
 //! it is answered. The switch gives back what the cell really holds, so this may err on the safe side.
 
 use p4rack_wire::Nanos;
@@ -32,7 +32,7 @@ struct Passing {
     starts_at: Nanos,
 }
 
-/// A cell that may hold slots nobody will use.
+/// A cell that may hold unused slots.
 #[derive(Clone, Copy, Debug)]
 struct Holding {
     cell: u8,

@@ -63,7 +63,7 @@ pub(super) enum Answer {
     Duplicate,
     /// One with another demand.
     Mismatch,
-    /// An RSV that nobody waits for.
+    /// An abandoned RSV.
     Other,
 }
 
@@ -475,7 +475,7 @@ impl Destination {
         self.look();
     }
 
-    /// The switch answered an RSV nobody waits for, so `cell` may hold slots.
+    /// The switch answered an abandoned RSV, so `cell` may hold slots.
     pub fn hold(&mut self, cell: u8, due: Nanos) {
         if self.bursts.iter().all(|burst| burst.cell != cell) {
             self.lanes.hold(cell, due);

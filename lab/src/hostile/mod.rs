@@ -51,7 +51,7 @@ pub struct Beside {
     pub scheme: String,
     /// Name of the attack.
     pub attack: String,
-    /// The figures; each size of their requests counts by itself.
+    /// The figures, separate for each size of requests.
     #[serde(flatten)]
     pub fared: Fared,
     /// Frames of the hostile host that its port dropped because they exceeded its rate.

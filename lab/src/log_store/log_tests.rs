@@ -166,7 +166,7 @@ fn pass(
         }
         let next = *version + 1;
         match store.replace(remote, key, record, &next.to_le_bytes()).unwrap() {
-            // Nobody wrote since: the value that is replaced is the current one.
+            // No write since then: the replaced value is the current one.
             Replaced::Done if value != current[&key].to_le_bytes() => {
                 return Err(format!("a write of key {key} was lost"));
             }

@@ -1,4 +1,4 @@
-//! Which frames of an interface a socket receives, and who else may.
+//! Selects the frames of an interface that a socket receives, and whether other programs may have them too.
 
 use crate::error::Context;
 use crate::{Error, sys};
@@ -51,7 +51,7 @@ fn by_name(name: String) -> io::Result<OwnedFd> {
     UnixDatagram::bind_addr(&address).map(OwnedFd::from)
 }
 
-/// A socket that the system has for these datagrams, so that it tells no sender that their port is unreachable. It drops all.
+/// A socket for these datagrams, so that the system does not report their port as unreachable. It drops all of them.
 fn unread(to: SocketAddrV4) -> io::Result<OwnedFd> {
     let socket = UdpSocket::bind(to)?;
     sys::attach_filter(socket.as_fd(), &[step(RETURN, 0, 0)])?;

@@ -84,7 +84,7 @@ pub enum Pattern {
     Outcast,
     /// Every sender to every receiver; by default the first half of the hosts to the second.
     Shuffle,
-    /// Everybody to everybody else.
+    /// Every host to every other one.
     AllToAll,
     /// Each host to one other; each host receives from one.
     Permutation,

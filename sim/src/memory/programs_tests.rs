@@ -60,7 +60,7 @@ fn what_is_refused_or_unanswered_ends_too() {
     let mut rack = rack();
     rack.ask(1, 0, 8, 0, Request::Read(8)).unwrap();
     assert!(matches!(rack.next(Nanos::MAX), Some((1, _, Outcome::Refused(edm::Status::WrongKey)))));
-    // Nobody has memory there, so the switch drops the demand.
+    // That host has no memory, so the switch drops the demand.
     rack.ask(1, 2, 7, 0, Request::Read(8)).unwrap();
     assert!(matches!(rack.next(Nanos::MAX), Some((1, _, Outcome::Null))));
     assert_eq!(rack.counts(0).unwrap().drops.get("program.edm_no_memory"), Some(&1));

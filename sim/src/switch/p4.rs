@@ -119,7 +119,7 @@ impl P4 {
         P4 { switch, scheme, drop_reasons, counters: Vec::new(), program, managed: 0 }
     }
 
-    /// The program's tables and actions, for whoever makes entries.
+    /// The program's tables and actions, to make entries.
     pub fn schema(&self) -> Result<Schema, SwitchError> {
         Schema::new(self.program.info.clone()).map_err(|error| SwitchError::Program(error.to_string()))
     }

@@ -1,4 +1,4 @@
-//! Who runs next: hosts or switch, each as far ahead as the other can't affect it.
+//! Chooses whether hosts or switch run next, and how far ahead the other side can't affect them.
 //!
 //! ```text
 //!          ├──────── hosts, one after the other ────────┤├── down ──…

@@ -1,4 +1,4 @@
-//! Who may write: the rules of client arbitration, apart from any stream.
+//! The rules of client arbitration, independent of streams.
 //!
 //! The one with the highest election id ever seen for a role is its primary. When it leaves, nobody
 //! follows: the others are told NOT_FOUND and may come with a higher (or the same) id.
@@ -157,7 +157,7 @@ impl Arbitration {
         self.roles.get(role_name)?.access.as_ref()
     }
 
-    /// A stream has ended. The end of a primary promotes nobody.
+    /// A stream has ended. The end of a primary promotes no other stream.
     pub fn leave(&mut self, client: ClientId) -> Vec<Notice> {
         for (name, role) in &mut self.roles {
             if role.clients.remove(&client).is_some() {

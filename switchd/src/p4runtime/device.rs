@@ -1,4 +1,4 @@
-//! The device that controllers address: who is primary, which program runs, in which order requests reach the switch.
+//! The device that controllers address: its primary, its program, and the order in which requests reach the switch.
 
 #[cfg(test)]
 mod charge_tests;
@@ -47,7 +47,7 @@ struct Clients {
     next: ClientId,
 }
 
-/// Who claims to have sent a request.
+/// The claimed sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
     /// The device that the request is for.

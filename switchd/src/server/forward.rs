@@ -1,4 +1,4 @@
-//! What the data plane tells by itself, on its way to controllers.
+//! Forwards events of the data plane to controllers.
 
 use crate::bfruntime;
 use crate::core::{Event, Events, Handle};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 /// Interval at which idle entries are asked whether they were hit, for clients of BFRuntime that want to know.
 const WATCH: Nanos = Nanos::from_millis(200);
 
-/// Forwards events until the data plane has ended; what nobody takes is counted.
+/// Forwards events until the data plane has ended. Events without a receiver are counted.
 pub(super) async fn forward(
     mut events: Events,
     device: Arc<Device>,

@@ -1,4 +1,4 @@
-//! BFRuntime without a network, for who has the switch in the same process: limits and handlers are those of the server.
+//! BFRuntime without a network, for a client in the switch's process: limits and handlers are those of the server.
 
 use super::forward::forward;
 use crate::bfruntime::{Front, Service};

@@ -100,7 +100,7 @@ fn start<S: AsRef<std::ffi::OsStr>>(star: &Star, words: &[S]) -> Result<Process,
     std::thread::spawn(move || {
         for line in BufReader::new(out).lines().map_while(Result::ok) {
             if line.contains("ready") {
-                // Whoever waits no longer need not know. What the process says later has to go somewhere.
+                // The receiver may be gone; keep draining output.
                 let _ = tell.send(());
             }
         }

@@ -79,7 +79,7 @@ struct Tally {
     /// Queue pairs that a NAK has ended, and compute nodes that fell silent.
     lost: u64,
     silent: u64,
-    /// Requests done of those who have gone.
+    /// Completed requests of sets that have ended.
     reads: u64,
     writes: u64,
 }
@@ -274,7 +274,7 @@ impl Keeper {
             let Some(peer) = peer else { continue };
             if let Some(failed) = tenant.failed.take() {
                 self.tally.send_modify(|tally| tally.lost += 1);
-                // Who has gone meanwhile need not know.
+                // The caller may be gone.
                 let _ = failed.send(format!("the {peer} refused a request of the switch (0x{syndrome:02x})"));
             }
         }

@@ -147,7 +147,7 @@ fn sentence(rack: &Rack, operation: &Operation) -> String {
     format!("{what}{bytes}{address} of {to}, asked by {from}")
 }
 
-/// How it ended, as far as the captures tell.
+/// How it ended, as far as the captures show.
 fn end(operation: &Operation) -> String {
     match operation.status {
         Some(code) if code != Status::Done as u8 => Status::of(code)

@@ -55,13 +55,13 @@ pub enum What {
 pub struct Operation {
     /// Its number in the captures, from 1.
     pub number: usize,
-    /// Who asks.
+    /// The requester.
     #[serde(serialize_with = "as_text")]
     pub from: MacAddr,
     /// The memory node.
     #[serde(serialize_with = "as_text")]
     pub to: MacAddr,
-    /// Chosen by who asks.
+    /// Chosen by the requester.
     pub id: u16,
     /// What it does; `None` if only grants were seen.
     pub what: Option<What>,
@@ -71,7 +71,7 @@ pub struct Operation {
     pub bytes: Option<u32>,
     /// Number of the status in the last answer.
     pub status: Option<u8>,
-    /// Start of who asks, if a frame with it was seen. Another one has other messages of the same ids.
+    /// The requester's start, if a frame with it was seen. Another start has other messages of the same ids.
     pub start: Option<u16>,
     /// The first capture that has its last byte.
     pub last_at: Option<String>,
@@ -113,7 +113,7 @@ struct Part {
     last: bool,
 }
 
-/// What a request says of its answer: nothing before the switch has granted it, which a wait of 0 alone does not tell.
+/// The grant in a request: none before the switch has granted it, which a wait of 0 alone does not show.
 fn granted(wait_units: u32, is_behind_switch: bool, unit_ns: u64) -> String {
     match wait_units {
         GRANTED_LATER => ", answer granted later".to_owned(),
@@ -130,7 +130,7 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
     match kind {
         Kind::Notify | Kind::Grant => {
             let Control { answer, id, offset, bytes, wait, .. } = Control::parse(bytes).ok()?;
-            // A grant has the other end's address: for a write it goes to who asks.
+            // A grant has the other end's address: for a write it goes to the requester.
             let (from, to) = answers(kind == Kind::Grant && answer == 0);
             let end = offset.saturating_add(bytes);
             let says = match kind {
@@ -203,7 +203,7 @@ pub fn operations(mut seen: Vec<Seen<'_>>, ether_type: EtherType, unit_ns: u64) 
         };
         let at_hand = of_id.iter().rev().copied().find(is_same_start).filter(|nth| {
             match part.kind {
-                // It has no start, and nobody sends it twice.
+                // It has no start, and is never sent twice.
                 Kind::Notify => all[*nth].last_at.is_none() && !all[*nth].was_seen("NOTIFY", seen.at),
                 Kind::Rreq | Kind::Rmwreq => all[*nth].last_at.is_none(),
                 _ => true,

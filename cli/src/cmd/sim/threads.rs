@@ -12,7 +12,7 @@ pub const THREADS_MAX: u64 = 64;
 /// A thread looks so often whether the others have come, some 50 µs, before it lets others use its processor.
 const SPINS: u32 = 2_000;
 
-/// Threads that meet some million times a second: whoever comes first looks again and again.
+/// Threads that meet some million times a second: the first to arrive spins.
 struct Threads {
     size: usize,
     /// Those that wait, and how often all have met.
@@ -90,7 +90,7 @@ impl Crew for Threads {
     }
 }
 
-/// Runs an experiment on so many threads.
+/// Runs an experiment on this many threads.
 pub fn run(
     experiment: &Experiment,
     recorder: Option<Recorder>,

@@ -242,7 +242,7 @@ pub(super) fn refuses(pl2: &Pl2, rack: &Rack) -> Option<&'static str> {
     )
 }
 
-/// Most slots that `counter` mode's waits may have where a table tells their time.
+/// Maximum slots of `counter` mode's waits if a table converts them to time.
 pub(super) const WAITS_MAX: u64 = 16_384;
 
 /// Most hosts, and cells of a pair of them, that bytes number on Tofino; a lane's lock has a cell and two bits.

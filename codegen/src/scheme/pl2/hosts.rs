@@ -27,7 +27,7 @@ pub(super) fn endpoint(pl2: &Pl2, rack: &Rack, host: &Host) -> Config {
         slot,
         time_unit: Nanos(rack.switch.time_unit_ns),
         peers: others.map(|other| Peer { mac: other.mac, slot: pl2.slot(rack, other) }).collect(),
-        // What goes to other racks nobody there schedules.
+        // Inter-rack traffic isn't scheduled.
         reserve: host.foreign_percent.is_none(),
         ether_type: pl2.ether_type,
         vid: pl2.vid,

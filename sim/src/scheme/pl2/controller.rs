@@ -12,7 +12,7 @@ use p4rack_wire::{MacAddr, Nanos};
 #[derive(Debug)]
 pub(super) struct Controller {
     pl2: Pl2,
-    /// Time between a report and the action at the switch; `None`: nobody reports.
+    /// Time between a report and the action at the switch; `None`: hosts don't report.
     pub delay: Option<Nanos>,
     /// Reservations to forget: source, destination.
     pending: RankedAgenda<(usize, usize)>,

@@ -1,4 +1,4 @@
-//! Follows reservations at the switch: who asked when, and which time was granted.
+//! Follows reservations at the switch: requester, time of the request, granted time.
 
 use crate::message::host_of;
 use p4rack_wire::ethernet::{Ethernet, Vlan};

@@ -11,7 +11,7 @@ use p4rack_p4rt::p4::v1::set_forwarding_pipeline_config_request::Action;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tonic::Status;
 
-/// Who is told of programs, while nothing is written or read.
+/// Listeners for programs, notified while nothing is written or read.
 pub(crate) trait Watch: std::fmt::Debug + Send + Sync {
     /// Another program runs than `old`: `new`.
     fn replaced(&self, old: Option<&Arc<Program>>, new: &Arc<Program>);
@@ -20,7 +20,7 @@ pub(crate) trait Watch: std::fmt::Debug + Send + Sync {
 /// The running program, and the one saved for COMMIT.
 #[derive(Debug, Default)]
 pub struct Programs {
-    /// Who is told when another program runs.
+    /// Listeners for program changes.
     pub watch: Option<Arc<dyn Watch>>,
     /// The running program.
     pub running: Option<Arc<Program>>,

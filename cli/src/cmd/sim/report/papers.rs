@@ -69,7 +69,7 @@ pub fn comparisons(results: &[Value]) -> Vec<Comparison> {
     groups.into_iter().flat_map(|(name, runs)| of_group(name, &runs)).collect()
 }
 
-/// A run, with the settings that tell it from others.
+/// A run, with the settings that distinguish it.
 struct Run<'a> {
     result: &'a Value,
     case: &'a str,
