@@ -77,6 +77,20 @@ fn edm_with_calendars_fits_into_both_generations() {
     }
 }
 
+/// Windows of a chunk: a calendar's program also keeps when data is due. A pipe's memory has no room for rings of 64 hosts.
+#[test]
+fn edm_with_shares_in_all_modes_fits_into_both_generations() {
+    let calendar = [16, 32, 64].map(|hosts| ("calendar", Scheme::EDM_CALENDAR, hosts));
+    for (mode, scheme, hosts) in calendar.into_iter().chain([("matched", Scheme::EDM_MATCHED, 16)]) {
+        let names: Vec<String> = (1..=hosts).map(|n| format!("\"h{n}\"")).collect();
+        let table = format!("[edm]\nmode = \"{mode}\"\nwindow = 1\nmemory = [{}]", names.join(", "));
+        let rack = rack(hosts, &table);
+        for arch in [Arch::Tna, Arch::T2na] {
+            assert_eq!(stages(&rack, scheme, arch), 11, "{scheme} on {arch}, {hosts} hosts");
+        }
+    }
+}
+
 /// Protocols whose frames are different ones share stages: together they take hardly more than one of them alone.
 #[test]
 fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {

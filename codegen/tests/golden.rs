@@ -259,7 +259,13 @@ fn no_line_is_untidy() {
         let program = p4rack_codegen::render_p4(&rack, rack.scheme(), Arch::V1model).unwrap();
         (PathBuf::from(format!("{}.p4", rack.scheme())), program)
     });
-    for (path, contents) in generated().into_iter().chain(others) {
+    let chunks = ["calendar", "matched"].map(|mode| {
+        let table = format!("mode = \"{mode}\"\nwindow = 1");
+        let rack = Rack::parse(&MEMORY.replace("mode = \"timed\"", &table), "chunks.toml").unwrap();
+        let program = p4rack_codegen::render_p4(&rack, rack.scheme(), Arch::Tna).unwrap();
+        (PathBuf::from(format!("{mode}-of-chunks.p4")), program)
+    });
+    for (path, contents) in generated().into_iter().chain(others).chain(chunks) {
         for (i, line) in contents.lines().enumerate() {
             assert!(!line.ends_with(' ') && !line.contains('\t'), "{}:{}: {line:?}", path.display(), i + 1);
             let is_p4 = path.extension().is_some_and(|ending| ending == "p4");

@@ -84,6 +84,28 @@ fn on_tofino_they_keep_them_but_beside_early_data() {
     }
 }
 
+/// Where windows are granted in one access of the rights, a message has one chunk at a time if windows are chunks.
+#[test]
+fn on_tofino_windows_of_a_chunk_are_shares() {
+    let attacks = [
+        Attack::BulkRead,
+        Attack::BulkWrite,
+        Attack::WindowWrite,
+        Attack::Bytewise,
+        Attack::Early,
+        Attack::Silent,
+        Attack::NotifyFlood,
+    ];
+    let window = "arch = \"tna\"\nwindow = 1";
+    for scheme in &MODES[2..] {
+        for rate in [SLOW, FAST] {
+            assert_eq!(broken(scheme, rate, window, &attacks), [] as [String; 0]);
+        }
+        let without = broken(scheme, SLOW, &format!("{window}\nshares = false"), &[Attack::Bytewise]);
+        assert_eq!(without.len(), 1, "{scheme}: short chunks use up no more than their bytes");
+    }
+}
+
 #[test]
 fn mistakes_are_named() {
     for (hostile, named) in [

@@ -206,13 +206,13 @@ pub(super) fn refuses(edm: &Edm, rack: &Rack) -> Option<String> {
 
 /// Why the requested shares of links are not possible on Tofino.
 pub(super) fn without_shares(edm: &Edm, rack: &Rack) -> Option<String> {
-    if !edm.shares || !rack.switch.arch.is_tofino() || edm.claims(rack) {
+    if !edm.shares || !rack.switch.arch.is_tofino() || edm.claims(rack) || edm.grants_chunks(rack) {
         return None;
     }
     let (why, help) = match edm.mode.asks_by_window() {
         true => (
             format!("under `{}` a stateful ALU grants windows, whatever others ask for", edm.mode.variant()),
-            "use mode \"timed\" or \"timed-dst\", or write shares = false",
+            "write window = 1, use mode \"timed\" or \"timed-dst\", or write shares = false",
         ),
         false => (
             format!("a window of {} bytes is no power of two", edm.window_bytes()),

@@ -198,9 +198,11 @@ fn add_shares(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["behind"] = json!("window");
     // Whether the first chunk of a window asks for the next window; else each chunk asks for what may be granted behind it.
     context["windows"] = json!(edm.mode.asks_by_window() && !shares);
-    // Whether a short chunk uses up all rights of its message. A stateful ALU that requests a window in the same access has no
-    // operand left for that.
-    context["ends_short"] = json!(!edm.mode.asks_by_window() || shares);
+    // Whether a short chunk uses up all rights of its message. A stateful ALU that requests a window of several chunks in the same
+    // access has no operand left for that.
+    context["ends_short"] = json!(!edm.mode.asks_by_window() || shares || edm.grants_chunks(rack));
+    // Whether a register in front of the rights has the time at which data is due. Early data gains nothing under `matched`.
+    context["keeps_time"] = json!(edm.grants_chunks(rack) && edm.mode == Mode::Calendar);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);
     let ahead = |bytes: u32| edm.grant_units(rack, bytes.into(), slowest);
     context["chunk_ahead"] = json!(ahead(edm.chunk_bytes));

@@ -174,6 +174,12 @@ impl Edm {
             && self.window_bytes().is_power_of_two()
     }
 
+    /// Whether messages have one chunk at a time on Tofino because windows are no longer. Links then have equal shares, although
+    /// no register has the time that is claimed of them.
+    pub fn grants_chunks(&self, rack: &Rack) -> bool {
+        self.shares && rack.switch.arch.is_tofino() && self.mode.asks_by_window() && self.window == 1
+    }
+
     /// Cells of a calendar that a grant of `bytes` takes.
     pub(super) fn grant_cells(&self, rack: &Rack, bytes: u64, rate_bps: u64) -> u64 {
         self.grant_units(rack, bytes, rate_bps).div_ceil(self.pages(rack).cell)
