@@ -238,6 +238,7 @@ pub(crate) struct Entry {
     /// Slot for the number of a parser error.
     pub error: Slot,
     /// Whether packets begin with it. Its machine code then clears what they may read before writing.
+    #[cfg_attr(not(feature = "native"), allow(dead_code))]
     pub begins: bool,
 }
 
