@@ -1,7 +1,7 @@
-//! A protocol that nobody outside of this file knows runs beside PL2 in one pipeline.
+//! A protocol that only this file defines runs beside PL2 in one pipeline.
 //!
-//! Probes: frames of an EtherType of their own, with a kind that a table knows and hops of which each host may ask for so
-//! many.
+//! Probes: frames of an EtherType of their own, with a kind, which has to be in a table, and a number of hops, which each host's
+//! entry limits.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 

@@ -16,7 +16,7 @@ use std::str::FromStr;
 /// Bytes of the messages of attacks with long ones.
 pub const LONG_BYTES: u32 = 960 << 10;
 
-/// What a hostile host does to a memory node, endlessly, in all lanes that it has there.
+/// Attack on a memory node, repeated without end, in all lanes that the host has there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attack {
     /// Reads messages of 960 KiB.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 counters! {
-    /// What an adapter counts, beside its queue pairs.
+    /// Counters of an adapter, in addition to those of its queue pairs.
     Counters {
         /// Frames received.
         frames_in,

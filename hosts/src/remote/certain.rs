@@ -4,7 +4,7 @@
 use super::{Abilities, Operation, Order, Outcome, Remote, RemoteError, Status, Window, Written};
 use p4rack_wire::Nanos;
 
-/// How long an operation is repeated.
+/// Time limit for repeating an operation.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 /// Pause before an operation is repeated, and between two checks of a write.
 const PAUSE: Nanos = Nanos::from_micros(50);

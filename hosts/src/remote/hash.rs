@@ -85,7 +85,7 @@ impl Table {
         table
     }
 
-    /// Where a key is, or would be.
+    /// The place of a key, or the free place for it.
     fn find(&self, key: u64) -> usize {
         let mask = self.places.len() - 1;
         let mut at = key as usize & mask;
@@ -114,7 +114,7 @@ fn is_local(number: u64) -> bool {
     number.is_multiple_of(LOCAL)
 }
 
-/// Where a remote record is among these.
+/// Index of a remote record among the remote ones.
 fn remote(number: u64) -> u64 {
     number - number / LOCAL - 1
 }

@@ -38,7 +38,7 @@ impl Operation<'_> {
     }
 }
 
-/// How an operation ended.
+/// Outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// The bytes of a read, valid only during this call.
@@ -122,7 +122,7 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// What the end of a write means.
+/// Meaning of the end of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// It is in the memory.
@@ -131,7 +131,7 @@ pub enum Written {
     Sent,
 }
 
-/// Which operations take effect in the order in which they were submitted.
+/// Operations that take effect in the order of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// All.
@@ -188,7 +188,7 @@ pub struct Abilities {
     pub atomics: &'static [Opcode],
     /// Byte order of the words of atomic operations.
     pub words: WordOrder,
-    /// What the end of a write means.
+    /// Meaning of the end of a write.
     pub writes: Written,
     /// Order in which operations take effect.
     pub order: Order,

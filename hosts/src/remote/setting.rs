@@ -19,9 +19,9 @@ use tokio::runtime::Runtime;
 pub struct Used {
     /// Of the compute node's adapter, if it has a thread of its own.
     pub adapter: Option<Nanos>,
-    /// Of the engine.
+    /// Of the engine's thread.
     pub engine: Option<Nanos>,
-    /// Of the pool.
+    /// Of the pool's thread.
     pub pool: Option<Nanos>,
 }
 

@@ -35,7 +35,7 @@ const UNDER_WAY_MAX: usize = 4_096;
 const CONNECTIONS_MAX: usize = 256;
 /// Buffers of a connection.
 const BUFFER_BYTES: usize = 64 << 10;
-/// How long the server may take to start, and to say hello.
+/// Time limit for the server to start and to send its hello.
 const START: Duration = Duration::from_secs(20);
 /// Pause before requests are written again to a full socket.
 const AGAIN: Nanos = Nanos::from_millis(1);

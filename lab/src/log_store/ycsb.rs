@@ -55,7 +55,7 @@ struct Operation {
 pub(super) struct Client<'a> {
     store: &'a mut LogStore,
     remote: &'a mut dyn Remote,
-    /// By key.
+    /// Versions by key.
     records: Records,
     keys: u32,
     /// Operations in flight, by token.

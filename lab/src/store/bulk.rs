@@ -59,7 +59,7 @@ pub fn over_tcp(to: SocketAddr, span: Span) -> io::Result<BulkReport> {
     Ok(report)
 }
 
-/// Writes to remote memory until the span is over, with `depth` writes under way.
+/// Writes to remote memory until the span is over, with `depth` writes in flight.
 pub fn over(remote: &mut dyn Remote, place: Place, span: Span, depth: usize) -> io::Result<BulkReport> {
     let failed = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
     while remote.now().0 < span.start_ns {

@@ -67,7 +67,7 @@ pub struct LogCosts {
 /// Results of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReport {
-    /// By mix.
+    /// Results of each mix.
     pub mixes: Vec<MixReport>,
     /// Confirmed writes, in all mixes together.
     pub writes: u64,
@@ -203,7 +203,7 @@ struct Client<'a, S> {
     config: &'a ClientConfig,
     random: Random,
     zipf: Zipf,
-    /// By key; other clients write too.
+    /// Versions by key. Other clients write too.
     records: Records,
     /// Newest version that this client wrote, by key.
     confirmed: Vec<u64>,

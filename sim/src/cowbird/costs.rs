@@ -122,7 +122,7 @@ pub struct SpotSpec {
     pub outcome_ns: u32,
     /// Reading and checking an entry. Assumed: 10 cycles.
     pub entry_ns: u32,
-    /// Queue pairs to the pool for each set, each with `nic.reads_max` READs under way. More mean more doorbells, too.
+    /// Queue pairs to the pool for each set, each with `nic.reads_max` READs in flight. More queue pairs also mean more doorbells.
     pub pairs: u16,
     /// BATCH_SIZE (§6).
     pub batch_reads: u16,

@@ -1,12 +1,12 @@
-//! An I/O thread of the compute node, as Redy has them (§8.2): it takes what other threads ask for out of their queues, carries
-//! it to a server of the pool in messages, and gives the answers back.
+//! An I/O thread of the compute node, as in Redy (§8.2): it takes requests from other threads' queues, sends them in messages to a
+//! server of the pool, and returns the answers.
 //!
 //! ```text
 //!   threads ─ queues ─▶ I/O thread ─ SEND: a batch of requests ─▶ server, one request after the other
 //!           ◀─ queues ─            ◀─ SEND: the records ─────────
 //! ```
 //!
-//! It never rests: without work it looks again.
+//! It never sleeps: without work it polls again.
 
 use super::costs::{CpuSpec, RedySpec};
 use super::nic::{HostMemory, ps};
@@ -14,7 +14,7 @@ use super::thread::{ASK_BYTES, Thread};
 use p4rack_fabric::roce::{Adapter, Completion, Outcome, Request};
 use std::collections::VecDeque;
 
-/// A request that a message carries.
+/// A request in a message.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
     thread: usize,
@@ -27,14 +27,14 @@ pub(super) struct IoThread {
     qpn: u32,
     /// Threads whose requests it carries.
     threads: Vec<usize>,
-    /// Whose queue it looks at next.
+    /// Index of the thread whose queue it polls next.
     next: usize,
     /// Messages in flight, with their requests.
     under_way: VecDeque<Vec<Carried>>,
     answers: VecDeque<Vec<u8>>,
-    /// Messages that failed, or whose answer makes no sense.
+    /// Messages that failed or got an invalid answer.
     pub failed: u64,
-    /// Time in rounds that had something to do.
+    /// Time in rounds with work.
     pub busy_ps: u64,
 }
 
@@ -51,17 +51,17 @@ impl IoThread {
         IoThread { qpn, threads, next: 0, under_way, answers, failed: 0, busy_ps: 0 }
     }
 
-    /// Its queue pair has ended something.
+    /// Takes a completion of its queue pair.
     pub fn complete(&mut self, completion: Completion) {
         match completion {
             Completion::Receive(received) => self.answers.push_back(received.bytes),
-            // It was sent; the answer counts.
+            // The message was sent; only the answer counts.
             Completion::Request(_, Outcome::Done) => {}
             Completion::Request(..) => self.failed += 1,
         }
     }
 
-    /// Takes an answer, if there is one, and sends a message, if there are requests.
+    /// Runs a round: takes an answer if there is one, and sends a message if there are requests.
     pub fn round(
         &mut self,
         threads: &mut [Thread],
@@ -104,7 +104,7 @@ impl IoThread {
         carried.len() as u32
     }
 
-    /// Requests of its threads, each in turn: their bytes, and whose they are.
+    /// Requests of its threads, which take turns: the bytes, and the threads.
     fn gather(&mut self, threads: &mut [Thread], batch: usize) -> (Vec<u8>, Vec<Carried>) {
         let (mut message, mut carried) = (Vec::with_capacity(batch * ASK_BYTES), Vec::new());
         let mut in_vain = 0;

@@ -189,7 +189,7 @@ pub struct EdmSpec {
     pub room_for_short: bool,
     /// Bytes that occupy a link.
     pub framing: FramingSpec,
-    /// Chunks that a generated program grants at once.
+    /// Chunks of a window of a generated program.
     pub window: u32,
     /// Rings of a destination's waiting demands, by remaining bytes.
     pub classes: u32,

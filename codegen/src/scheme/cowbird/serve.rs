@@ -13,7 +13,7 @@ use p4rack_wire::roce::frame::{self, BTH_AT, Extension, Path};
 use p4rack_wire::roce::{Bth, Opcode, UDP_PORT, psn};
 use std::net::Ipv4Addr;
 
-/// Where the management header is in a frame.
+/// Offset of the management header in a frame.
 const MANAGEMENT_AT: usize = BTH_AT + Bth::BYTES;
 
 /// Consecutively numbered queue pairs between the engine and a host.

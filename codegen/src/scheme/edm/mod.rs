@@ -73,7 +73,7 @@ impl Scheme {
 /// EDM's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Edm {
-    /// How the switch decides when a chunk is sent.
+    /// Rule by which the switch schedules chunks.
     pub mode: Mode,
     /// Names of the hosts with memory.
     pub memory: Vec<String>,
@@ -124,11 +124,11 @@ impl Edm {
     }
 }
 
-/// How the switch decides when a chunk is sent.
+/// Rule by which the switch schedules chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// When its destination is free. A source with several grants at once sends one after the other.
+    /// When its destination is free. A source with several grants for the same time sends one after the other.
     TimedDst,
     /// When its source is free, and its destination after that.
     Timed,

@@ -20,7 +20,7 @@ use p4rack_wire::{MacAddr, Nanos};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a hostile host does, endlessly.
+/// Attack of a hostile host, repeated without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attack {
     /// Reads the longest messages from the pool, on all queue pairs.
