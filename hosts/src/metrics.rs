@@ -72,8 +72,8 @@ pub(crate) fn exposition(host: &str, endpoint: &Endpoint) -> String {
     for (name, of) in endpoint.delays() {
         let seconds = |delay: Nanos| delay.0 as f64 / 1e9;
         let help = "Since the start: request to grant, and frames later than their slot";
-        gauge(&format!("p4rack_host_{name}_p50_seconds"), help, seconds(of.percentile(500)));
-        gauge(&format!("p4rack_host_{name}_p99_seconds"), help, seconds(of.percentile(990)));
+        gauge(&format!("p4rack_host_{name}_p50_seconds"), help, seconds(of.quantile(0.5)));
+        gauge(&format!("p4rack_host_{name}_p99_seconds"), help, seconds(of.quantile(0.99)));
     }
     text.into_string()
 }

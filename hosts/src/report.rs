@@ -123,9 +123,9 @@ impl From<&Delay> for DelayFigures {
             samples: delay.samples(),
             min_ns: delay.min().unwrap_or(Nanos::ZERO).0,
             mean_ns: delay.mean().0,
-            p50_ns: delay.percentile(500).0,
-            p99_ns: delay.percentile(990).0,
-            p999_ns: delay.percentile(999).0,
+            p50_ns: delay.quantile(0.5).0,
+            p99_ns: delay.quantile(0.99).0,
+            p999_ns: delay.quantile(0.999).0,
             max_ns: delay.max().0,
         }
     }

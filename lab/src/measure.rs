@@ -15,7 +15,6 @@ use crate::process::{Process, pause};
 use crate::progress::Progress;
 use crate::results::{SchemeResult, Series};
 use crate::running::Running;
-use crate::stats::weighted_quantile;
 use crate::sys;
 use crate::workload::rpc::ClientReport;
 use crate::workload::udp::{SendReport, SinkReport};
@@ -23,6 +22,7 @@ use crate::workload::{self, Span, Timeline, UDP_OVERHEAD_BYTES};
 use p4rack_codegen::Scheme;
 use p4rack_codegen::rack::{Workload, WorkloadKind};
 use p4rack_codegen::scheme::{Cost, DropReason};
+use p4rack_wire::quantiles;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -459,7 +459,8 @@ pub(crate) fn fill_queue(
         .ok_or_else(|| LabError::measurement("the switch's statistics", "the workload has no receiver"))?;
     result.queue_max_bytes = port.queue_max_bytes;
     // A bin of the histogram may end above the maximum depth.
-    result.queue_p999_bytes = weighted_quantile(&port.depth_times, 0.999).min(port.queue_max_bytes);
+    let depths = port.depth_times.iter().copied();
+    result.queue_p999_bytes = quantiles::weighted(depths, 0.999).unwrap_or(0).min(port.queue_max_bytes);
     let start_ns = times.traffic.start_ns;
     let samples = &last.port(number)?.samples;
     result.series = Series {

@@ -186,7 +186,7 @@ impl Incast {
         let measured = (self.duration - warm).as_secs_f64();
         Outcome {
             goodput: bytes as f64 * 8.0 / measured / self.rate_bps as f64,
-            depth_p999_bytes: port.depth_percentile_bytes(999),
+            depth_p999_bytes: port.depth_quantile_bytes(0.999),
             depth_max_bytes: port.depth_max_bytes,
             buffer_drops: dropped("buffer_full"),
             unsolicited_drops: dropped("unsolicited_over_threshold"),

@@ -4,7 +4,7 @@ use crate::{Allocator, Demoted, Fate, Limits};
 use p4rack_fabric::pl2::Mode;
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::pl2::{Control, Kind, NOT_NOW, VERSION};
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos, quantiles};
 use std::collections::{BTreeMap, VecDeque};
 
 const TAGGED: usize = Ethernet::BYTES + Vlan::BYTES;
@@ -60,18 +60,10 @@ impl Port {
         self.depth_max_bytes = self.depth_max_bytes.max(self.depth_bytes);
     }
 
-    /// Depth not exceeded for `per_mille` of the time, in bytes with FCS.
-    pub fn depth_percentile_bytes(&self, per_mille: u64) -> u64 {
-        let total: u64 = self.depth_ns.iter().sum();
-        let rank = (u128::from(total) * u128::from(per_mille)).div_ceil(1000) as u64;
-        let mut seen = 0;
-        for (step, ns) in self.depth_ns.iter().enumerate() {
-            seen += ns;
-            if seen >= rank {
-                return (step * DEPTH_STEP) as u64;
-            }
-        }
-        self.depth_max_bytes
+    /// Depth not exceeded for a share of the time, in bytes with FCS.
+    pub fn depth_quantile_bytes(&self, share: f64) -> u64 {
+        let steps = self.depth_ns.iter().enumerate().map(|(step, ns)| ((step * DEPTH_STEP) as u64, *ns));
+        quantiles::weighted(steps, share).unwrap_or(self.depth_max_bytes)
     }
 
     /// Bytes waiting now, with FCS.

@@ -1,19 +1,7 @@
-//! Latencies: histograms and their summaries.
+//! Summaries of latencies.
 
-use hdrhistogram::Histogram;
+use p4rack_wire::Histogram;
 use serde::{Deserialize, Serialize};
-
-/// An empty histogram of nanoseconds.
-pub(crate) fn histogram() -> Histogram<u64> {
-    // Up to a minute, to three digits. The bounds are constants that the type accepts.
-    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("valid bounds")
-}
-
-/// Adds another histogram with the same bounds.
-pub(crate) fn add_up(sum: &mut Histogram<u64>, other: &Histogram<u64>) {
-    // Both have the same bounds, so all values fit.
-    sum.add(other).expect("the same bounds");
-}
 
 /// Quantiles of a latency, nanoseconds; zeros where there is no sample.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -40,11 +28,11 @@ pub struct Latency {
 }
 
 impl Latency {
-    pub(crate) fn of(histogram: &Histogram<u64>, plot: bool) -> Latency {
+    pub(crate) fn of(histogram: &Histogram, plot: bool) -> Latency {
         if histogram.is_empty() {
             return Latency::default();
         }
-        let q = |quantile| histogram.value_at_quantile(quantile);
+        let q = |share| histogram.at(share);
         const POINTS: [f64; 19] = [
             0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999,
             0.9999, 1.0,

@@ -10,11 +10,10 @@ use crate::scheme::Watch;
 use crate::switch::Model;
 use crate::traffic::{Traffic, TrafficStats};
 use crate::world::{Counts, Planted, SimError, World};
-use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Rack;
 use p4rack_fabric::HostMachine as _;
-use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
+use p4rack_wire::{Histogram, Nanos, quantiles};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -404,7 +403,7 @@ fn reset((at, sender, destination): &(Nanos, usize, usize)) -> (f64, String, Str
 }
 
 fn traffic_outcome(traffic: &Traffic, stats: &TrafficStats, gbps: &impl Fn(u64) -> f64) -> TrafficOutcome {
-    let decile = |(n, histogram): (usize, &Histogram<u64>)| Decile {
+    let decile = |(n, histogram): (usize, &Histogram)| Decile {
         up_to_bytes: traffic.limits().get(n).copied(),
         latency_ns: Latency::of(histogram, false),
     };
@@ -427,16 +426,11 @@ fn traffic_outcome(traffic: &Traffic, stats: &TrafficStats, gbps: &impl Fn(u64) 
     }
 }
 
+/// The depth that a port's queue did not exceed for a share of the time.
 pub(crate) fn depth_quantile(port: &p4rack_switch::PortStats, share: f64) -> u64 {
-    let total: u64 = port.histogram.iter().map(|bin| bin.nanos).sum();
-    let mut seen = 0;
-    for bin in &port.histogram {
-        seen += bin.nanos;
-        if seen as f64 >= total as f64 * share {
-            return bin.depth_bytes.min(port.queue_max_bytes);
-        }
-    }
-    port.queue_max_bytes
+    let bins = port.histogram.iter().map(|bin| (bin.depth_bytes, bin.nanos));
+    // A bin of the histogram may end above the maximum depth.
+    quantiles::weighted(bins, share).unwrap_or(u64::MAX).min(port.queue_max_bytes)
 }
 
 /// Reduces a curve to at most a thousand points.

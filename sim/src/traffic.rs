@@ -1,15 +1,13 @@
 //! Workloads: senders, receivers, sizes and times of messages, and the results.
 
 use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
-use crate::latency::{add_up, histogram};
 use crate::message::{FlowId, MTU};
 use crate::random::{Quantiles, Random};
 use crate::sizes;
 use crate::trace::Entry;
 use crate::ycsb::{self, Zipf};
-use hdrhistogram::Histogram;
-use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
+use p4rack_wire::{Histogram, Nanos};
 
 /// Number of parts that messages are divided into by size, if sizes differ.
 pub(crate) const DECILES: usize = 10;
@@ -77,9 +75,9 @@ pub(crate) struct TrafficStats {
     pub retransmissions: u64,
     pub timeouts: u64,
     /// Latency: with `rpc` of a request and its answer, with `rounds` of a round.
-    pub latency: Histogram<u64>,
+    pub latency: Histogram,
     /// By size, if sizes differ.
-    pub deciles: Vec<Histogram<u64>>,
+    pub deciles: Vec<Histogram>,
 }
 
 impl TrafficStats {
@@ -93,8 +91,8 @@ impl TrafficStats {
             bytes: 0,
             retransmissions: 0,
             timeouts: 0,
-            latency: histogram(),
-            deciles: if varied { (0..DECILES).map(|_| histogram()).collect() } else { Vec::new() },
+            latency: Histogram::new(),
+            deciles: if varied { (0..DECILES).map(|_| Histogram::new()).collect() } else { Vec::new() },
         }
     }
 
@@ -107,17 +105,17 @@ impl TrafficStats {
         self.bytes += other.bytes;
         self.retransmissions += other.retransmissions;
         self.timeouts += other.timeouts;
-        add_up(&mut self.latency, &other.latency);
-        self.deciles.iter_mut().zip(&other.deciles).for_each(|(own, other)| add_up(own, other));
+        self.latency.add(&other.latency);
+        self.deciles.iter_mut().zip(&other.deciles).for_each(|(own, other)| own.add(other));
     }
 
     /// Records a latency.
     pub fn record(&mut self, traffic: &Traffic, size: u32, latency: Nanos) {
         self.done += 1;
-        self.latency.saturating_record(latency.0.max(1));
+        self.latency.record(latency.0.max(1));
         if !self.deciles.is_empty() {
             let decile = traffic.limits.partition_point(|limit| *limit < u64::from(size));
-            self.deciles[decile].saturating_record(latency.0.max(1));
+            self.deciles[decile].record(latency.0.max(1));
         }
     }
 }

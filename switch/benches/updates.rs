@@ -11,6 +11,7 @@ mod common;
 use common::{Bench, Parts, exact, mask};
 use p4rack_p4::ir::Matcher;
 use p4rack_switch::TableEntry;
+use p4rack_wire::quantiles;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -33,8 +34,8 @@ const TURN: usize = 16;
 fn report(name: &str, mut times: Vec<Duration>) {
     let turn = times.chunks(TURN).map(|turn| turn.iter().sum::<Duration>()).max().unwrap_or_default();
     times.sort_unstable();
-    let micros = |permille: usize| times[(times.len() - 1) * permille / 1000].as_nanos() as f64 / 1e3;
-    let (half, most, rare, worst) = (micros(500), micros(990), micros(999), micros(1000));
+    let micros = |share| quantiles::of_sorted(&times, share).unwrap_or_default().as_nanos() as f64 / 1e3;
+    let (half, most, rare, worst) = (micros(0.5), micros(0.99), micros(0.999), micros(1.0));
     let line = format!(
         "{name}: p50 {half:.2} µs, p99 {most:.2} µs, p99.9 {rare:.2} µs, longest {worst:.2} µs; \
          longest {TURN} in a row {:.1} µs",

@@ -1,5 +1,5 @@
-//! Header formats, the time type and the seeded generator. Each format is described once, here; the Rust views, the P4 header text,
-//! the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
+//! Header formats, the time type, the seeded generator and quantiles. Each format is described once, here; the Rust views, the P4
+//! header text, the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
 
 pub mod cowbird;
 pub mod dissector;
@@ -8,6 +8,7 @@ pub mod ethernet;
 pub mod header;
 pub mod ipv4;
 pub mod pl2;
+pub mod quantiles;
 pub mod random;
 pub mod render;
 pub mod roce;
@@ -15,5 +16,6 @@ pub mod time;
 
 pub use ethernet::{EtherType, MacAddr};
 pub use header::{FieldDesc, HeaderDesc, ParseError};
+pub use quantiles::Histogram;
 pub use random::SplitMix;
 pub use time::{Nanos, WireRate};

@@ -12,7 +12,7 @@ use p4rack_switch::{Config, PortConfig, Switch};
 use p4rack_wire::edm;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::pl2::{self, Control, Kind};
-use p4rack_wire::{EtherType, Nanos};
+use p4rack_wire::{EtherType, Nanos, quantiles};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -217,7 +217,7 @@ impl<'r> Bench<'r> {
 
     fn median_ns(&mut self, count: u32) -> f64 {
         self.rounds.sort();
-        self.rounds[self.rounds.len() / 2].0 as f64 / f64::from(count)
+        quantiles::of_sorted(&self.rounds, 0.5).map_or(f64::NAN, |round| round.0 as f64 / f64::from(count))
     }
 }
 

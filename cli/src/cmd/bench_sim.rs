@@ -4,6 +4,7 @@ use super::sim::threads;
 use p4rack_lab::rows::Rows;
 use p4rack_netdev::clock;
 use p4rack_sim::{Experiment, run};
+use p4rack_wire::quantiles;
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -162,7 +163,7 @@ fn measure(args: &Args) -> Result<Results, String> {
         let experiment = incast(scheme, args.simulated_ms)?;
         let mut rounds = (0..args.rounds).map(|_| timed(&experiment)).collect::<Result<Vec<_>, _>>()?;
         rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (cpu_s, frame_hops) = rounds[rounds.len() / 2];
+        let (cpu_s, frame_hops) = quantiles::of_sorted(&rounds, 0.5).ok_or("no round was measured")?;
         let hops_per_s = frame_hops as f64 / cpu_s;
         let best_hops_per_s = rounds[0].1 as f64 / rounds[0].0;
         let ns_per_hop = 1e9 / hops_per_s;

@@ -15,6 +15,7 @@ use p4rack_p4rt::p4::v1::{
     TableEntry, Update, WriteRequest, stream_message_request, update,
 };
 use p4rack_p4rt::schema::Schema;
+use p4rack_wire::quantiles;
 use prost::Message;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -295,9 +296,8 @@ pub fn run(plan: &Hostile) -> Result<Seen, CtrlError> {
     let _ = stop.send(());
     hostile.join().map_err(|_| CtrlError::Ended("the hostile clients' thread".into()))?;
     let mut took = meanwhile?;
-    let of = |sorted: &[Duration], part: f64| {
-        let at = (sorted.len() as f64 * part) as usize;
-        sorted.get(at.min(sorted.len().saturating_sub(1))).map_or(f64::NAN, |took| took.as_secs_f64() * 1e3)
+    let of = |sorted: &[Duration], share: f64| {
+        quantiles::of_sorted(sorted, share).map_or(f64::NAN, |took| took.as_secs_f64() * 1e3)
     };
     took.sort_unstable();
     alone.sort_unstable();

@@ -1,11 +1,9 @@
 //! Statistics of a delay that is measured repeatedly: the minimum over a sliding window, smoothed mean and
 //! deviation, and a histogram.
 
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 
 const PARTS: usize = 8;
-const SUB_BITS: u32 = 3;
-const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
 
 /// Tracks one delay in constant space.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +16,7 @@ pub struct Delay {
     mean: Nanos,
     deviation: Nanos,
     max: Nanos,
-    samples: u64,
-    buckets: Box<[u64; BUCKETS]>,
+    all: Histogram,
 }
 
 impl Delay {
@@ -33,8 +30,7 @@ impl Delay {
             mean: Nanos::ZERO,
             deviation: Nanos::ZERO,
             max: Nanos::ZERO,
-            samples: 0,
-            buckets: Box::new([0; BUCKETS]),
+            all: Histogram::coarse(),
         }
     }
 
@@ -43,7 +39,7 @@ impl Delay {
         self.roll(now);
         let slot = &mut self.minima[(self.epoch % PARTS as u64) as usize];
         *slot = delay.min(*slot);
-        if self.samples == 0 {
+        if self.all.is_empty() {
             (self.mean, self.deviation) = (delay, Nanos(delay.0 / 2));
         } else {
             // Gains of 1/8 and 1/4, as RFC 6298 uses for round-trip times.
@@ -53,8 +49,7 @@ impl Delay {
         }
         self.last = delay;
         self.max = self.max.max(delay);
-        self.samples += 1;
-        self.buckets[bucket_of(delay.0)] += 1;
+        self.all.record(delay.0);
     }
 
     fn roll(&mut self, now: Nanos) {
@@ -71,7 +66,7 @@ impl Delay {
     /// Minimum of the window; if the window is empty, the last sample; `None` before the first.
     pub fn min(&self) -> Option<Nanos> {
         let min = self.minima.into_iter().min().filter(|min| *min != Nanos::MAX);
-        min.or((self.samples > 0).then_some(self.last))
+        min.or((!self.all.is_empty()).then_some(self.last))
     }
 
     /// The last sample.
@@ -91,7 +86,7 @@ impl Delay {
 
     /// Number of samples.
     pub fn samples(&self) -> u64 {
-        self.samples
+        self.all.len()
     }
 
     /// Smoothed mean plus four deviations: a timeout that rarely fires without cause.
@@ -99,42 +94,14 @@ impl Delay {
         self.mean.saturating_add(Nanos(self.deviation.0.saturating_mul(4)))
     }
 
-    /// The value not exceeded by `per_mille` of all samples, to an eighth of itself.
-    pub fn percentile(&self, per_mille: u64) -> Nanos {
-        let rank = (u128::from(self.samples) * u128::from(per_mille)).div_ceil(1000) as u64;
-        let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
-            seen += count;
-            if seen >= rank && *count > 0 {
-                return Nanos(top_of(bucket)).min(self.max);
-            }
-        }
-        self.max
+    /// The quantile of a share of all samples, to a sixteenth of itself.
+    pub fn quantile(&self, share: f64) -> Nanos {
+        Nanos(self.all.at(share)).min(self.max)
     }
 }
 
 fn blend(old: u64, sample: u64, weight: u64) -> u64 {
     if sample >= old { old + (sample - old) / weight } else { old - (old - sample) / weight }
-}
-
-/// Eight buckets per octave; values below eight have their own.
-fn bucket_of(value: u64) -> usize {
-    if value < 1 << SUB_BITS {
-        return value as usize;
-    }
-    let shift = 63 - value.leading_zeros() - SUB_BITS;
-    (((shift + 1) as usize) << SUB_BITS) + ((value >> shift) as usize & ((1 << SUB_BITS) - 1))
-}
-
-/// Largest value of a bucket.
-fn top_of(bucket: usize) -> u64 {
-    let (octave, part) = (bucket >> SUB_BITS, (bucket & ((1 << SUB_BITS) - 1)) as u64);
-    if octave == 0 {
-        return part;
-    }
-    let shift = octave as u32 - 1;
-    let base = ((1 << SUB_BITS) + part) << shift;
-    base + ((1u64 << shift) - 1)
 }
 
 #[cfg(test)]
@@ -178,22 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_percentile_is_a_sample() {
+    fn the_lowest_quantile_is_a_sample() {
         let mut delay = Delay::new(Nanos(8_000));
         delay.record(Nanos(1_000), Nanos::ZERO);
         delay.record(Nanos(5_000), Nanos::ZERO);
-        assert!((1_000..1_125).contains(&delay.percentile(0).0), "{}", delay.percentile(0));
+        assert!((1_000..1_125).contains(&delay.quantile(0.0).0), "{}", delay.quantile(0.0));
     }
 
     #[test]
-    fn percentiles_of_a_ramp() {
+    fn quantiles_of_a_ramp() {
         let mut delay = Delay::new(Nanos::from_secs(1));
         for n in 1..=1000u64 {
             delay.record(Nanos(n * 1000), Nanos(n));
         }
-        for (per_mille, exact) in [(500, 500_000u64), (990, 990_000), (999, 999_000), (1000, 1_000_000)] {
-            let got = delay.percentile(per_mille).0;
-            assert!(got >= exact && got <= exact + exact / 8, "{per_mille}: {got} for {exact}");
+        for (share, exact) in [(0.5, 500_000u64), (0.99, 990_000), (0.999, 999_000), (1.0, 1_000_000)] {
+            let got = delay.quantile(share).0;
+            assert!(got >= exact && got <= exact + exact / 16, "{share}: {got} for {exact}");
         }
     }
 
@@ -214,19 +181,11 @@ mod tests {
         }
 
         #[test]
-        fn a_value_lies_in_its_bucket(value: u64) {
-            let bucket = bucket_of(value);
-            prop_assert!(bucket < BUCKETS);
-            prop_assert!(top_of(bucket) >= value);
-            prop_assert!(bucket == 0 || top_of(bucket - 1) < value);
-        }
-
-        #[test]
         fn no_sample_overflows(samples in proptest::collection::vec((any::<u64>(), any::<u64>()), 0..50)) {
             let mut delay = Delay::new(Nanos(1_000));
             for (value, now) in samples {
                 delay.record(Nanos(value), Nanos(now));
-                let _ = (delay.bound(), delay.percentile(999), delay.min());
+                let _ = (delay.bound(), delay.quantile(0.999), delay.min());
             }
         }
     }

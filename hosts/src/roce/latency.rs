@@ -5,7 +5,7 @@ use super::port::{Port, PortError};
 use super::setup::Offer;
 use p4rack_fabric::roce::{Completion, Outcome, Regions, Request};
 use p4rack_netdev::clock;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ pub fn measure(port: &mut Port<Regions>, qpn: u32, offer: &Offer, load: &Load) -
     let stride = u64::from(load.bytes).next_multiple_of(8).max(8);
     let slots = (offer.bytes / stride).max(1);
     let (start, mut asked, mut under_way) = (clock::now(), 0u64, VecDeque::new());
-    let (mut took, mut failed) = (Vec::new(), 0);
+    let (mut took, mut failed) = (Histogram::new(), 0);
     loop {
         let now = clock::now();
         let asks = now < start + load.span && failed == 0;
@@ -97,21 +97,21 @@ pub fn measure(port: &mut Port<Regions>, qpn: u32, offer: &Offer, load: &Load) -
             let since = under_way.pop_front();
             match completion {
                 Completion::Request(_, Outcome::Failed(_)) => failed += 1,
-                _ => took.extend(since.map(|since| now.saturating_sub(since).0)),
+                _ => {
+                    if let Some(since) = since {
+                        took.record(now.saturating_sub(since).0);
+                    }
+                }
             }
         }
     }
     let seconds = (clock::now() - start).as_secs_f64();
     let after = counted(port);
-    took.sort_unstable();
-    let us = |share: f64| {
-        let nth = (took.len() as f64 * share).ceil() as usize;
-        took.get(nth.saturating_sub(1)).map_or(0.0, |ns| *ns as f64 / 1e3)
-    };
+    let us = |share| took.at(share) as f64 / 1e3;
     Ok(Latency {
         kind: load.kind,
         bytes: load.bytes,
-        requests: took.len() as u64,
+        requests: took.len(),
         requests_per_s: took.len() as f64 / seconds,
         p50_us: us(0.5),
         p99_us: us(0.99),

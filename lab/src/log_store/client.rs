@@ -4,7 +4,7 @@ use super::log::LogStore;
 use super::run::{Setup, mixes};
 use super::ycsb;
 use crate::error::LabError;
-use crate::store::client::{ClientReport, Contents, LogCosts, MixReport, counts};
+use crate::store::client::{ClientReport, Contents, LogCosts, MixReport};
 use crate::sys;
 use crate::ways::End;
 use crate::workload::print_result;
@@ -92,7 +92,7 @@ pub fn use_store(path: &Path, client: ClientTask) -> Result<(), LabError> {
         lost: run.report.lost,
         wrong: run.report.wrong,
         values: run.report.values,
-        latencies: counts(&run.report.latencies),
+        latencies: run.report.latencies.counts().collect(),
         log: Some(LogCosts { cold_reads: run.cold_reads(), thread_cpu_ns: run.report.cpu.0 }),
     });
     let report = ClientReport {

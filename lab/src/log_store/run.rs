@@ -184,7 +184,7 @@ fn figures(way: Way, run: &MixRun) -> MixFigures {
     let MixRun { mix, report, used, counted: (before, after) } = run;
     let count = (report.operations + report.lost + report.wrong).max(1) as f64;
     let each = |time: Nanos| time.0 as f64 / count;
-    let us = |q: f64| report.latencies.value_at_quantile(q) as f64 / 1e3;
+    let us = |q: f64| report.latencies.at(q) as f64 / 1e3;
     MixFigures {
         scheme: way,
         mix: mix.name(),

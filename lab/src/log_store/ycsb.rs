@@ -4,15 +4,13 @@
 //! at some time during the read.
 
 use super::log::{Counters, Found, LogStore, Replaced, StoreError};
-use crate::stats::histogram;
 use crate::store::client::{Contents, Teller};
-use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
 use p4rack_history::{Records, fill, version_of};
 use p4rack_hosts::remote::Remote;
 use p4rack_netdev::clock;
 use p4rack_sim::{Random, Zipf};
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 
 /// Exponent of the keys' popularity, YCSB's.
 const ZIPF: f64 = 0.99;
@@ -37,7 +35,7 @@ pub(super) struct Report {
     /// Processor time of the thread.
     pub(super) cpu: Nanos,
     /// Latencies in nanoseconds.
-    pub(super) latencies: Histogram<u64>,
+    pub(super) latencies: Histogram,
 }
 
 /// An operation in flight.
@@ -232,7 +230,7 @@ impl<'a> Client<'a> {
     fn end(&mut self, start: Nanos) -> Result<(), StoreError> {
         let now = clock::now();
         let took = now - start;
-        self.report.latencies.saturating_record(took.0);
+        self.report.latencies.record(took.0);
         match took < LOST {
             true => self.report.operations += 1,
             false => self.report.lost += 1,
@@ -304,7 +302,7 @@ fn empty() -> Report {
         values: 0,
         elapsed: Nanos(0),
         cpu: Nanos(0),
-        latencies: histogram(),
+        latencies: Histogram::new(),
     }
 }
 

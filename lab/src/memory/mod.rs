@@ -10,16 +10,15 @@ use crate::network::{Access, HOST_INTERFACE};
 use crate::process::Process;
 use crate::progress::Progress;
 use crate::running::Running;
-use crate::stats::histogram;
 use crate::sys;
 use crate::up::{create_network, rack_under};
 use crate::ways::{self, Reach};
-use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Run;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Rack, Scheme};
 use p4rack_fabric::remote::{Link, Service, Way as Reached};
 use p4rack_hosts::remote::{Operation, Outcome, Region, Remote, RemoteError, Status};
+use p4rack_wire::Histogram;
 use p4rack_wire::edm::Opcode;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -98,7 +97,7 @@ pub fn measure<R: Remote>(region: &mut Region<R>, load: Load) -> Result<MemoryFi
     }
     let mut figures = MemoryFigures { bytes: load.bytes, ..MemoryFigures::default() };
     for (what, operation) in &kinds {
-        let (mut latencies, mut unknown) = (histogram(), 0);
+        let (mut latencies, mut unknown) = (Histogram::new(), 0);
         let end_ns = sys::monotonic_ns() + load.each.as_nanos() as u64;
         loop {
             let start_ns = sys::monotonic_ns();
@@ -108,7 +107,7 @@ pub fn measure<R: Remote>(region: &mut Region<R>, load: Load) -> Result<MemoryFi
             let (done, silent) = run(region, [*operation])?;
             unknown += silent;
             if done > 0 {
-                latencies.saturating_record(sys::monotonic_ns() - start_ns);
+                latencies.record(sys::monotonic_ns() - start_ns);
             }
         }
         if latencies.is_empty() {
@@ -149,16 +148,16 @@ fn run<R: Remote, const N: usize>(
     refused.map_or(Ok((done, unknown)), |status| Err(status.into()))
 }
 
-fn figures_of(what: &str, latencies: &Histogram<u64>, unknown: u64) -> LatencyFigures {
+fn figures_of(what: &str, latencies: &Histogram, unknown: u64) -> LatencyFigures {
     let us = |ns: u64| ns as f64 / 1e3;
     LatencyFigures {
         what: what.to_owned(),
         operations: latencies.len(),
         unknown,
         min_us: us(latencies.min()),
-        p50_us: us(latencies.value_at_quantile(0.5)),
-        p99_us: us(latencies.value_at_quantile(0.99)),
-        p999_us: us(latencies.value_at_quantile(0.999)),
+        p50_us: us(latencies.at(0.5)),
+        p99_us: us(latencies.at(0.99)),
+        p999_us: us(latencies.at(0.999)),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{LatencyFigures, figures_of};
 use crate::error::LabError;
-use crate::stats::histogram;
 use crate::sys;
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::{Links, NetNs, PacketSocket, Poller, clock, packet, sched};
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -129,7 +128,7 @@ fn forward([mut left, mut right]: [PacketSocket; 2], over: &AtomicBool) -> io::R
 
 fn ask(client: &UdpSocket, way: Way, payload_bytes: usize, for_time: Duration) -> io::Result<LatencyFigures> {
     client.connect((ENDS[1].1, PORT))?;
-    let (mut latencies, mut unknown) = (histogram(), 0);
+    let (mut latencies, mut unknown) = (Histogram::new(), 0);
     let (payload, mut buffer) = (vec![0x5a; payload_bytes], [0; 2048]);
     // The first one waits for ARP, and for the kernel to see that the link is up.
     let mut tries = 0;
@@ -152,7 +151,7 @@ fn ask(client: &UdpSocket, way: Way, payload_bytes: usize, for_time: Duration) -
         }
         client.send(&payload)?;
         match client.recv(&mut buffer) {
-            Ok(_) => latencies.saturating_record(sys::monotonic_ns() - start_ns),
+            Ok(_) => latencies.record(sys::monotonic_ns() - start_ns),
             Err(error) if late(&error) => unknown += 1,
             Err(error) => return Err(error),
         }

@@ -4,12 +4,11 @@
 //! or written, or at the end records have fewer versions than all clients together have written.
 
 use super::{ANY, Failure, Store};
-use crate::stats::histogram;
 use crate::workload::Span;
-use hdrhistogram::Histogram;
 use p4rack_codegen::rack::Mix;
 use p4rack_history::Records;
 use p4rack_sim::{Random, Zipf};
+use p4rack_wire::Histogram;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
@@ -117,25 +116,25 @@ impl SoFar {
 #[derive(Debug)]
 pub(crate) struct Teller {
     so_far: SoFar,
-    recent: Histogram<u64>,
+    recent: Histogram,
     tell_ns: u64,
 }
 
 impl Teller {
     /// From a time on.
     pub(crate) fn new(start_ns: u64) -> Teller {
-        Teller { so_far: SoFar::default(), recent: histogram(), tell_ns: start_ns + TELL_NS }
+        Teller { so_far: SoFar::default(), recent: Histogram::new(), tell_ns: start_ns + TELL_NS }
     }
 
     /// Counts an operation that has ended now.
     pub(crate) fn ended(&mut self, took_ns: u64, now_ns: u64) -> io::Result<()> {
         self.so_far.operations += 1;
-        self.recent.saturating_record(took_ns);
+        self.recent.record(took_ns);
         if now_ns < self.tell_ns {
             return Ok(());
         }
         self.tell_ns = now_ns + TELL_NS;
-        let quantile_us = |q: f64| self.recent.value_at_quantile(q) / 1_000;
+        let quantile_us = |q: f64| self.recent.at(q) / 1_000;
         (self.so_far.p50_us, self.so_far.p99_us) = (quantile_us(0.5), quantile_us(0.99));
         self.recent.reset();
         self.so_far.tell()
@@ -215,7 +214,7 @@ struct Client<'a, S> {
 impl<S: Store> Client<'_, S> {
     fn mix(&mut self, mix: Mix, end_ns: u64) -> io::Result<MixReport> {
         let mut report = MixReport { mix: mix.name().to_owned(), ..MixReport::default() };
-        let mut latencies = histogram();
+        let mut latencies = Histogram::new();
         self.values = 0;
         loop {
             let start_ns = self.store.now_ns();
@@ -233,13 +232,13 @@ impl<S: Store> Client<'_, S> {
                 Err(Failure::Wrong) => report.wrong += 1,
                 Err(Failure::Ended(why)) => return Err(io::Error::other(why)),
             }
-            latencies.saturating_record(took_ns);
+            latencies.record(took_ns);
             if self.config.tells {
                 self.teller.ended(took_ns, now_ns)?;
             }
         }
         report.values = self.values;
-        report.latencies = counts(&latencies);
+        report.latencies = latencies.counts().collect();
         Ok(report)
     }
 
@@ -301,12 +300,6 @@ fn value(random: &mut Random, bytes: usize) -> Vec<u8> {
     }
     value.truncate(bytes);
     value
-}
-
-/// The recorded values of a histogram with their counts.
-pub(crate) fn counts(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
-    let recorded = histogram.iter_recorded();
-    recorded.map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect()
 }
 
 #[cfg(test)]

@@ -9,12 +9,13 @@ use crate::process::Process;
 use crate::progress::Progress;
 use crate::results::{MixResult, SchemeResult, StoreResult};
 use crate::running::Running;
-use crate::stats::{cdf, histogram};
+use crate::stats::cdf;
 use crate::sys;
 use crate::text;
 use crate::workload::Span;
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_history::Effects;
+use p4rack_wire::Histogram;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -195,9 +196,9 @@ pub(super) fn together(
 }
 
 fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
-    let mut latencies = histogram();
+    let mut latencies = Histogram::new();
     for (latency_ns, count) in reports.iter().flat_map(|report| &report.latencies) {
-        latencies.saturating_record_n(*latency_ns, *count);
+        latencies.record_n(*latency_ns, *count);
     }
     let sum = |of: fn(&MixReport) -> u64| reports.iter().map(|report| of(report)).sum::<u64>();
     let operations = sum(|report| report.operations + report.lost + report.wrong).max(1) as f64;
@@ -205,7 +206,7 @@ fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
         let costs: Option<u64> = reports.iter().map(|report| report.log.map(of)).sum();
         costs.map(|costs| costs as f64 / operations)
     };
-    let quantile_us = |q: f64| latencies.value_at_quantile(q) as f64 / 1e3;
+    let quantile_us = |q: f64| latencies.at(q) as f64 / 1e3;
     MixResult {
         mix: mix.to_owned(),
         ops_per_s: sum(|report| report.operations) as f64 * 1e9 / span_ns.max(1) as f64,

@@ -2,9 +2,9 @@
 //! value of that size. Closed loop, one connection per size.
 
 use super::Span;
-use crate::stats::{cdf, histogram};
+use crate::stats::cdf;
 use crate::sys;
-use hdrhistogram::Histogram;
+use p4rack_wire::Histogram;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -187,28 +187,28 @@ pub(crate) fn read_until(stream: &mut TcpStream, value: &mut [u8], until_ns: u64
 
 /// Latencies of one connection.
 struct Latencies {
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     completed: u64,
     unfinished: u64,
 }
 
 impl Latencies {
     fn new() -> Latencies {
-        Latencies { histogram: histogram(), completed: 0, unfinished: 0 }
+        Latencies { histogram: Histogram::new(), completed: 0, unfinished: 0 }
     }
 
     fn completed(&mut self, latency_ns: u64) {
         self.completed += 1;
-        self.histogram.saturating_record(latency_ns);
+        self.histogram.record(latency_ns);
     }
 
     fn unfinished(&mut self, waited_ns: u64, window_ns: u64) {
         self.unfinished += 1;
-        self.histogram.saturating_record(waited_ns.max(window_ns));
+        self.histogram.record(waited_ns.max(window_ns));
     }
 
     fn report(&self, value_bytes: u32) -> ValueReport {
-        let quantile_us = |q: f64| self.histogram.value_at_quantile(q) as f64 / 1e3;
+        let quantile_us = |q: f64| self.histogram.at(q) as f64 / 1e3;
         ValueReport {
             value_bytes,
             completed: self.completed,

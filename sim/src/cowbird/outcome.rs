@@ -7,11 +7,11 @@ use super::records::CowbirdPlant;
 use super::thread::Thread;
 use super::world::{Attacker, Mark, World};
 use crate::hostile::OthersOutcome;
-use crate::latency::{Latency, add_up, histogram};
+use crate::latency::Latency;
 use crate::outcome::{Compared, compared, concerns};
 use crate::switch::Model;
 use p4rack_switch::DropReason;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -113,8 +113,8 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
     let measured_ns = (spec.duration_us - spec.warmup_us) * 1_000;
     let sum = |of: fn(&Thread) -> u64| world.threads.iter().map(of).sum::<u64>();
     let (probes, remote) = (sum(|thread| thread.tally.probes), sum(|thread| thread.tally.remote));
-    let mut latency = histogram();
-    world.threads.iter().for_each(|thread| add_up(&mut latency, &thread.tally.latency));
+    let mut latency = Histogram::new();
+    world.threads.iter().for_each(|thread| latency.add(&thread.tally.latency));
     let [work, communication, waiting] = [
         sum(|thread| thread.tally.work_ps),
         sum(|thread| thread.tally.communication_ps),

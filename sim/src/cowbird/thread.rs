@@ -10,11 +10,10 @@
 use super::costs::CpuSpec;
 use super::nic::{HostMemory, ps};
 use super::records::{self, POOL_KEY, POOL_START};
-use crate::latency::histogram;
 use crate::random::Random;
-use hdrhistogram::Histogram;
 use p4rack_cowbird::{Client, Kind, PollId};
 use p4rack_fabric::roce::{Adapter, Completion, Outcome, Request};
+use p4rack_wire::Histogram;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -78,7 +77,7 @@ pub(super) struct Tally {
     pub wrong: u64,
     /// Requests that failed or could not be made.
     pub failed: u64,
-    pub latency: Histogram<u64>,
+    pub latency: Histogram,
     /// Own work and records, calls for remote memory, polls without result.
     pub work_ps: u64,
     pub communication_ps: u64,
@@ -117,7 +116,7 @@ impl Thread {
             remote: 0,
             wrong: 0,
             failed: 0,
-            latency: histogram(),
+            latency: Histogram::new(),
             work_ps: 0,
             communication_ps: 0,
             waiting_ps: 0,
@@ -430,7 +429,7 @@ impl Ended<'_> {
             tally.probes += 1;
             tally.remote += 1;
             // Probes issued before the measurement count if they end in it. As many end after it.
-            tally.latency.saturating_record((self.now_ps - asked.at_ps) / 1_000);
+            tally.latency.record((self.now_ps - asked.at_ps) / 1_000);
         }
     }
 }

@@ -4,8 +4,9 @@ use super::message::{Message, Shown};
 use super::spec::{HostileNodeSpec, MemorySpec};
 use crate::experiment::{Check, NO_ATTACK};
 use crate::hostile::OthersOutcome;
-use crate::latency::{Latency, histogram};
+use crate::latency::Latency;
 use p4rack_fabric::hostile::edm::Attack;
+use p4rack_wire::Histogram;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -62,7 +63,7 @@ pub(super) fn others(
     if spec.hostile.is_empty() {
         return None;
     }
-    let mut latency_ns = histogram();
+    let mut latency_ns = Histogram::new();
     let mut lost = shown.again;
     // By node: when it began, when it ended, bytes.
     let mut spans: BTreeMap<u16, (u64, u64, u64)> = BTreeMap::new();
@@ -73,7 +74,7 @@ pub(super) fn others(
         let span = spans.entry(message.compute).or_insert((u64::MAX, 0, 0));
         match times.completion_ps(message) {
             Some(took_ps) => {
-                latency_ns.saturating_record(took_ps / 1_000);
+                latency_ns.record(took_ps / 1_000);
                 let ended_ps = message.at_ps + took_ps;
                 *span = (span.0.min(message.at_ps), span.1.max(ended_ps), span.2 + u64::from(message.bytes));
             }

@@ -14,12 +14,10 @@ mod pl2;
 
 use crate::check::Verdict;
 use crate::experiment::{Experiment, SchemeKind};
-use crate::latency::{add_up, histogram};
 use crate::switch::{Counted, SwitchModel};
-use hdrhistogram::Histogram;
 use l2::L2;
 use p4rack_codegen::rack::Rack;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 use pl2::Pl2;
 
 /// A scheme's checks at one host's end of its link. Methods do nothing by default.
@@ -47,7 +45,7 @@ pub(crate) trait WatchHost {
 #[derive(Debug)]
 pub(crate) struct HostCounts {
     /// Time from the start of a request on the wire to the arrival of its grant, in nanoseconds.
-    pub rsv_grt: Histogram<u64>,
+    pub rsv_grt: Histogram,
     /// The scheme's own frames: sent by hosts, and received by them.
     pub control: (u64, u64),
 }
@@ -55,12 +53,12 @@ pub(crate) struct HostCounts {
 impl HostCounts {
     /// All counts are zero.
     pub fn new() -> HostCounts {
-        HostCounts { rsv_grt: histogram(), control: (0, 0) }
+        HostCounts { rsv_grt: Histogram::new(), control: (0, 0) }
     }
 
     /// Adds the counts of other hosts.
     pub fn add(&mut self, other: &HostCounts) {
-        add_up(&mut self.rsv_grt, &other.rsv_grt);
+        self.rsv_grt.add(&other.rsv_grt);
         self.control.0 += other.control.0;
         self.control.1 += other.control.1;
     }

@@ -6,14 +6,12 @@ use super::plan::Plan;
 use super::switch::Tor;
 use crate::agenda::{HostEvent, Origin};
 use crate::frames::Frames;
-use crate::latency::{add_up, histogram};
 use crate::message::{FlowId, Head};
 use crate::record::Recorder;
 use crate::schedule::{Dues, Hasten as _};
 use crate::scheme::HostCounts;
 use crate::traffic::TrafficStats;
-use hdrhistogram::Histogram;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 use std::sync::Arc;
 
 /// Hosts with consecutive numbers.
@@ -50,7 +48,7 @@ pub(crate) struct Counts {
     pub traffic: Vec<TrafficStats>,
     pub scheme: HostCounts,
     /// If hosts may be hostile: latency of the messages that are not part of an attack.
-    pub others: Option<Histogram<u64>>,
+    pub others: Option<Histogram>,
     /// Messages created, and messages that are complete or known to be lost.
     pub messages_made: u64,
     pub messages_ended: u64,
@@ -65,7 +63,7 @@ impl Counts {
         Counts {
             traffic: plan.traffic.iter().map(|traffic| traffic.stats()).collect(),
             scheme: HostCounts::new(),
-            others: plan.watched.as_ref().map(|_| histogram()),
+            others: plan.watched.as_ref().map(|_| Histogram::new()),
             messages_made: 0,
             messages_ended: 0,
             frames_given: 0,
@@ -80,7 +78,7 @@ impl Counts {
         self.traffic.iter_mut().zip(&other.traffic).for_each(|(own, other)| own.add(other));
         self.scheme.add(&other.scheme);
         if let (Some(own), Some(other)) = (&mut self.others, &other.others) {
-            add_up(own, other);
+            own.add(other);
         }
         self.messages_made += other.messages_made;
         self.messages_ended += other.messages_ended;

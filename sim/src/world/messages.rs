@@ -132,7 +132,7 @@ impl Group {
         if let (true, Some(watched), Some(others)) = (measured, &self.plan.watched, &mut self.counts.others)
             && !watched.concerns(&ends, one.spec.arrivals)
         {
-            others.saturating_record((done - created).0.max(1));
+            others.record((done - created).0.max(1));
         }
         match one.spec.arrivals {
             Arrivals::Saturate | Arrivals::Poisson | Arrivals::Trace => {

@@ -17,7 +17,7 @@ use p4rack_netdev::packet::{self, Io, Options};
 use p4rack_netdev::{Error, Links, NetNs, PacketSocket, Poller, clock, sched};
 use p4rack_switch::{Config, Pipeline, PortConfig, Switch};
 use p4rack_wire::ethernet::overhead;
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos, quantiles};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -177,7 +177,7 @@ fn span(seconds: f64) -> Nanos {
 
 fn median(mut rates: Vec<Rate>) -> Rate {
     rates.sort_by(|a, b| a.frames_per_s.total_cmp(&b.frames_per_s));
-    rates.get(rates.len() / 2).copied().unwrap_or_default()
+    quantiles::of_sorted(&rates, 0.5).unwrap_or_default()
 }
 
 /// Offers `pace` frames per second to one way of forwarding, or as many as possible. It runs on a thread in a

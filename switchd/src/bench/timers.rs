@@ -2,7 +2,7 @@
 
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::{Poller, clock};
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 use serde::Serialize;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,24 +57,22 @@ fn measure(interval: Nanos, span: Nanos, prompt: bool, spinning_threads: usize) 
         let measured = sleeper.join();
         stop.store(true, Ordering::Relaxed);
         let (scheduling, late) = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let at = |per_mille: usize| late.get((late.len() * per_mille).div_ceil(1000).saturating_sub(1));
-        let at = |per_mille| at(per_mille).copied().unwrap_or(0);
         Ok(Lateness {
             scheduling,
             spinning_threads,
-            samples: late.len(),
-            p50_ns: at(500),
-            p99_ns: at(990),
-            p999_ns: at(999),
-            max_ns: at(1000),
+            samples: late.len() as usize,
+            p50_ns: late.at(0.5),
+            p99_ns: late.at(0.99),
+            p999_ns: late.at(0.999),
+            max_ns: late.max(),
         })
     })
 }
 
-/// Lateness of each wake-up, sorted.
-fn sleeps(interval: Nanos, span: Nanos) -> io::Result<Vec<u64>> {
+/// Lateness of each wake-up.
+fn sleeps(interval: Nanos, span: Nanos) -> io::Result<Histogram> {
     let mut poller = Poller::new();
-    let mut late = Vec::with_capacity((span.0 / interval.0.max(1)) as usize + 1);
+    let mut late = Histogram::new();
     let end = clock::now() + span;
     loop {
         let until = clock::now() + interval;
@@ -82,9 +80,8 @@ fn sleeps(interval: Nanos, span: Nanos) -> io::Result<Vec<u64>> {
             break;
         }
         poller.wait(Some(until))?;
-        late.push(clock::now().saturating_sub(until).0);
+        late.record(clock::now().saturating_sub(until).0);
     }
-    late.sort_unstable();
     Ok(late)
 }
 
@@ -93,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_cases_are_measured_and_sorted() {
+    fn four_cases_are_measured_in_order() {
         let results = run(Nanos::from_micros(100), Nanos::from_millis(20)).unwrap();
         assert_eq!(results.len(), 4);
         for r in results {

@@ -7,14 +7,14 @@ use crate::cowbird::rack::{self, COMPUTE, COMPUTE_QPN, POOL, POOL_QPN, SINK, SPO
 use crate::cowbird::records::{POOL_KEY, POOL_START, SCRATCH_BYTES};
 use crate::cowbird::thread::Thread;
 use crate::hostile::OthersOutcome;
-use crate::latency::{Latency, add_up, histogram};
+use crate::latency::Latency;
 use crate::message::mac_of;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_cowbird::Layout;
 use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_fabric::hostile::cowbird::{Aim, Attack, Config, EndlessSet, Machine, Rings};
 use p4rack_fabric::roce::Connection;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Histogram, Nanos};
 
 /// Seed of its random choices.
 const SEED: u64 = 7;
@@ -264,8 +264,8 @@ pub(in crate::cowbird) fn others(
         return None;
     }
     let first = &threads[..threads.len().min(spec.threads.into())];
-    let mut latency = histogram();
-    first.iter().for_each(|thread| add_up(&mut latency, &thread.tally.latency));
+    let mut latency = Histogram::new();
+    first.iter().for_each(|thread| latency.add(&thread.tally.latency));
     let remote: u64 = first.iter().map(|thread| thread.tally.remote).sum();
     let gbps = remote as f64 * f64::from(spec.record_bytes) * 8.0 / measured_ns as f64;
     Some(OthersOutcome {

@@ -94,7 +94,7 @@ impl WatchHost for AtHost {
             && let Some(when) = self.answer(control.id)
             && measuring
         {
-            counts.rsv_grt.saturating_record(arrived.saturating_sub(when).0);
+            counts.rsv_grt.record(arrived.saturating_sub(when).0);
         }
         Some(control.destination)
     }
