@@ -70,6 +70,9 @@ fn reservations_are_shown_and_taken_back_beside_a_controller_that_watches() {
     fine(&addr, &["pl2", "write", &rack, "--host", "h1", "--value", "0x7"]);
     assert!(fine(&addr, &["pl2", "forget", &rack, "--host", "h1"]).contains("h1 had left"));
     assert!(fine(&addr, &["top", &rack, "--once", "--every", "0.1"]).contains("destination"));
+    let view: serde_json::Value =
+        serde_json::from_str(&fine(&addr, &["top", &rack, "--json", "--every", "0.1"])).unwrap();
+    assert!(view["ports"][0]["host"] == "h1" && view["ports"][0]["rate_bps"].is_u64(), "{view}");
     assert!(watches.0.try_wait().expect("it is known").is_none(), "the controller goes on");
 }
 

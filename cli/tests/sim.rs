@@ -2,6 +2,7 @@
 
 mod common;
 
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -87,6 +88,16 @@ fn a_sweep_goes_on_where_it_stopped_and_reports() {
     std::fs::write(&half_written, "{ \"id\": ").unwrap();
     let again = sim(&["sweep", "s.toml", "--out-dir", "out"], dir.path());
     assert!(text(&again.stdout).contains("1 tasks run, 3 were done before"), "{}", text(&again.stdout));
+    let as_json = |more: &str| -> Value {
+        let output = sim(&["sweep", "s.toml", "--out-dir", "out", "--json", more], dir.path());
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)))
+    };
+    let (tasks, done) = (&as_json("--list")["tasks"], as_json("--jobs=1"));
+    assert_eq!((tasks.as_array().map(Vec::len), &tasks[0]["settings"]["scheme.k"]), (Some(4), &"4".into()));
+    assert_eq!((&done["run"], &done["done_before"], &done["failed"]), (&0.into(), &4.into(), &0.into()));
+    let results = done["results"].as_array().unwrap();
+    assert!(results.len() == 4 && results[0]["outcome"]["goodput_gbps"].is_number(), "{done}");
     assert_eq!(sim(&["merge", "out"], dir.path()).status.code(), Some(0));
     let csv = std::fs::read_to_string(dir.path().join("out/results.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5, "{csv}");
@@ -101,6 +112,22 @@ fn a_sweep_goes_on_where_it_stopped_and_reports() {
         text(&refused.stderr).contains("--set scheme.k=2: it varies that key"),
         "{}",
         text(&refused.stderr)
+    );
+}
+
+#[test]
+fn faults_are_counted_by_scheme() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = sim(&["faults", "--seeds", "1", "--scheme", "edm-matched", "--json"], dir.path());
+    let sums: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = &sums["schemes"][0];
+    assert_eq!(
+        (&sums["passed"], &of["scheme"], &of["seeds"]),
+        (&true.into(), &"edm-matched".into(), &1.into())
+    );
+    assert!(
+        of["operations"].as_u64() > Some(0) && of["failed"].as_array().is_some_and(Vec::is_empty),
+        "{sums}"
     );
 }
 

@@ -40,7 +40,7 @@ fn more_bursts_than_the_buffer_holds_are_warned_of() {
             &format!("[pl2]\nmode = \"clock\"\n{pl2}"),
         );
         let rack = rack.unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(rack.summary().contains("warning: switch.buffer"), !rack.warnings().is_empty());
+        assert_eq!(rack.summary().workload.contains("warning: switch.buffer"), !rack.warnings().is_empty());
         rack.warnings().join("\n")
     };
     // One other host, a lane, 2 bursts of 4 frames of 1530 bytes with their FCS: 12240 bytes.
@@ -461,7 +461,7 @@ proptest! {
     #[test]
     fn whatever_is_written_is_read_or_refused_with_a_reason(text in mutated()) {
         match Rack::parse(&text, "r.toml") {
-            Ok(rack) => prop_assert!(!rack.summary().is_empty() && rack.hosts.len() <= 6),
+            Ok(rack) => prop_assert!(!rack.summary().rack.is_empty() && rack.hosts.len() <= 6),
             Err(error) => {
                 prop_assert!(!error.errors.is_empty());
                 for error in error.errors {

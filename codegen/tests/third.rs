@@ -263,7 +263,7 @@ fn each_part_of_a_third_protocol_arrives() {
     );
     let reasons = both.constants["drop_reasons"].as_array().unwrap();
     assert_eq!(reasons[reasons.len() - 2..], [json!("probe_kind"), json!("probe_hops")]);
-    assert!(rack.summary().contains("\nprobe: hops 9\n") && rack.to_json()["probe"]["hops_max"] == 9);
+    assert!(rack.summary().rack.contains("\nprobe: hops 9\n") && rack.to_json()["probe"]["hops_max"] == 9);
     assert_eq!(rack.wire_bytes(), described(PL2, "").unwrap().wire_bytes() + 2);
 
     // What does not run leaves nothing behind.

@@ -132,6 +132,33 @@ impl Rows {
     }
 }
 
+/// A table that is printed row by row while the rows come.
+#[derive(Clone, Debug)]
+pub struct Live {
+    widest: Rows,
+}
+
+impl Live {
+    /// A table with these columns, see [`Rows::new`], as wide as the cells of `widest`; longer cells shift the rest of their line.
+    pub fn new(header: &[&str], widest: &[&str]) -> Live {
+        let mut rows = Rows::new(header);
+        rows.push(widest.iter().map(|cell| (*cell).to_owned()).collect());
+        Live { widest: rows }
+    }
+
+    /// Its first line, without a line break.
+    pub fn header(&self) -> String {
+        self.widest.within(usize::MAX).lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// A row as a line, without a line break.
+    pub fn line(&self, row: Vec<String>) -> String {
+        let mut rows = self.widest.clone();
+        rows.push(row);
+        rows.within(usize::MAX).lines().last().unwrap_or_default().to_owned()
+    }
+}
+
 /// What a column takes, in characters.
 #[derive(Clone, Copy, Debug)]
 struct Column {
@@ -172,7 +199,7 @@ fn is_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Rows;
+    use super::{Live, Rows};
 
     fn row(cells: &[&str]) -> Vec<String> {
         cells.iter().map(|cell| (*cell).to_owned()).collect()
@@ -236,6 +263,18 @@ mod tests {
         }
         assert_eq!(rows.within(40).lines().filter(|line| line.contains("goodput")).count(), 2);
         assert_eq!(rows.within(80).lines().count(), 3);
+    }
+
+    #[test]
+    fn lines_of_a_growing_table_stand_below_its_header() {
+        let live = Live::new(&[">seconds", "unit", ">count"], &["1000.0", "entries", "10000000"]);
+        assert_eq!(live.header(), "seconds  unit        count");
+        assert_eq!(live.line(row(&["0.5", "a", "17"])), "    0.5  a              17");
+        assert_eq!(live.line(row(&["120.0", "entries", "1234567"])), "  120.0  entries   1234567");
+        assert_eq!(
+            live.line(row(&["1.0", "longer than all", "1"])).trim_end(),
+            "    1.0  longer than all         1"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{bmv2, connect};
 use crate::output::OutputFile;
 use p4rack_ctrl::bench::{self, Figure, Plan, Run};
-use p4rack_lab::rows::Rows;
+use p4rack_lab::rows::{Live, Rows};
 use p4rack_p4rt::p4::config::v1::P4Info;
 use p4rack_p4rt::p4::v1::ForwardingPipelineConfig;
 use p4rack_p4rt::text;
@@ -172,7 +172,14 @@ fn measure(plan: &Plan, quiet: bool) -> Result<Vec<Figure>, String> {
 pub(super) fn tell(figure: &Figure, quiet: bool) {
     if !quiet {
         let Figure { name, value, unit, detail } = figure;
-        println!("{name:<36}{:>12} {unit:<10}  ({detail})", show(*value));
+        let live = Live::new(
+            &["figure", ">value", "unit", "how"],
+            &["insert of a table entry, one an update", "1000000000", "entries/s", ""],
+        );
+        println!(
+            "{}",
+            live.line(vec![(*name).to_owned(), show(*value), (*unit).to_owned(), format!("({detail})")])
+        );
     }
 }
 

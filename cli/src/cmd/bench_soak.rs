@@ -3,6 +3,7 @@
 use super::bench_p4runtime::{program, start};
 use super::connect;
 use p4rack_ctrl::bench::soak::{self, Sample, Soak};
+use p4rack_lab::rows::Live;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -52,19 +53,29 @@ fn soaked(args: &Args) -> Result<bool, String> {
         span: Duration::from_secs_f64((args.minutes * 60.0).clamp(1.0, 1e6)),
         seed: args.seed,
     };
+    let live = Live::new(
+        &[
+            ">seconds",
+            ">memory MB",
+            ">updates",
+            ">refused",
+            ">entries read",
+            ">sessions",
+            ">packets",
+            ">errors",
+        ],
+        &["100000.0", "10000.0", "1000000000", "1000000", "1000000000", "100000", "10000000", "1000"],
+    );
     if !args.json {
         println!("seed {}", args.seed);
-        println!(
-            "{:>8}{:>10}{:>11}{:>9}{:>13}{:>10}{:>9}{:>8}",
-            "seconds", "memory MB", "updates", "refused", "entries read", "sessions", "packets", "errors"
-        );
+        println!("{}", live.header());
     }
     let mut done = |sample: &Sample| {
         if !args.json {
             let Sample { seconds, resident_mb, updates, refused, read, sessions, packets, errors } = sample;
-            println!(
-                "{seconds:>8.1}{resident_mb:>10.1}{updates:>11}{refused:>9}{read:>13}{sessions:>10}{packets:>9}{errors:>8}"
-            );
+            let mut row = vec![format!("{seconds:.1}"), format!("{resident_mb:.1}")];
+            row.extend([updates, refused, read, sessions, packets, errors].map(ToString::to_string));
+            println!("{}", live.line(row));
         }
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use super::sde;
 use p4rack_codegen::{Arch, Rack};
+use p4rack_lab::rows::Rows;
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::netns::{self, NetNs};
 use p4rack_netdev::packet::{self, Io};
@@ -101,19 +102,22 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn print(findings: &[Finding], embedded: bool, tofino: Option<bool>) {
-    let width = |text: fn(&Finding) -> usize| findings.iter().map(text).max().unwrap_or(0);
-    let (names, found) = (width(|f| f.name.len()), width(|f| f.found.chars().count()));
+    let mut rows = Rows::new(&["", "what", "found", "for"]);
     for finding in findings {
         let mark = match (finding.ok, finding.needed) {
-            (true, _) => '✓',
-            (false, true) => '✗',
-            (false, false) => '·',
+            (true, _) => "✓",
+            (false, true) => "✗",
+            (false, false) => "·",
         };
-        println!("{mark} {:names$}  {:found$}  {}", finding.name, finding.found, finding.purpose);
-        if let Some(get) = &finding.get_it_by {
-            println!("  {:names$}  get it by: {get}", "");
-        }
+        let get = finding.get_it_by.as_ref().map_or(String::new(), |get| format!("; get it by: {get}"));
+        rows.push(vec![
+            mark.to_owned(),
+            finding.name.to_owned(),
+            finding.found.clone(),
+            format!("{}{get}", finding.purpose),
+        ]);
     }
+    print!("{}", rows.text());
     println!();
     let missing = findings.iter().filter(|finding| !finding.ok).count();
     match tofino {

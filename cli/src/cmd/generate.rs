@@ -3,6 +3,7 @@
 use super::settings::Settings;
 use crate::output::{self, OutputFile};
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
+use p4rack_lab::rows::Rows;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,9 +61,11 @@ fn write(args: &Args) -> Result<(), Box<dyn std::error::Error>> {
             .collect();
         println!("{:#}", json!({ "rack": rack.name, "scheme": scheme, "files": files }));
     } else {
-        for (path, bytes) in written {
-            println!("{bytes:>8} B  {}", path.display());
-        }
+        let mut rows = Rows::new(&[">bytes", "file"]);
+        written
+            .iter()
+            .for_each(|(path, bytes)| rows.push(vec![bytes.to_string(), path.display().to_string()]));
+        print!("{}", rows.text());
     }
     Ok(())
 }

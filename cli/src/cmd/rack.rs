@@ -6,6 +6,7 @@ use p4rack_codegen::description::import::{self, import};
 use p4rack_codegen::rack::Rack;
 use p4rack_codegen::setting::Setting;
 use p4rack_ctrl::runtime_json;
+use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4::v1::{Uint128, WriteRequest};
 use p4rack_p4rt::schema::Schema;
 use p4rack_p4rt::text;
@@ -94,7 +95,13 @@ pub fn run(args: Args) -> ExitCode {
 fn check(file: &Path, settings: &[Setting], as_json: bool) -> ExitCode {
     match Rack::load_set(file, settings) {
         Ok(rack) if as_json => println!("{:#}", rack.to_json()),
-        Ok(rack) => print!("{}", rack.summary()),
+        Ok(rack) => {
+            let summary = rack.summary();
+            let (header, hosts) = summary.hosts;
+            let mut rows = Rows::new(&header);
+            hosts.into_iter().for_each(|host| rows.push(host));
+            print!("{}\n{}\n{}", summary.rack, rows.text(), summary.workload);
+        }
         Err(error) => {
             if as_json {
                 println!("{:#}", json!({ "errors": error.errors }));

@@ -10,6 +10,7 @@ use p4rack_ctrl::{CtrlError, Link, Protocol, bfrt};
 use p4rack_lab::rows::Rows;
 use p4rack_p4rt::p4rack::telemetry::v1::{GetStatsResponse, PortStats};
 use p4rack_p4rt::schema::Schema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -37,6 +38,9 @@ pub struct Args {
     /// Measure once, over one interval, print a table and exit; the default if the output is not a terminal
     #[arg(long)]
     once: bool,
+    /// Print JSON; includes --once
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     target: connect::Either,
 }
@@ -63,7 +67,7 @@ pub fn run(args: Args) -> ExitCode {
     };
     match connect::block_on(watch(&args, rack.as_ref())) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => connect::fail(&error, false),
+        Err(error) => connect::fail(&error, args.json),
     }
 }
 
@@ -78,7 +82,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
         Protocol::P4Runtime => format!("device {} at {}", target.device_id, target.addr),
         Protocol::BfRuntime => format!("{} over BFRuntime", target.addr),
     };
-    let live = std::io::stdout().is_terminal() && !args.once;
+    let live = std::io::stdout().is_terminal() && !args.once && !args.json;
     let pause = Duration::from_secs_f64(args.every.clamp(0.05, 3600.0));
     let mut before = look(&mut statistics, &mut client, rack).await?;
     loop {
@@ -87,7 +91,12 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
             _ = tokio::signal::ctrl_c() => return Ok(()),
         }
         let now = look(&mut statistics, &mut client, rack).await?;
-        let text = render(&title, &before, &now, rack);
+        let view = View::new(&before, &now, rack);
+        if args.json {
+            println!("{:#}", serde_json::to_value(&view).unwrap_or_default());
+            return Ok(());
+        }
+        let text = view.text(&title);
         if !live {
             print!("{text}");
             return Ok(());
@@ -250,78 +259,156 @@ async fn drops(client: &mut Link, schema: &Schema) -> Vec<i64> {
     found.iter().filter_map(packets).collect()
 }
 
-/// Renders a view, with rates between two states.
-pub fn render(title: &str, before: &Look, now: &Look, rack: Option<&Rack>) -> String {
-    let seconds = now.stats.now_ns.saturating_sub(before.stats.now_ns) as f64 / 1e9;
-    let rate = |now: u64, before: u64| {
-        // Statistics may have been reset between the two states.
-        if seconds > 0.0 { now.saturating_sub(before) as f64 * 8.0 / seconds } else { 0.0 }
-    };
-    let mut ports = Rows::new(&[
-        "port",
-        "host",
-        ">in Mb/s",
-        ">out Mb/s",
-        ">of Mb/s",
-        "queue",
-        "most",
-        ">source",
-        ">destination",
-        "drops",
-    ]);
-    let names = rack.map(Rack::drop_reasons).unwrap_or_default();
-    let counts = || names.iter().zip(&now.program_drops);
-    let uses_up = counts().any(|(reason, count)| *count > 0 && is_no_loss(reason));
-    for port in &now.stats.ports {
-        let old = before.stats.ports.iter().find(|old| old.port == port.port).cloned().unwrap_or_default();
-        let host = rack.and_then(|rack| rack.hosts.iter().find(|host| u32::from(host.port) == port.port));
-        let mbps = |bps: f64| format!("{:.2}", bps / 1e6);
-        let limit = if port.rate_bps == 0 { "any".into() } else { mbps(port.rate_bps as f64) };
-        let (source, destination) =
-            now.reserved.get(&port.port).cloned().unwrap_or_else(|| ("-".into(), "-".into()));
-        ports.push(vec![
-            port.port.to_string(),
-            host.map_or("-".into(), |host| host.name.clone()),
-            mbps(rate(port.rx_bytes, old.rx_bytes)),
-            mbps(rate(port.tx_bytes, old.tx_bytes)),
-            limit,
-            port.queue_bytes.to_string(),
-            port.queue_max_bytes.to_string(),
-            source,
-            destination,
+/// What is shown: the state at one time, with rates since another.
+#[derive(Debug, Serialize)]
+pub struct View {
+    seconds: f64,
+    buffer_bytes: u64,
+    buffer_max_bytes: u64,
+    ports: Vec<PortView>,
+    /// Frames dropped, by reason of the switch or of the program.
+    dropped: Vec<Dropped>,
+    /// Frames that the program counts among its drops and that are no loss; absent if there are none.
+    used_up: Option<Vec<Dropped>>,
+}
+
+#[derive(Debug, Serialize)]
+struct PortView {
+    port: u32,
+    host: Option<String>,
+    in_bps: f64,
+    out_bps: f64,
+    /// 0: any.
+    rate_bps: u64,
+    queue_bytes: u64,
+    queue_max_bytes: u64,
+    /// How far ahead it is reserved, as source and as destination, in the program's units.
+    source: String,
+    destination: String,
+    drops: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Dropped {
+    reason: String,
+    frames: i64,
+    frames_per_s: f64,
+}
+
+impl View {
+    /// The view of `now`, with rates since `before`.
+    pub fn new(before: &Look, now: &Look, rack: Option<&Rack>) -> View {
+        let seconds = now.stats.now_ns.saturating_sub(before.stats.now_ns) as f64 / 1e9;
+        let per_s = |now: u64, before: u64| {
+            // Statistics may have been reset between the two states.
+            if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
+        };
+        let names = rack.map(Rack::drop_reasons).unwrap_or_default();
+        let counts = || names.iter().zip(&now.program_drops);
+        let uses_up = counts().any(|(reason, count)| *count > 0 && is_no_loss(reason));
+        let port_view = |port: &PortStats| {
+            let old =
+                before.stats.ports.iter().find(|old| old.port == port.port).cloned().unwrap_or_default();
+            let host = rack.and_then(|rack| rack.hosts.iter().find(|host| u32::from(host.port) == port.port));
+            let (source, destination) =
+                now.reserved.get(&port.port).cloned().unwrap_or_else(|| ("-".into(), "-".into()));
             // The program doesn't count by port, so what it has used up can't be told from its drops.
-            port.drops
-                .iter()
-                .filter(|(reason, _)| !uses_up || *reason != BY_PROGRAM)
-                .map(|(_, count)| count)
-                .sum::<u64>()
-                .to_string(),
-        ]);
-    }
-    let mut dropped = Rows::new(&["dropped", "frames", ">a second"]);
-    let mut used = Rows::new(&["used up, no loss", "frames", ">a second"]);
-    let per_s = |now: u64, old: u64| format!("{:.1}", rate(now, old) / 8.0);
-    for (reason, count) in &now.stats.drops {
-        let mut counts = [*count, before.stats.drops.get(reason).copied().unwrap_or(0)];
-        if reason == BY_PROGRAM {
-            for (count, look) in counts.iter_mut().zip([now, before]) {
-                *count = count.saturating_sub(look.program_drops.iter().map(|cell| count_of(*cell)).sum());
+            let drops = port.drops.iter().filter(|(reason, _)| !uses_up || *reason != BY_PROGRAM);
+            PortView {
+                port: port.port,
+                host: host.map(|host| host.name.clone()),
+                in_bps: 8.0 * per_s(port.rx_bytes, old.rx_bytes),
+                out_bps: 8.0 * per_s(port.tx_bytes, old.tx_bytes),
+                rate_bps: port.rate_bps,
+                queue_bytes: port.queue_bytes,
+                queue_max_bytes: port.queue_max_bytes,
+                source,
+                destination,
+                drops: drops.map(|(_, count)| count).sum(),
+            }
+        };
+        let (mut dropped, mut used_up) = (Vec::new(), Vec::new());
+        for (reason, count) in &now.stats.drops {
+            let mut counts = [*count, before.stats.drops.get(reason).copied().unwrap_or(0)];
+            if reason == BY_PROGRAM {
+                for (count, look) in counts.iter_mut().zip([now, before]) {
+                    *count =
+                        count.saturating_sub(look.program_drops.iter().map(|cell| count_of(*cell)).sum());
+                }
+            }
+            let frames = i64::try_from(counts[0]).unwrap_or(i64::MAX);
+            if frames > 0 {
+                dropped.push(Dropped {
+                    reason: reason.clone(),
+                    frames,
+                    frames_per_s: per_s(counts[0], counts[1]),
+                });
             }
         }
-        if counts[0] > 0 {
-            dropped.push(vec![reason.clone(), counts[0].to_string(), per_s(counts[0], counts[1])]);
+        for (cell, count) in now.program_drops.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let reason = names.get(cell);
+            let name = reason.map_or_else(|| format!("cell {cell}"), |reason| reason.name.to_owned());
+            let old = before.program_drops.get(cell).copied().unwrap_or(0);
+            let row = Dropped {
+                reason: format!("program: {name}"),
+                frames: *count,
+                frames_per_s: per_s(count_of(*count), count_of(old)),
+            };
+            if reason.is_some_and(is_no_loss) { &mut used_up } else { &mut dropped }.push(row);
+        }
+        View {
+            seconds,
+            buffer_bytes: now.stats.buffer_bytes,
+            buffer_max_bytes: now.stats.buffer_max_bytes,
+            ports: now.stats.ports.iter().map(port_view).collect(),
+            dropped,
+            used_up: uses_up.then_some(used_up),
         }
     }
-    for (cell, count) in now.program_drops.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let reason = names.get(cell);
-        let name = reason.map_or_else(|| format!("cell {cell}"), |reason| reason.name.to_owned());
-        let old = before.program_drops.get(cell).copied().unwrap_or(0);
-        let row = vec![format!("program: {name}"), count.to_string(), per_s(count_of(*count), count_of(old))];
-        if reason.is_some_and(is_no_loss) { &mut used } else { &mut dropped }.push(row);
+
+    /// The view as tables.
+    pub fn text(&self, title: &str) -> String {
+        let mut ports = Rows::new(&[
+            "port",
+            "host",
+            ">in Mb/s",
+            ">out Mb/s",
+            ">of Mb/s",
+            "queue",
+            "most",
+            ">source",
+            ">destination",
+            "drops",
+        ]);
+        let mbps = |bps: f64| format!("{:.2}", bps / 1e6);
+        for port in &self.ports {
+            ports.push(vec![
+                port.port.to_string(),
+                port.host.clone().unwrap_or("-".into()),
+                mbps(port.in_bps),
+                mbps(port.out_bps),
+                if port.rate_bps == 0 { "any".into() } else { mbps(port.rate_bps as f64) },
+                port.queue_bytes.to_string(),
+                port.queue_max_bytes.to_string(),
+                port.source.clone(),
+                port.destination.clone(),
+                port.drops.to_string(),
+            ]);
+        }
+        let table = |head: &str, of: &[Dropped]| {
+            let mut rows = Rows::new(&[head, "frames", ">a second"]);
+            for Dropped { reason, frames, frames_per_s } in of {
+                rows.push(vec![reason.clone(), frames.to_string(), format!("{frames_per_s:.1}")]);
+            }
+            rows.text()
+        };
+        let used = |used: &Vec<Dropped>| format!("\n{}", table("used up, no loss", used));
+        let used = self.used_up.as_ref().map(used).unwrap_or_default();
+        let View { seconds, buffer_bytes, buffer_max_bytes, .. } = self;
+        let buffer = format!("buffer {buffer_bytes} B, at most {buffer_max_bytes} B");
+        let dropped = table("dropped", &self.dropped);
+        format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{dropped}{used}", ports.text())
     }
-    let used = if uses_up { format!("\n{}", used.text()) } else { String::new() };
-    let buffer = format!("buffer {} B, at most {} B", now.stats.buffer_bytes, now.stats.buffer_max_bytes);
-    format!("{title}, over {seconds:.2} s, {buffer}\n\n{}\n{}{used}", ports.text(), dropped.text())
 }
 
 /// A cell of a counter of packets.
@@ -360,8 +447,8 @@ mod tests {
             reserved: [(1, ("free".to_owned(), "12.0 µs".to_owned()))].into(),
             program_drops: vec![0, 4],
         };
-        let text =
-            render("device 1 at x", &look(0, 0, 0, 0), &look(2_000_000_000, 250_000, 2_500_000, 6), None);
+        let text = View::new(&look(0, 0, 0, 0), &look(2_000_000_000, 250_000, 2_500_000, 6), None)
+            .text("device 1 at x");
         let expected = "\
 device 1 at x, over 2.00 s, buffer 0 B, at most 0 B
 
@@ -392,7 +479,7 @@ program: cell 1       4       0.0
             let stats = GetStatsResponse { now_ns, drops, ports: vec![port], ..Default::default() };
             Look { stats, program_drops, ..Look::default() }
         };
-        let text = render("x", &look(0, 600), &look(1_000_000_000, 1_600), Some(&rack));
+        let text = View::new(&look(0, 600), &look(1_000_000_000, 1_600), Some(&rack)).text("x");
         assert!(!text.contains(BY_PROGRAM), "{text}");
         let port = text.lines().find(|line| line.trim_start().starts_with("2 ")).unwrap();
         assert!(port.ends_with(" 0"), "{text}");

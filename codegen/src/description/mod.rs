@@ -20,6 +20,8 @@ use crate::scheme::PROTOCOLS;
 use crate::setting::{self, Setting};
 use std::path::Path;
 
+pub use summary::Summary;
+
 /// Fields of a description with units, defaults and limits, as text.
 pub const SCHEMA: &str = include_str!("../../../docs/rack.md");
 
@@ -69,8 +71,8 @@ impl Rack {
         read::parse(text, file, protocols)
     }
 
-    /// Summary of the description and what follows from it, as text.
-    pub fn summary(&self) -> String {
+    /// Summary of the description and what follows from it.
+    pub fn summary(&self) -> Summary {
         summary::summary(self)
     }
 

@@ -1,4 +1,4 @@
-//! What `p4rack rack check` prints.
+//! What `p4rack rack check` prints of a description.
 
 use crate::rack::Rack;
 use crate::rack::units::{show_rate, show_size};
@@ -6,7 +6,18 @@ use crate::scheme::PROTOCOLS;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-pub(super) fn summary(rack: &Rack) -> String {
+/// What `p4rack rack check` prints of a description, in this order.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// The rack, its switch and its protocols: lines.
+    pub rack: String,
+    /// A table of the hosts: its header, and a row for each.
+    pub hosts: (Vec<String>, Vec<Vec<String>>),
+    /// Workload and warnings: lines.
+    pub workload: String,
+}
+
+pub(super) fn summary(rack: &Rack) -> Summary {
     let mut out = String::new();
     let switch = &rack.switch;
     // Writing to a string cannot fail, so the results are ignored.
@@ -27,7 +38,7 @@ pub(super) fn summary(rack: &Rack) -> String {
     let mut header = ["host", "port", "MAC", "IP", "rate"].map(str::to_owned).to_vec();
     header.extend(columns(&rack.hosts[0]).map(|(head, _)| head.to_owned()));
     header.extend(["goodput ceiling", "while sending"].map(str::to_owned));
-    let mut rows = vec![header];
+    let mut rows = Vec::new();
     for host in &rack.hosts {
         let mut row = vec![
             host.name.clone(),
@@ -41,13 +52,7 @@ pub(super) fn summary(rack: &Rack) -> String {
         row.push(show_rate(rack.send_ceiling_bps(host)));
         rows.push(row);
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        let _ = writeln!(out, "  {}", cells.join("  ").trim_end());
-    }
+    let head = std::mem::take(&mut out);
     if let Some(workload) = &rack.workload {
         let schemes: Vec<String> = workload.schemes.iter().map(|scheme| scheme.name()).collect();
         let load = match &workload.store {
@@ -85,7 +90,7 @@ pub(super) fn summary(rack: &Rack) -> String {
     for warning in rack.warnings() {
         let _ = writeln!(out, "warning: {warning}");
     }
-    out
+    Summary { rack: head, hosts: (header, rows), workload: out }
 }
 
 pub(super) fn to_json(rack: &Rack) -> Value {

@@ -88,11 +88,11 @@ impl Report {
             if self.is_success() { "ok" } else { "FAILED" },
         );
         for (why, count) in &self.left_out {
-            text += &format!("        {count:4} programs left out: {why}\n");
+            text += &format!("        {count} programs left out: {why}\n");
         }
         for (why, count) in &self.known {
             let programs = self.known_programs.get(why).map_or(0, Vec::len);
-            text += &format!("        {count:4} known differences in {programs} programs: {why}\n");
+            text += &format!("        {count} known differences in {programs} programs: {why}\n");
         }
         for difference in &self.differences {
             text += &format!("        {difference}\n");

@@ -3,6 +3,7 @@
 use super::compiler::Compiler;
 use super::source::{Source, USAGE, refuse, tell};
 use p4rack_conformance::{Sample, Suite, guarded};
+use p4rack_lab::rows::Live;
 use p4rack_p4::fit::{self, Chip, Report, chip};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -135,7 +136,7 @@ impl Row {
         Some(!refused && self.difference().is_some_and(|off| off.unsigned_abs() <= NEAR))
     }
 
-    fn text(&self) -> String {
+    fn cells(&self) -> Vec<String> {
         let ours = match &self.ours {
             Ok(Estimate { stages, refused: None }) => stages.to_string(),
             Ok(Estimate { stages, refused: Some(_) }) => format!("{stages}, refused"),
@@ -143,7 +144,7 @@ impl Row {
         };
         let theirs = self.theirs.as_ref().map_or("-".to_owned(), ToString::to_string);
         let off = self.difference().map_or(String::new(), |off| format!("{off:+}"));
-        format!("{:60} {:8} {ours:>12} {theirs:>9} {off:>5}", self.program, self.chip)
+        vec![self.program.clone(), self.chip.to_owned(), ours, theirs, off]
     }
 
     fn json(&self) -> Value {
@@ -169,14 +170,20 @@ pub fn samples(suite: &Suite, compiler: &CompilerArgs, json: bool, verbose: bool
         }
     };
     let compiler = compiler.find();
+    let widest =
+        samples.iter().map(|sample| name_of(suite, sample)).max_by_key(String::len).unwrap_or_default();
+    let live = Live::new(
+        &["program", "chip", ">estimate", ">compiler", ">off"],
+        &[&widest, "tofino2", "12, refused", "12", "+12"],
+    );
     if !json {
-        println!("{:60} {:8} {:>12} {:>9} {:>5}", "program", "chip", "estimate", "compiler", "off");
+        println!("{}", live.header());
     }
     let mut rows = Vec::new();
     for sample in &samples {
         let Some(row) = row(suite, sample, compiler.as_ref()) else { continue };
         if !json {
-            println!("{}", row.text());
+            println!("{}", live.line(row.cells()));
             if verbose {
                 let reasons = [row.ours.as_ref().err(), row.theirs.as_ref().err()];
                 reasons.into_iter().flatten().for_each(|why| println!("    {why}"));
@@ -211,11 +218,15 @@ pub fn samples(suite: &Suite, compiler: &CompilerArgs, json: bool, verbose: bool
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// A sample's path in the suite.
+fn name_of(suite: &Suite, sample: &Sample) -> String {
+    sample.path.strip_prefix(&suite.testdata).unwrap_or(&sample.path).to_string_lossy().into_owned()
+}
+
 /// A program's row; `None` if it is for no chip.
 fn row(suite: &Suite, sample: &Sample, compiler: Result<&Compiler, &String>) -> Option<Row> {
     let options = suite.options(&sample.path);
-    let program =
-        sample.path.strip_prefix(&suite.testdata).unwrap_or(&sample.path).to_string_lossy().into_owned();
+    let program = name_of(suite, sample);
     let name = sample.path.to_string_lossy();
     let checked = guarded(|| {
         let compiled = match p4rack_p4::compile(&sample.text, &name, &options) {

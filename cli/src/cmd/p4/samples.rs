@@ -134,7 +134,7 @@ fn print(outcome: &Outcome, verbose: bool) {
         outcome.part, outcome.passed, outcome.tried, outcome.required
     );
     for (what, count) in &outcome.counts {
-        println!("        {count:4} {what}");
+        println!("        {count} {what}");
     }
     if verbose || !outcome.is_success() {
         for failure in &outcome.failures {

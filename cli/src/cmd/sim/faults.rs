@@ -4,6 +4,7 @@ use p4rack_codegen::scheme::edm::Mode;
 use p4rack_lab::rows::Rows;
 use p4rack_sim::FaultsRack;
 use p4rack_wire::Nanos;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -30,6 +31,9 @@ pub struct FaultsArgs {
     /// Links are granted without shares
     #[arg(long)]
     no_shares: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// What all seeds of a mode had together.
@@ -57,10 +61,15 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
     };
     let racks = modes.into_iter().map(rack).collect::<Result<Vec<_>, _>>()?;
     let mut rows = Rows::new(&["scheme", ">seeds", ">operations", ">unknown", ">failed", "what happened"]);
-    let mut passed = true;
+    let (mut passed, mut sums) = (true, Vec::new());
     for (mode, rack) in &racks {
         let sum = run(rack, args)?;
         passed &= sum.failed.is_empty();
+        sums.push(json!({
+            "scheme": mode.scheme().name(), "seeds": sum.runs, "operations": sum.operations, "unknown": sum.unknown,
+            "counters": sum.counters,
+            "failed": sum.failed.iter().map(|(seed, why)| json!({ "seed": seed, "problem": why })).collect::<Vec<_>>(),
+        }));
         let happened: Vec<String> =
             sum.counters.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
         rows.push(vec![
@@ -75,7 +84,10 @@ pub fn faults(args: &FaultsArgs) -> Result<bool, String> {
             eprintln!("check failed: {}, seed {seed}: {problem}", mode.scheme().name());
         }
     }
-    print!("{}", rows.text());
+    match args.json {
+        true => println!("{:#}", json!({ "passed": passed, "schemes": sums })),
+        false => print!("{}", rows.text()),
+    }
     Ok(passed)
 }
 

@@ -8,7 +8,7 @@ use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
 use p4rack_lab::rows::Rows;
 use p4rack_sim::{Sweep, TaskResult};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -39,6 +39,9 @@ pub struct SweepArgs {
     /// Maximum tasks at once [default: all cores]
     #[arg(long, value_parser = crate::numbers::number::<usize>)]
     jobs: Option<usize>,
+    /// Print JSON: with --list the tasks, else what was run, and the results that there are
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the tasks without a result of a sweep of experiments of one kind, whose text was read from the file, and prints a
@@ -49,7 +52,7 @@ pub fn sweep_kind<E: Shown>(args: &SweepArgs, text: &str, name: &str) -> Result<
     for task in &mut sweep.tasks {
         task.experiment = task.experiment.clone().read_files(&beside(&args.file))?;
     }
-    let items: Vec<Item> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
+    let items: Vec<Item<'_>> = sweep.tasks.iter().map(|task| Item::of(&task.id, &task.settings)).collect();
     let work = |nth: usize| {
         let task = &sweep.tasks[nth];
         let mut outcome = task.experiment.run().map_err(|error| format!("{}: {error}", task.id))?;
@@ -65,12 +68,35 @@ pub fn sweep_kind<E: Shown>(args: &SweepArgs, text: &str, name: &str) -> Result<
         write(&result_path(&args.out_dir, &task.id), text.as_bytes())?;
         Ok(E::problems(&mut outcome).is_empty())
     };
-    let Some(failed) = run_all(args, &sweep.name, E::NAME, &items, work)? else { return Ok(true) };
-    if let Some(table) = E::TABLE {
-        println!("\n{}", rows(&sweep, table, &args.out_dir)?.text());
+    if args.list {
+        list(&items, args.json);
+        return Ok(true);
     }
-    let kept = hostile::compare(&sweep, &args.out_dir)?;
-    Ok(failed == 0 && kept)
+    let ran = run_all(args, E::NAME, &items, work)?;
+    let compared = hostile::compare(&sweep, &args.out_dir)?;
+    if args.json {
+        let results = sweep.tasks.iter().map(|task| result_path(&args.out_dir, &task.id));
+        let results = results.filter(|path| path.exists()).map(|path| read_json(&path));
+        let results = results.collect::<Result<Vec<Value>, _>>()?;
+        println!(
+            "{:#}",
+            json!({
+                "sweep": sweep.name, "run": ran.run, "done_before": ran.done_before, "failed": ran.failed,
+                "attacks": compared.json, "results": results,
+            })
+        );
+    } else {
+        let (dir, Ran { run, done_before, failed }) = (args.out_dir.display(), &ran);
+        println!(
+            "{}: {run} tasks run, {done_before} were done before, {failed} failed a check; next: p4rack sim report {dir}",
+            sweep.name
+        );
+        if let Some(table) = E::TABLE {
+            println!("\n{}", rows(&sweep, table, &args.out_dir)?.text());
+        }
+        print!("{}", compared.text);
+    }
+    Ok(ran.failed == 0 && compared.kept)
 }
 
 /// A row for each task with a result.
@@ -103,34 +129,49 @@ fn base_beside(sweep: &Path) -> impl FnOnce(&str) -> Result<(String, String), St
 }
 
 /// What distinguishes a task.
-struct Item {
+struct Item<'a> {
     id: String,
     settings: String,
+    values: &'a BTreeMap<String, String>,
 }
 
-impl Item {
+impl<'a> Item<'a> {
     /// A task with this id and these settings.
-    fn of(id: &str, settings: &BTreeMap<String, String>) -> Item {
-        let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        Item { id: id.to_owned(), settings: settings.join(" ") }
+    fn of(id: &str, values: &'a BTreeMap<String, String>) -> Item<'a> {
+        let settings: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Item { id: id.to_owned(), settings: settings.join(" "), values }
     }
 }
 
-/// Lists tasks, or runs those without a result, several at once: `work` runs the task at a position, and returns whether its
-/// checks passed. Returns how many failed, or `None` if they were only listed.
+/// Prints the tasks.
+fn list(items: &[Item<'_>], as_json: bool) {
+    if as_json {
+        let tasks: Vec<Value> =
+            items.iter().map(|item| json!({ "id": item.id, "settings": item.values })).collect();
+        println!("{:#}", json!({ "tasks": tasks }));
+        return;
+    }
+    // Fields for other programs: with tabs, and whole.
+    for (number, item) in items.iter().enumerate() {
+        println!("{number}\t{}\t{}", item.id, item.settings);
+    }
+}
+
+/// Numbers of tasks.
+struct Ran {
+    run: usize,
+    done_before: usize,
+    /// Of those that were run, how many failed a check.
+    failed: usize,
+}
+
+/// Runs the tasks without a result, several at once: `work` runs the task at a position, and returns whether its checks passed.
 fn run_all(
     args: &SweepArgs,
-    name: &str,
     kind: &str,
-    items: &[Item],
+    items: &[Item<'_>],
     work: impl Fn(usize) -> Result<bool, String> + Sync,
-) -> Result<Option<usize>, String> {
-    if args.list {
-        for (number, item) in items.iter().enumerate() {
-            println!("{number}\t{}\t{}", item.id, item.settings);
-        }
-        return Ok(None);
-    }
+) -> Result<Ran, String> {
     let chosen = chosen(args, items)?;
     output::folder("--out-dir", &args.out_dir)?;
     let (done, open): (Vec<usize>, Vec<usize>) =
@@ -167,17 +208,10 @@ fn run_all(
     if let Some(error) = errors.first() {
         return Err(format!("{error}; finished tasks are kept, run the same command again to resume"));
     }
-    let failed = failed.into_inner();
-    println!(
-        "{name}: {} tasks run, {} were done before, {failed} failed a check; next: p4rack sim report {}",
-        open.len(),
-        done.len(),
-        args.out_dir.display()
-    );
-    Ok(Some(failed))
+    Ok(Ran { run: open.len(), done_before: done.len(), failed: failed.into_inner() })
 }
 
-fn chosen(args: &SweepArgs, items: &[Item]) -> Result<Vec<usize>, String> {
+fn chosen(args: &SweepArgs, items: &[Item<'_>]) -> Result<Vec<usize>, String> {
     if args.task.is_empty() {
         return Ok((0..items.len()).collect());
     }

@@ -155,7 +155,7 @@ fn text_of(outcome: &CowbirdOutcome) -> String {
     }
     for (host, share) in &outcome.links {
         text +=
-            &format!("link of {host:<8}{} sent, {} received\n", percent(share.sent), percent(share.received));
+            &format!("link of {host}: {} sent, {} received\n", percent(share.sent), percent(share.received));
     }
     if let Some(gbps) = outcome.competing_gbps {
         text += &format!("competing TCP  {gbps:.2} Gb/s\n");

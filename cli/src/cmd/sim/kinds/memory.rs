@@ -201,8 +201,13 @@ fn outcome_text(outcome: &MemoryOutcome) -> String {
         text +=
             &format!("{}: the paper {bound}{}, here {}\n", paper.figure, paper.paper, or_dash(paper.ours));
     }
-    for (name, count) in &outcome.counters {
-        text += &format!("  {name:<24}{count:>12}\n");
+    let mut counters = Rows::new(&["counter", ">count"]);
+    outcome
+        .counters
+        .iter()
+        .for_each(|(name, count)| counters.push(vec![name.to_string(), count.to_string()]));
+    if !counters.is_empty() {
+        text += &format!("\n{}", counters.text());
     }
     text
 }
