@@ -3,8 +3,8 @@
 mod common;
 
 use common::{p4rack, repo, stderr, stdout};
-use p4rack_stf::pcap::{Reader, Writer};
 use p4rack_wire::Nanos;
+use p4rack_wire::pcap::{Reader, Writer};
 use std::path::{Path, PathBuf};
 
 /// A folder with a capture of frames of one case, and the case's program.

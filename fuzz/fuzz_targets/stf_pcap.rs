@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use p4rack_p4::{Compiled, Options};
-use p4rack_stf::pcap::{MAX_FRAME, Reader, Writer};
+use p4rack_wire::pcap::{MAX_FRAME, Reader, Writer};
 use p4rack_switch::Pipeline;
 use std::sync::OnceLock;
 

@@ -3,15 +3,10 @@
 use crate::Error;
 use crate::clock::WallOffset;
 use crate::error::Context;
-use p4rack_wire::Nanos;
+use p4rack_wire::{Nanos, pcap};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-
-/// Magic number of a little-endian pcap file with nanoseconds.
-const MAGIC: u32 = 0xa1b2_3c4d;
-const LINK_TYPE_ETHERNET: u32 = 1;
-const SNAP_LENGTH: u32 = 65_535;
 
 /// A capture being written.
 #[derive(Debug)]
@@ -32,23 +27,14 @@ impl Capture {
 impl<W: Write> Capture<W> {
     /// Starts a capture on any writer.
     pub fn new(mut out: W) -> io::Result<Capture<W>> {
-        out.write_all(&MAGIC.to_le_bytes())?;
-        out.write_all(&2u16.to_le_bytes())?;
-        out.write_all(&4u16.to_le_bytes())?;
-        out.write_all(&[0; 8])?;
-        out.write_all(&SNAP_LENGTH.to_le_bytes())?;
-        out.write_all(&LINK_TYPE_ETHERNET.to_le_bytes())?;
+        out.write_all(&pcap::header())?;
         Ok(Capture { out, offset: WallOffset::measure() })
     }
 
     /// Adds a frame (without FCS) seen at `at` on the monotonic clock.
     pub fn write(&mut self, frame: &[u8], at: Nanos) -> io::Result<()> {
-        let wall = self.offset.wall(at);
-        let kept = &frame[..frame.len().min(SNAP_LENGTH as usize)];
-        self.out.write_all(&((wall / 1_000_000_000) as u32).to_le_bytes())?;
-        self.out.write_all(&((wall % 1_000_000_000) as u32).to_le_bytes())?;
-        self.out.write_all(&(kept.len() as u32).to_le_bytes())?;
-        self.out.write_all(&(frame.len() as u32).to_le_bytes())?;
+        let (head, kept) = pcap::record(Nanos(self.offset.wall(at)), frame);
+        self.out.write_all(&head)?;
         self.out.write_all(kept)
     }
 

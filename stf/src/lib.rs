@@ -10,7 +10,6 @@ mod command;
 mod compare;
 mod names;
 mod parse;
-pub mod pcap;
 mod play;
 mod runner;
 

@@ -2,9 +2,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "BMv2 says nowhere when it is ready")]
 
-use p4rack_stf::pcap::{Reader, Writer};
 use p4rack_stf::{Command as Statement, Output, differences, parse};
 use p4rack_wire::Nanos;
+use p4rack_wire::pcap::{Reader, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};

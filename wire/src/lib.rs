@@ -1,4 +1,4 @@
-//! Header formats, the time type, the seeded generator and quantiles. Each format is described once, here; the Rust views, the P4
+//! Header formats, the time type, the seeded generator, quantiles and captures. Each format is described once, here; the Rust views, the P4
 //! header text, the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
 
 pub mod cowbird;
@@ -7,6 +7,7 @@ pub mod edm;
 pub mod ethernet;
 pub mod header;
 pub mod ipv4;
+pub mod pcap;
 pub mod pl2;
 pub mod quantiles;
 pub mod random;

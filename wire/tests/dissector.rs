@@ -4,7 +4,8 @@
 
 use p4rack_wire::dissector::{Dissector, Lanes, Message, Then, script};
 use p4rack_wire::header::{read_bits, write_bits};
-use p4rack_wire::{edm, pl2};
+use p4rack_wire::pcap::Writer;
+use p4rack_wire::{Nanos, edm, pl2};
 use std::io::Write;
 use std::process::Command;
 
@@ -71,18 +72,12 @@ fn frame(dissector: &Dissector, message: &Message, values: &[u64]) -> Vec<u8> {
 
 /// What tshark prints for each frame, a column for each field. `None` if there is no tshark.
 fn shown(frames: &[Vec<u8>], fields: &[String]) -> Option<Vec<Vec<String>>> {
-    let mut capture = Vec::new();
-    let header: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1];
-    header.iter().for_each(|word| capture.extend_from_slice(&word.to_le_bytes()));
-    for frame in frames {
-        let length = frame.len() as u32;
-        [0, 0, length, length].iter().for_each(|word| capture.extend_from_slice(&word.to_le_bytes()));
-        capture.extend_from_slice(frame);
-    }
+    let mut capture = Writer::default();
+    frames.iter().for_each(|frame| capture.add(Nanos::ZERO, frame));
     let folder = tempfile::tempdir().unwrap();
     let (dissectors_file, capture_file) = (folder.path().join("test.lua"), folder.path().join("test.pcap"));
     std::fs::write(&dissectors_file, script("test", &dissectors())).unwrap();
-    std::fs::write(&capture_file, capture).unwrap();
+    std::fs::write(&capture_file, capture.bytes()).unwrap();
     let mut command = Command::new("tshark");
     command.args(["-T", "fields", "-X"]).arg(format!("lua_script:{}", dissectors_file.display()));
     command.arg("-r").arg(&capture_file).args(fields.iter().flat_map(|field| ["-e", field]));

@@ -2,6 +2,8 @@
 
 use crate::network::{Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, connection};
 use p4rack_fabric::roce::{Config, Request};
+use p4rack_wire::Nanos;
+use p4rack_wire::pcap::Writer;
 use p4rack_wire::roce::frame::{self, Extension};
 use p4rack_wire::roce::{Aeth, Bth, Mtu, Nak, Opcode, Syndrome};
 use std::io::Write;
@@ -63,16 +65,9 @@ fn frames() -> Vec<Vec<u8>> {
 }
 
 fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
-    let mut capture = Vec::new();
-    let header: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1];
-    header.iter().for_each(|word| capture.extend_from_slice(&word.to_le_bytes()));
-    for (nth, frame) in frames.iter().enumerate() {
-        let length = frame.len() as u32;
-        let record = [0, nth as u32, length, length];
-        record.iter().for_each(|word| capture.extend_from_slice(&word.to_le_bytes()));
-        capture.extend_from_slice(frame);
-    }
-    capture
+    let mut capture = Writer::default();
+    frames.iter().zip(0..).for_each(|(frame, nth)| capture.add(Nanos(1_000 * nth), frame));
+    capture.bytes().to_vec()
 }
 
 /// The iCRC bit by bit, as the standard's text has it.

@@ -6,7 +6,7 @@ use crate::cmd::sim::threads;
 use crate::output;
 use p4rack_lab::rows::Rows;
 use p4rack_sim::{Experiment, Latency, Outcome, Point, Recorder, Sight};
-use p4rack_stf::pcap::Writer;
+use p4rack_wire::pcap::Writer;
 
 /// Columns of a merged table: name, and path in a result.
 const MERGED: &[(&str, &str)] = &[

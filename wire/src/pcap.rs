@@ -1,6 +1,8 @@
-//! Captures in the classic pcap format, read from and written to memory.
+//! Captures in the classic pcap format: a header, then for each frame a record header and its bytes. Read from memory;
+//! written to memory, or by [`header`] and [`record`] to wherever a caller writes.
 
-use p4rack_wire::Nanos;
+use crate::Nanos;
+use std::fmt;
 
 const MICROS: u32 = 0xa1b2_c3d4;
 const NANOS: u32 = 0xa1b2_3c4d;
@@ -12,22 +14,17 @@ const RECORD: usize = 16;
 pub const MAX_FRAME: usize = 64 * 1024;
 
 /// Why a capture cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PcapError {
     /// Shorter than a header.
-    #[error("is not a pcap file: {0} bytes, the header alone has 24")]
     Short(usize),
     /// It is in pcapng format.
-    #[error("is a pcapng file; convert it first: editcap -F pcap IN.pcapng OUT.pcap")]
     NextGeneration,
     /// Not a capture: its magic number is this.
-    #[error("is not a pcap file: it starts with {0:#010x}")]
     Magic(u32),
     /// The link type is not Ethernet.
-    #[error("has link type {0}; only Ethernet (1) is read")]
     LinkType(u32),
     /// A record is too long for a frame.
-    #[error("byte {at}: a frame of {length} bytes; at most 65536 are read")]
     Length {
         /// Offset of the record.
         at: usize,
@@ -35,9 +32,29 @@ pub enum PcapError {
         length: u32,
     },
     /// The file ends within a record.
-    #[error("byte {0}: the file ends within this record")]
     Truncated(usize),
 }
+
+impl fmt::Display for PcapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PcapError::Short(bytes) => {
+                write!(f, "is not a pcap file: {bytes} bytes, the header alone has 24")
+            }
+            PcapError::NextGeneration => {
+                write!(f, "is a pcapng file; convert it first: editcap -F pcap IN.pcapng OUT.pcap")
+            }
+            PcapError::Magic(magic) => write!(f, "is not a pcap file: it starts with {magic:#010x}"),
+            PcapError::LinkType(link) => write!(f, "has link type {link}; only Ethernet (1) is read"),
+            PcapError::Length { at, length } => {
+                write!(f, "byte {at}: a frame of {length} bytes; at most 65536 are read")
+            }
+            PcapError::Truncated(at) => write!(f, "byte {at}: the file ends within this record"),
+        }
+    }
+}
+
+impl std::error::Error for PcapError {}
 
 /// A captured frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +132,27 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
-/// A capture being written, with nanosecond timestamps.
+/// What a capture begins with: Ethernet, timestamps in nanoseconds.
+pub fn header() -> [u8; HEADER] {
+    bytes_of([NANOS, 4 << 16 | 2, 0, 0, MAX_FRAME as u32, ETHERNET])
+}
+
+/// What precedes a frame, and what is kept of it: at most [`MAX_FRAME`] bytes. `time` counts from 1970.
+pub fn record(time: Nanos, frame: &[u8]) -> ([u8; RECORD], &[u8]) {
+    let kept = &frame[..frame.len().min(MAX_FRAME)];
+    let (seconds, nanos) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
+    (bytes_of([seconds as u32, nanos as u32, kept.len() as u32, frame.len() as u32]), kept)
+}
+
+fn bytes_of<const WORDS: usize, const BYTES: usize>(words: [u32; WORDS]) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    for (four, word) in bytes.chunks_exact_mut(4).zip(words) {
+        four.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// A capture in memory.
 #[derive(Clone, Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
@@ -123,22 +160,15 @@ pub struct Writer {
 
 impl Default for Writer {
     fn default() -> Writer {
-        let mut bytes = Vec::new();
-        for field in [NANOS, 4 << 16 | 2, 0, 0, MAX_FRAME as u32, ETHERNET] {
-            bytes.extend_from_slice(&field.to_le_bytes());
-        }
-        Writer { bytes }
+        Writer { bytes: header().to_vec() }
     }
 }
 
 impl Writer {
     /// Adds a frame, truncated to [`MAX_FRAME`].
     pub fn add(&mut self, time: Nanos, frame: &[u8]) {
-        let kept = &frame[..frame.len().min(MAX_FRAME)];
-        let fields = [time.0 / 1_000_000_000, time.0 % 1_000_000_000, kept.len() as u64, frame.len() as u64];
-        for field in fields {
-            self.bytes.extend_from_slice(&(field as u32).to_le_bytes());
-        }
+        let (head, kept) = record(time, frame);
+        self.bytes.extend_from_slice(&head);
         self.bytes.extend_from_slice(kept);
     }
 
