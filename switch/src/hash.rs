@@ -3,50 +3,8 @@
 use p4rack_p4::ir::{Crc, HashAlgorithm};
 use std::sync::Arc;
 
-const CRC32: [u32; 256] = table32();
-const CRC16: [u16; 256] = table16();
-
-const fn table32() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut value = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            value = if value & 1 == 1 { value >> 1 ^ 0xEDB8_8320 } else { value >> 1 };
-            bit += 1;
-        }
-        table[index] = value;
-        index += 1;
-    }
-    table
-}
-
-const fn table16() -> [u16; 256] {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut value = index as u16;
-        let mut bit = 0;
-        while bit < 8 {
-            value = if value & 1 == 1 { value >> 1 ^ 0xA001 } else { value >> 1 };
-            bit += 1;
-        }
-        table[index] = value;
-        index += 1;
-    }
-    table
-}
-
-/// Ethernet's CRC-32.
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, byte| crc >> 8 ^ CRC32[(crc as u8 ^ byte) as usize])
-}
-
-/// CRC-16 with polynomial 0x8005, reflected, initial value 0.
-pub(crate) fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc: u16, byte| crc >> 8 ^ CRC16[(crc as u8 ^ byte) as usize])
-}
+/// CRC-16/ARC, which v1model and TNA call crc16.
+const CRC16: Crc = Crc { width: 16, polynomial: 0x8005, reflected: true, initial: 0, final_xor: 0 };
 
 /// The Internet checksum (RFC 1071).
 pub(crate) fn csum16(bytes: &[u8]) -> u16 {
@@ -76,27 +34,43 @@ fn identity(bytes: &[u8]) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct Hasher {
     pub algorithm: HashAlgorithm,
-    /// For each byte, what it makes of the shift register, whose first bit is the highest of 64 or, if reflected,
-    /// the lowest. Of a cyclic redundancy check only.
-    table: Option<Arc<[u64; 256]>>,
+    /// A cyclic redundancy check with any parameters: programs and controllers choose them while the switch runs, so no
+    /// crate's tables serve. For each byte, what it makes of the shift register, whose first bit is the highest of 64 or,
+    /// if reflected, the lowest.
+    check: Option<(Crc, Arc<[u64; 256]>)>,
 }
 
 impl From<HashAlgorithm> for Hasher {
     fn from(algorithm: HashAlgorithm) -> Hasher {
-        let table = match algorithm {
-            HashAlgorithm::Crc(crc) => Some(Arc::new(std::array::from_fn(|byte| shifted(&crc, byte as u64)))),
+        let check = match algorithm {
+            HashAlgorithm::Crc(crc) => Some(crc),
+            // Without configured parameters, a custom CRC is the standard one.
+            HashAlgorithm::Crc16 | HashAlgorithm::Crc16Custom => Some(CRC16),
             _ => None,
         };
-        Hasher { algorithm, table }
+        let table = |crc: Crc| Arc::new(std::array::from_fn(|byte| shifted(&crc, byte as u64)));
+        Hasher { algorithm, check: check.map(|crc| (crc, table(crc))) }
     }
 }
 
 impl Hasher {
     /// Hash of bytes; `random` is the result of the random algorithm.
     pub fn hash(&self, bytes: &[u8], random: impl FnOnce() -> u64) -> u64 {
-        match (self.algorithm, &self.table) {
-            (HashAlgorithm::Crc(crc), Some(table)) => check(&crc, table, bytes),
-            (algorithm, _) => hash(algorithm, bytes, random),
+        if let Some((crc, table)) = &self.check {
+            return check(crc, table, bytes);
+        }
+        match self.algorithm {
+            // Ethernet's.
+            HashAlgorithm::Crc32 | HashAlgorithm::Crc32Custom => crc32fast::hash(bytes).into(),
+            HashAlgorithm::Csum16 => csum16(bytes).into(),
+            HashAlgorithm::Xor8 => xor::<1>(bytes),
+            HashAlgorithm::Xor16 => xor::<2>(bytes),
+            HashAlgorithm::Xor32 => xor::<4>(bytes),
+            HashAlgorithm::Identity => identity(bytes),
+            HashAlgorithm::Random => random(),
+            HashAlgorithm::Crc16 | HashAlgorithm::Crc16Custom | HashAlgorithm::Crc(_) => {
+                unreachable!("a check has its table")
+            }
         }
     }
 }
@@ -127,32 +101,15 @@ fn check(crc: &Crc, table: &[u64; 256], bytes: &[u8]) -> u64 {
     crc.final_xor ^ if crc.reflected { value } else { value >> (64 - crc.width) }
 }
 
-/// Hash of bytes; `random` is the result of the random algorithm.
-fn hash(algorithm: HashAlgorithm, bytes: &[u8], random: impl FnOnce() -> u64) -> u64 {
-    match algorithm {
-        // Without configured parameters, a custom CRC is the standard one.
-        HashAlgorithm::Crc32 | HashAlgorithm::Crc32Custom => crc32(bytes).into(),
-        HashAlgorithm::Crc16 | HashAlgorithm::Crc16Custom => crc16(bytes).into(),
-        HashAlgorithm::Csum16 => csum16(bytes).into(),
-        HashAlgorithm::Xor8 => xor::<1>(bytes),
-        HashAlgorithm::Xor16 => xor::<2>(bytes),
-        HashAlgorithm::Xor32 => xor::<4>(bytes),
-        HashAlgorithm::Identity => identity(bytes),
-        HashAlgorithm::Random => random(),
-        HashAlgorithm::Crc(crc) => {
-            check(&crc, &std::array::from_fn(|byte| shifted(&crc, byte as u64)), bytes)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn check_values() {
-        assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
-        assert_eq!(crc16(b"123456789"), 0xBB3D);
+        let of = |algorithm| Hasher::from(algorithm).hash(b"123456789", || 0);
+        assert_eq!([HashAlgorithm::Crc32, HashAlgorithm::Crc32Custom].map(of), [0xCBF4_3926; 2]);
+        assert_eq!([HashAlgorithm::Crc16, HashAlgorithm::Crc16Custom].map(of), [0xBB3D; 2]);
         // RFC 1071, section 3.
         assert_eq!(csum16(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(csum16(&[0x01]), !0x0100);
@@ -170,8 +127,8 @@ mod tests {
         };
         assert_eq!(of(8, 0x07, false, 0, 0), 0xf4);
         assert_eq!(of(16, 0x1021, false, 0xffff, 0), 0x29b1);
-        assert_eq!(of(16, 0x8005, true, 0, 0), u64::from(crc16(b"123456789")));
-        assert_eq!(of(32, 0x04c1_1db7, true, 0xffff_ffff, 0xffff_ffff), u64::from(crc32(b"123456789")));
+        assert_eq!(of(16, 0x8005, true, 0, 0), 0xbb3d);
+        assert_eq!(of(32, 0x04c1_1db7, true, 0xffff_ffff, 0xffff_ffff), 0xcbf4_3926);
         assert_eq!(of(32, 0x04c1_1db7, false, 0xffff_ffff, 0xffff_ffff), 0xfc89_1918);
         assert_eq!(of(32, 0x1edc_6f41, true, 0xffff_ffff, 0xffff_ffff), 0xe306_9283);
         assert_eq!(of(64, 0x42f0_e1eb_a9ea_3693, false, 0, 0), 0x6c40_df5f_0b49_7347);
