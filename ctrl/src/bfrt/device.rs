@@ -8,7 +8,27 @@ use p4rack_p4rt::errors::UpdateError;
 use tonic::Status;
 
 /// Updates, or why there are none.
-pub(super) type Updates = Result<Vec<bfrt::Update>, UpdateError>;
+pub(super) type Updates = Result<Vec<bfrt::Update>, Unwritten>;
+
+/// Why one of P4Runtime's updates is not written.
+pub(super) enum Unwritten {
+    /// It is refused; the others are written.
+    Refused(UpdateError),
+    /// The whole Write ends.
+    Ended(CtrlError),
+}
+
+impl From<UpdateError> for Unwritten {
+    fn from(error: UpdateError) -> Unwritten {
+        Unwritten::Refused(error)
+    }
+}
+
+impl From<CtrlError> for Unwritten {
+    fn from(error: CtrlError) -> Unwritten {
+        Unwritten::Ended(error)
+    }
+}
 
 /// Bits of a port's number within its pipe.
 pub(super) const LOCAL_BITS: u32 = 7;

@@ -162,11 +162,7 @@ impl Link {
 
     /// What makes a multicast group: what it was goes, then what it shall be comes, in one Write. If it can't be what it
     /// shall be, it stays what it was.
-    pub(super) async fn group_updates(
-        &mut self,
-        kind: v1::update::Type,
-        wanted: &Group,
-    ) -> Result<Updates, CtrlError> {
+    pub(super) async fn group_updates(&mut self, kind: v1::update::Type, wanted: &Group) -> Updates {
         let (removes, adds) = match kind {
             v1::update::Type::Insert => (false, true),
             v1::update::Type::Delete => (true, false),
@@ -175,7 +171,7 @@ impl Link {
         let there = if removes { self.groups(Some(wanted.id)).await?.pop() } else { None };
         if removes && there.is_none() {
             let message = format!("there is no multicast group {}", wanted.id);
-            return Ok(Err(UpdateError::new(Code::NotFound, message)));
+            return Err(UpdateError::new(Code::NotFound, message).into());
         }
         let mut updates = Vec::new();
         if let Some(there) = there {
@@ -190,6 +186,6 @@ impl Link {
             }
             updates.push(self.fixed(bfrt::update::Type::Insert, wanted.entry())?);
         }
-        Ok(Ok(updates))
+        Ok(updates)
     }
 }

@@ -107,23 +107,16 @@ impl Link {
     }
 
     /// What makes a clone session.
-    pub(super) fn session_update(
-        &self,
-        kind: v1::update::Type,
-        given: &v1::CloneSessionEntry,
-    ) -> Result<Updates, CtrlError> {
+    pub(super) fn session_update(&self, kind: v1::update::Type, given: &v1::CloneSessionEntry) -> Updates {
         if kind == v1::update::Type::Delete {
             let key = Session::key(given.session_id);
-            return Ok(Ok(vec![self.fixed(bfrt::update::Type::Delete, key)?]));
+            return Ok(vec![self.fixed(bfrt::update::Type::Delete, key)?]);
         }
-        let session = match Session::of(given) {
-            Ok(session) => session,
-            Err(error) => return Ok(Err(error)),
-        };
+        let session = Session::of(given)?;
         let kind = match kind {
             v1::update::Type::Insert => bfrt::update::Type::Insert,
             _ => bfrt::update::Type::Modify,
         };
-        Ok(Ok(vec![self.fixed(kind, session.entry())?]))
+        Ok(vec![self.fixed(kind, session.entry())?])
     }
 }

@@ -1,6 +1,6 @@
 //! Writes of P4Runtime's entities.
 
-use super::device::Updates;
+use super::device::{Unwritten, Updates};
 use super::groups::Group;
 use super::{EVERYWHERE, Link, program_error, unpack};
 use crate::client::name;
@@ -87,8 +87,10 @@ impl Link {
             failures.extend(failed);
         }
         for (at, update) in several {
-            if let Some(error) = self.write_several(update).await? {
-                failures.push((at, error));
+            match self.write_several(update).await {
+                Ok(()) => {}
+                Err(Unwritten::Refused(error)) => failures.push((at, error)),
+                Err(Unwritten::Ended(error)) => return Err(error),
             }
         }
         Ok(failures)
@@ -138,55 +140,43 @@ impl Link {
     }
 
     /// Writes what is several entries, or one of another kind: a multicast group, a clone session, a value set.
-    async fn write_several(&mut self, update: &v1::Update) -> Result<Option<UpdateError>, CtrlError> {
+    async fn write_several(&mut self, update: &v1::Update) -> Result<(), Unwritten> {
         let kind = update.r#type();
         let updates = match update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) {
             Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
-                Some(Replication::MulticastGroupEntry(given)) => match Group::of(given) {
-                    Ok(wanted) => self.group_updates(kind, &wanted).await?,
-                    Err(error) => return Ok(Some(error)),
-                },
+                Some(Replication::MulticastGroupEntry(given)) => {
+                    self.group_updates(kind, &Group::of(given)?).await?
+                }
                 Some(Replication::CloneSessionEntry(given)) => self.session_update(kind, given)?,
-                None => return Ok(None),
+                None => return Ok(()),
             },
             Some(Kind::ValueSetEntry(given)) => self.members_updates(kind, given).await?,
-            _ => return Ok(None),
-        };
-        let updates = match updates {
-            Ok(updates) => updates,
-            Err(error) => return Ok(Some(error)),
+            _ => return Ok(()),
         };
         if updates.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         let whole = bfrt::write_request::Atomicity::RollbackOnError as i32;
         let request = WriteRequest { atomicity: whole, ..self.request(updates)? };
         match self.grpc.write(request).await {
-            Ok(_) => Ok(None),
+            Ok(_) => Ok(()),
             Err(status) => match unpack(&status).and_then(|outcomes| outcomes.into_iter().flatten().next()) {
-                Some(error) => Ok(Some(error)),
-                None => Err(refused("writing entries")(status)),
+                Some(error) => Err(error.into()),
+                None => Err(refused("writing entries")(status).into()),
             },
         }
     }
 
     /// What gives a value set its members, each an entry.
-    async fn members_updates(
-        &mut self,
-        kind: v1::update::Type,
-        given: &v1::ValueSetEntry,
-    ) -> Result<Updates, CtrlError> {
+    async fn members_updates(&mut self, kind: v1::update::Type, given: &v1::ValueSetEntry) -> Updates {
         if kind != v1::update::Type::Modify || given.value_set_id == 0 {
             let message = "a value set always exists: MODIFY replaces its members".to_owned();
-            return Ok(Err(UpdateError::new(Code::InvalidArgument, message)));
+            return Err(UpdateError::new(Code::InvalidArgument, message).into());
         }
-        let set = match self.bound()?.translation.value_sets(given.value_set_id) {
-            Ok(found) => found.into_iter().next().cloned(),
-            Err(error) => return Ok(Err(error)),
-        };
-        let Some(set) = set else { return Ok(Ok(Vec::new())) };
+        let found = self.bound()?.translation.value_sets(given.value_set_id)?;
+        let Some(set) = found.into_iter().next().cloned() else { return Ok(Vec::new()) };
         let there = self.ask(vec![set.request()]).await?;
-        Ok(set.updates(&there, given))
+        Ok(set.updates(&there, given)?)
     }
 
     /// An update of one of the device's own tables.

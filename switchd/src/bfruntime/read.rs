@@ -17,6 +17,7 @@ use p4rack_p4rt::bfrt_proto::{
     DataField, DynKeyMask, Entity, HandleId, KeyFieldMask, ReadResponse, TableAttribute, TableEntry,
     TableUsage, TargetDevice, entity, handle_id, table_attribute, table_entry,
 };
+use p4rack_p4rt::errors::UpdateError;
 use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::v1;
 use p4rack_switch::{Pipes, Switch};
@@ -43,6 +44,30 @@ pub struct Asked {
     pub target: Option<TargetDevice>,
     pub entities: Entities,
     pub options: Options,
+}
+
+/// Why an entity is not answered.
+enum Unanswered {
+    /// It is refused; the Read continues with the next entity.
+    Refused(UpdateError),
+    /// The whole Read ends.
+    Ended(Status),
+}
+
+impl From<UpdateError> for Unanswered {
+    fn from(error: UpdateError) -> Unanswered {
+        Unanswered::Refused(error)
+    }
+}
+
+impl From<Status> for Unanswered {
+    fn from(status: Status) -> Unanswered {
+        Unanswered::Ended(status)
+    }
+}
+
+fn absent() -> UpdateError {
+    UpdateError::new(Code::NotFound, "there is no such entry")
 }
 
 /// A Read in progress.
@@ -79,15 +104,20 @@ pub async fn read(
         }
         let mut found = answering.prefetch(target, &chunk).await?.into_iter();
         for entity in &chunk {
-            let outcome = match (found.next().flatten(), &entity.entity) {
-                (Some(Ok(found)), _) if found.is_empty() => refuse(Code::NotFound, "there is no such entry"),
+            let answered = match (found.next().flatten(), &entity.entity) {
+                (Some(Ok(found)), _) if found.is_empty() => Err(absent().into()),
                 (Some(Ok(found)), Some(entity::Entity::TableEntry(entry))) => {
                     let target = target.or(entry.entry_tgt.as_ref()).unwrap_or(target);
                     let found = found.into_iter().take(1).collect();
-                    answering.give_found(target, entry, false, found).await?
+                    answering.give_found(target, entry, false, found).await
                 }
-                (Some(Err(error)), _) => Err(error),
-                _ => answering.entity(target, entity).await?,
+                (Some(Err(error)), _) => Err(error.into()),
+                _ => answering.entity(target, entity).await,
+            };
+            let outcome = match answered {
+                Ok(()) => Ok(()),
+                Err(Unanswered::Refused(error)) => Err(error),
+                Err(Unanswered::Ended(status)) => return Err(status),
             };
             told.tell(outcome, charge)?;
         }
@@ -145,8 +175,8 @@ impl Answering<'_> {
         Ok(found.into_iter().map(|found| found.map(|found| found.map(messages))).collect())
     }
 
-    /// Answers for one entity. The outer error ends the Read, the inner one concerns only this entity.
-    async fn entity(&mut self, target: Target, entity: &Entity) -> Result<Checked<()>, Status> {
+    /// Answers for one entity.
+    async fn entity(&mut self, target: Target, entity: &Entity) -> Result<(), Unanswered> {
         let answer = match &entity.entity {
             Some(entity::Entity::TableEntry(entry)) => return self.entries(target, entry).await,
             Some(entity::Entity::TableUsage(usage)) => return self.usage(target, usage).await,
@@ -163,35 +193,24 @@ impl Answering<'_> {
             }
             None => refuse(Code::InvalidArgument, "the entity is not set"),
         };
-        match answer.and_then(|answer| target.or(None).map(|_| answer)) {
-            Ok(answer) => {
-                self.give(answer).await?;
-                Ok(Ok(()))
-            }
-            Err(error) => Ok(Err(error)),
-        }
+        let answer = answer?;
+        target.or(None)?;
+        Ok(self.give(answer).await?)
     }
 
     /// Which bits of a table's exact keys count.
-    async fn key_mask(&mut self, target: Target, table_id: u32) -> Result<Checked<()>, Status> {
+    async fn key_mask(&mut self, target: Target, table_id: u32) -> Result<(), Unanswered> {
         let loaded = self.loaded.clone();
         let checked = target.or(None).and_then(|target| {
             let table = loaded.table(table_id)?;
             Ok((target.read(), table, loaded.masked(table)?))
         });
-        let (pipes, table, id) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Ok(Err(error)),
-        };
+        let (pipes, table, id) = checked?;
         let read =
             move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| control(switch.key_mask(id)));
         let held = self.loaded.hold(self.device).await?;
-        let masks = self.loaded.call(self.device, read).await?.and_then(|masks| masks);
+        let masks = self.loaded.call(self.device, read).await???;
         drop(held);
-        let masks = match masks {
-            Ok(masks) => masks,
-            Err(error) => return Ok(Err(error)),
-        };
         let one = |(key, mask): (&Key, &BigUint)| {
             let length = key.kind.width().unwrap_or(0).div_ceil(8) as usize;
             let (mut bytes, short) = (vec![0; length], mask.to_bytes_be());
@@ -204,13 +223,13 @@ impl Answering<'_> {
         let attribute = Some(table_attribute::Attribute::DynKeyMask(DynKeyMask { fields }));
         let attribute = TableAttribute { table_id, attribute };
         self.give(Entity { entity: Some(entity::Entity::TableAttribute(attribute)) }).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// The handle of the entry with a key.
-    async fn handle(&mut self, target: Target, asked: &HandleId) -> Result<Checked<()>, Status> {
+    async fn handle(&mut self, target: Target, asked: &HandleId) -> Result<(), Unanswered> {
         let Some(handle_id::Value::Key(key)) = &asked.value else {
-            return Ok(refuse(Code::InvalidArgument, "a handle is asked for by a key; it is not set"));
+            return Ok(refuse(Code::InvalidArgument, "a handle is asked for by a key; it is not set")?);
         };
         let value = Some(table_entry::Value::Key(key.clone()));
         let entry = TableEntry { table_id: asked.table_id, value, ..Default::default() };
@@ -220,37 +239,21 @@ impl Answering<'_> {
             }
             Ok((target, self.loaded.translation.request(&entry)?))
         });
-        let (target, wanted) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Ok(Err(error)),
-        };
-        let found = match self.keyed(target, &wanted).await? {
-            Ok(found) if found.is_empty() => return Ok(refuse(Code::NotFound, "there is no such entry")),
-            Ok(found) => self.loaded.translation.entry(&found[0]),
-            Err(error) => return Ok(Err(error)),
-        };
+        let (target, wanted) = checked?;
+        let found = self.keyed(target, &wanted).await?;
+        let found = found.first().ok_or_else(absent)?;
         let pipe = target.pipe().unwrap_or(ALL_PIPES);
-        let handle = found.and_then(|found| match &found.value {
-            Some(table_entry::Value::Key(key)) => self.loaded.settings.handle(asked.table_id, pipe, key),
-            _ => refuse(Code::NotFound, "there is no such entry"),
-        });
-        match handle {
-            Ok(handle) => {
-                let value = Some(handle_id::Value::HandleId(handle));
-                let told = HandleId { table_id: asked.table_id, value };
-                self.give(Entity { entity: Some(entity::Entity::Handle(told)) }).await?;
-                Ok(Ok(()))
-            }
-            Err(error) => Ok(Err(error)),
-        }
+        let handle = match &self.loaded.translation.entry(found)?.value {
+            Some(table_entry::Value::Key(key)) => self.loaded.settings.handle(asked.table_id, pipe, key)?,
+            _ => return Err(absent().into()),
+        };
+        let told = HandleId { table_id: asked.table_id, value: Some(handle_id::Value::HandleId(handle)) };
+        Ok(self.give(Entity { entity: Some(entity::Entity::Handle(told)) }).await?)
     }
 
-    async fn entries(&mut self, target: Target, entry: &TableEntry) -> Result<Checked<()>, Status> {
+    async fn entries(&mut self, target: Target, entry: &TableEntry) -> Result<(), Unanswered> {
         let loaded = self.loaded;
-        let mut target = match target.or(entry.entry_tgt.as_ref()) {
-            Ok(target) => target,
-            Err(error) => return Ok(Err(error)),
-        };
+        let mut target = target.or(entry.entry_tgt.as_ref())?;
         let with_key;
         let is_by_handle = matches!(entry.value, Some(table_entry::Value::HandleId(_)));
         let entry = match &entry.value {
@@ -261,67 +264,47 @@ impl Answering<'_> {
                     let own = Some(device).filter(|_| pipe != ALL_PIPES && target.pipe().is_none());
                     Ok((TableEntry { entry_tgt: own.or(entry.entry_tgt), ..entry }, target.or(own.as_ref())?))
                 });
-                match found {
-                    Ok(found) => (with_key, target) = found,
-                    Err(error) => return Ok(Err(error)),
-                }
+                (with_key, target) = found?;
                 &with_key
             }
             _ => {
-                if let Err(error) = loaded.check_readable(target, entry, None) {
-                    return Ok(Err(error));
-                }
+                loaded.check_readable(target, entry, None)?;
                 entry
             }
         };
         if loaded.fixed.has(entry.table_id) {
             let mut from = Some(0);
             while let Some(at) = from {
-                let lookup = match loaded.fixed.lookup(entry, at) {
-                    Ok(lookup) => lookup,
-                    Err(error) => return Ok(Err(error)),
-                };
+                let lookup = loaded.fixed.lookup(entry, at)?;
                 let found;
-                (found, from) = match self.fixed(target, entry.table_id, lookup).await? {
-                    Ok(page) => page,
-                    Err(error) => return Ok(Err(error)),
-                };
+                (found, from) = self.fixed(target, entry.table_id, lookup).await?;
                 for found in found {
                     self.give_entry(entry, found).await?;
                 }
             }
-            return Ok(Ok(()));
+            return Ok(());
         }
         if loaded.own.has(entry.table_id) {
             let mut from = Some(0);
             while let Some(at) = from {
                 let found;
-                (found, from) = match self.own(target, entry, at).await? {
-                    Ok(page) => page,
-                    Err(error) => return Ok(Err(error)),
-                };
+                (found, from) = self.own(target, entry, at).await?;
                 for found in found {
                     self.give_entry(entry, found).await?;
                 }
             }
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let wanted = match requests(loaded, entry) {
-            Ok(wanted) => wanted,
-            Err(error) => return Ok(Err(error)),
-        };
+        let wanted = requests(loaded, entry)?;
         let single = entry.value.is_some();
         let mut count = 0;
         if single
             && let [wanted] = &wanted[..]
             && loaded.translation.has_keys(entry.table_id)
         {
-            let found = match self.keyed(target, wanted).await? {
-                Ok(found) => found,
-                Err(error) => return Ok(Err(error)),
-            };
+            let found = self.keyed(target, wanted).await?;
             if found.is_empty() {
-                return Ok(refuse(Code::NotFound, "there is no such entry"));
+                return Err(absent().into());
             }
             let found = found.into_iter().take(1).collect();
             return self.give_found(target, entry, false, found).await;
@@ -333,19 +316,17 @@ impl Answering<'_> {
         loop {
             if let Some(outcomes) = reading.outcomes() {
                 let failed = outcomes.iter().find_map(|outcome| outcome.clone().err());
-                return Ok(match failed {
-                    Some(error) => Err(error),
-                    None if single && count == 0 => refuse(Code::NotFound, "there is no such entry"),
+                return match failed {
+                    Some(error) => Err(error.into()),
+                    None if single && count == 0 => Err(absent().into()),
                     None => Ok(()),
-                });
+                };
             }
             let found;
             (reading, found) = self.part(target, reading).await?;
             let found: Vec<v1::Entity> = found.into_iter().flat_map(Found::messages).collect();
             count += found.len();
-            if let Err(error) = self.give_found(target, entry, is_by_handle, found).await? {
-                return Ok(Err(error));
-            }
+            self.give_found(target, entry, is_by_handle, found).await?;
         }
     }
 
@@ -357,7 +338,7 @@ impl Answering<'_> {
         asked: &TableEntry,
         is_by_handle: bool,
         found: Vec<v1::Entity>,
-    ) -> Result<Checked<()>, Status> {
+    ) -> Result<(), Unanswered> {
         let (loaded, table_id) = (self.loaded.clone(), asked.table_id);
         let mut extras = Vec::new();
         if loaded.extras.has(table_id) {
@@ -379,23 +360,17 @@ impl Answering<'_> {
                 })
             };
             let _held = self.loaded.hold(self.device).await?;
-            extras = match self.loaded.call(self.device, all).await? {
-                Ok(extras) => extras,
-                Err(error) => return Ok(Err(error)),
-            };
+            extras = self.loaded.call(self.device, all).await??;
         }
         let mut extras: std::vec::IntoIter<Vec<DataField>> = Vec::into_iter(extras);
         for entity in found {
-            let mut shown = match loaded.found(table_id, entity) {
-                Ok(shown) => shown,
-                Err(error) => return Ok(Err(error)),
-            };
+            let mut shown = loaded.found(table_id, entity)?;
             let own = extras.next().unwrap_or_default();
             if let (Some(wanted), Some(data)) = (&asked.data, &shown.data)
                 && ![0, data.action_id].contains(&wanted.action_id)
             {
                 if asked.value.is_some() {
-                    return Ok(invalid("the entry has another action than the one that is asked for"));
+                    return Ok(invalid("the entry has another action than the one that is asked for")?);
                 }
                 continue;
             }
@@ -405,7 +380,7 @@ impl Answering<'_> {
             }
             self.give_entry(asked, shown).await?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// A part of a table of the device.
@@ -414,26 +389,23 @@ impl Answering<'_> {
         target: Target,
         table_id: u32,
         lookup: fixed::Lookup,
-    ) -> Result<Checked<fixed::Page>, Status> {
+    ) -> Result<fixed::Page, Unanswered> {
         let pipes = target.read().filter(|_| self.loaded.fixed.has_pipes(table_id));
         let one = move |switch: &mut Switch, now| in_pipes(switch, pipes, |switch| lookup(switch, now))?;
         if self.loaded.fixed.is_of_device(table_id) {
-            return Ok(self.device.handle().call(one).await?);
+            return Ok(self.device.handle().call(one).await.map_err(Status::from)??);
         }
         let _held = self.loaded.hold(self.device).await?;
-        self.loaded.call(self.device, one).await
+        Ok(self.loaded.call(self.device, one).await??)
     }
 
     /// A part of a table that P4Runtime does not have.
-    async fn own(&self, target: Target, entry: &TableEntry, from: u64) -> Result<Checked<Page>, Status> {
-        let lookup = match self.loaded.own.lookup(entry, from) {
-            Ok(lookup) => lookup,
-            Err(error) => return Ok(Err(error)),
-        };
+    async fn own(&self, target: Target, entry: &TableEntry, from: u64) -> Result<Page, Unanswered> {
+        let lookup = self.loaded.own.lookup(entry, from)?;
         let _held = self.loaded.hold(self.device).await?;
         let pipes = target.read();
         let one = move |switch: &mut Switch, _| in_pipes(switch, pipes, |switch| lookup(switch))?;
-        self.loaded.call(self.device, one).await
+        Ok(self.loaded.call(self.device, one).await??)
     }
 
     /// Reads registers: cells with a value of each pipe.
@@ -442,13 +414,13 @@ impl Answering<'_> {
         target: Target,
         entry: &TableEntry,
         wanted: Vec<v1::Entity>,
-    ) -> Result<Checked<()>, Status> {
+    ) -> Result<(), Unanswered> {
         let targets: Vec<Target> = (0..self.loaded.pipes).map(|pipe| target.of_pipe(pipe)).collect();
         let mut readings: Vec<Reading> = targets.iter().map(|_| self.begin(wanted.clone())).collect();
         loop {
             let failed = |outcomes: &Vec<Checked<()>>| outcomes.iter().find_map(|one| one.clone().err());
             if let Some(outcomes) = readings[0].outcomes() {
-                return Ok(failed(outcomes).map_or(Ok(()), Err));
+                return failed(outcomes).map_or(Ok(()), |error| Err(error.into()));
             }
             // All pipes have the same cells, in the same order.
             let mut cells: Vec<TableEntry> = Vec::new();
@@ -456,10 +428,7 @@ impl Answering<'_> {
                 let (rest, found) = self.part(*target, reading).await?;
                 readings.push(rest);
                 for (at, entity) in found.into_iter().flat_map(Found::messages).enumerate() {
-                    let cell = match self.loaded.translation.entry(&entity) {
-                        Ok(cell) => cell,
-                        Err(error) => return Ok(Err(error)),
-                    };
+                    let cell = self.loaded.translation.entry(&entity)?;
                     match (cells.get_mut(at).and_then(|first| first.data.as_mut()), cell.data) {
                         (Some(first), Some(data)) => first.fields.extend(data.fields),
                         (_, data) => cells.push(TableEntry { data, ..cell }),
@@ -473,32 +442,22 @@ impl Answering<'_> {
     }
 
     /// Number of entries of a table.
-    async fn usage(&mut self, target: Target, usage: &TableUsage) -> Result<Checked<()>, Status> {
+    async fn usage(&mut self, target: Target, usage: &TableUsage) -> Result<(), Unanswered> {
         let entry = TableEntry { table_id: usage.table_id, ..Default::default() };
         if self.loaded.own.has(usage.table_id) {
             let (mut count, mut from) = (0, Some(0));
             while let Some(at) = from {
-                let checked = match target.or(None) {
-                    Ok(target) => self.own(target, &entry, at).await?,
-                    Err(error) => Err(error),
-                };
                 let found;
-                (found, from) = match checked {
-                    Ok(page) => page,
-                    Err(error) => return Ok(Err(error)),
-                };
+                (found, from) = self.own(target.or(None)?, &entry, at).await?;
                 count += found.len();
             }
             let usage = TableUsage { usage: u32::try_from(count).unwrap_or(u32::MAX), ..*usage };
             self.give(Entity { entity: Some(entity::Entity::TableUsage(usage)) }).await?;
-            return Ok(Ok(()));
+            return Ok(());
         }
         let checked =
             target.or(None).and_then(|target| Ok((target, self.loaded.translation.request(&entry)?)));
-        let (target, wanted) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Ok(Err(error)),
-        };
+        let (target, wanted) = checked?;
         let mut reading = self.begin(vec![wanted]);
         let mut count = 0;
         while reading.outcomes().is_none() {
@@ -509,11 +468,11 @@ impl Answering<'_> {
         let failed =
             reading.outcomes().and_then(|outcomes| outcomes.iter().find_map(|one| one.clone().err()));
         if let Some(error) = failed {
-            return Ok(Err(error));
+            return Err(error.into());
         }
         let usage = TableUsage { usage: u32::try_from(count).unwrap_or(u32::MAX), ..*usage };
         self.give(Entity { entity: Some(entity::Entity::TableUsage(usage)) }).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn begin(&self, entities: Vec<v1::Entity>) -> Reading {
@@ -522,11 +481,8 @@ impl Answering<'_> {
     }
 
     /// The entry with a key, if there is one.
-    async fn keyed(&self, target: Target, wanted: &v1::Entity) -> Result<Checked<Vec<v1::Entity>>, Status> {
-        let queries = match query_keyed(&self.loaded.program, wanted) {
-            Ok(queries) => queries,
-            Err(error) => return Ok(Err(error)),
-        };
+    async fn keyed(&self, target: Target, wanted: &v1::Entity) -> Result<Vec<v1::Entity>, Unanswered> {
+        let queries = query_keyed(&self.loaded.program, wanted)?;
         let _held = self.loaded.hold(self.device).await?;
         let pipes = target.read();
         let one = move |switch: &mut Switch, now| {
@@ -535,8 +491,8 @@ impl Answering<'_> {
                 found.collect::<Checked<Vec<Found>>>()
             })?
         };
-        let found = self.loaded.call(self.device, one).await?;
-        Ok(found.map(|found| found.into_iter().flat_map(Found::messages).collect()))
+        let found = self.loaded.call(self.device, one).await??;
+        Ok(found.into_iter().flat_map(Found::messages).collect())
     }
 
     async fn part(&self, target: Target, reading: Reading) -> Result<(Reading, Vec<Found>), Status> {
