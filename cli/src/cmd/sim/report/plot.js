@@ -1,6 +1,6 @@
 // Plots: SVG as text, as wide as the page lets them be.
 const escape = text => String(text).replace(/[&<>"']/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }[c]));
-const number = x => x == null || isNaN(x) ? "" : Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en") : +x.toPrecision(4) + "";
+const number = x => x == null || isNaN(x) ? "" : Math.abs(x) >= 1000 ? Math.round(x).toLocaleString("en").replaceAll(",", "\u202f") : +x.toPrecision(4) + "";
 const color = n => `var(--s${n % 10})`;
 // An axis: where a value lies between 0 and 1, and the round values that are marked.
 function axis(values, log) {
