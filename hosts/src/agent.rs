@@ -27,8 +27,6 @@ use std::sync::mpsc::Sender;
 const TAP_BATCH: usize = 32;
 /// Bytes that a link carries between the Ethernet header and the applications' MTU: tag, shim, and some room.
 const LINK_ROOM: u32 = 4 + 8 + 18;
-/// Real-time priority: above the switch's, which has none, and below the kernel's own threads.
-const FIFO_PRIORITY: i32 = 20;
 
 /// Configuration of an agent.
 #[derive(Clone, Debug)]
@@ -148,7 +146,7 @@ impl Agent {
     /// Runs on the calling thread until SIGTERM or SIGINT, with real-time priority if permitted, then writes
     /// the statistics.
     pub fn run(mut self) -> Result<(), AgentError> {
-        let granted = *self.granted.insert(sched::prompt(FIFO_PRIORITY));
+        let granted = *self.granted.insert(sched::prompt(sched::HOST_PRIORITY));
         tracing::info!(host = self.config.name, %granted, "agent");
         let ended = self.serve();
         let written = self.write_stats();

@@ -4,6 +4,12 @@ use crate::sys;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// Real-time priority of a switch's data plane: above that of hosts, which wait for its answers, and below the kernel's own
+/// threads. With the same priority, a host beside the switch would keep the processor until it waits for something.
+pub const SWITCH_PRIORITY: i32 = 30;
+/// Real-time priority of a host's threads at its link: agents, nodes, adapters.
+pub const HOST_PRIORITY: i32 = 20;
+
 /// What the kernel granted to the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {

@@ -13,9 +13,6 @@ use std::io;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Real-time priority: above the host agents', because they wait for this thread's answers.
-const FIFO_PRIORITY: i32 = 30;
-
 /// Statistics of the data plane.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -94,7 +91,7 @@ impl Plane {
 
     /// Requests prompt scheduling for the calling thread, which runs this data plane from now on.
     pub fn take_thread(&mut self) -> Granted {
-        *self.granted.insert(sched::prompt(FIFO_PRIORITY))
+        *self.granted.insert(sched::prompt(sched::SWITCH_PRIORITY))
     }
 
     /// Runs until SIGTERM or SIGINT. Calls `report` with the statistics on SIGUSR1 and at the end. A capture that

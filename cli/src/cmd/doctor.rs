@@ -195,7 +195,7 @@ fn veth() -> Result<(), p4rack_netdev::Error> {
 
 /// Tried in a thread, because the priority would remain.
 fn real_time() -> Result<String, String> {
-    let granted = std::thread::spawn(|| sched::prompt(1)).join();
+    let granted = std::thread::spawn(|| sched::prompt(sched::SWITCH_PRIORITY)).join();
     match granted {
         Ok(granted) if granted.fifo_priority.is_some() => Ok("granted".to_owned()),
         _ => Err("refused".to_owned()),

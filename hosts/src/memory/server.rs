@@ -14,9 +14,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Real-time priority: that of a host's agent.
-const FIFO_PRIORITY: i32 = 20;
-
 /// Configuration of a memory node.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -97,7 +94,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
 
     /// Serves on the calling thread until SIGTERM or SIGINT, with real-time priority if permitted, then writes the statistics.
     pub fn run(mut self, signals: &Signals) -> Result<(), ServerError> {
-        let granted = *self.granted.insert(sched::prompt(FIFO_PRIORITY));
+        let granted = *self.granted.insert(sched::prompt(sched::HOST_PRIORITY));
         tracing::info!(host = self.config.name, %granted, "memory node");
         let ended = self.serve(signals);
         let written = self.write_stats();

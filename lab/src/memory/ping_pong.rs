@@ -20,8 +20,6 @@ const PORT: u16 = 7_002;
 /// Interfaces of what forwards.
 const BETWEEN: [&str; 2] = ["to_left", "to_right"];
 const MTU: u32 = 1_500;
-/// Real-time priority of what forwards: the embedded switch's.
-const FIFO_PRIORITY: i32 = 30;
 /// How long an end waits for the other, and how often it tries again at first.
 const SILENCE: Duration = Duration::from_secs(1);
 const TRIES: usize = 5;
@@ -106,7 +104,7 @@ fn socket(ns: &NetNs, nth: usize) -> Result<UdpSocket, LabError> {
 
 /// Passes frames on, until it is over.
 fn forward([mut left, mut right]: [PacketSocket; 2], over: &AtomicBool) -> io::Result<()> {
-    sched::prompt(FIFO_PRIORITY);
+    sched::prompt(sched::SWITCH_PRIORITY);
     let mut poller = Poller::new();
     poller.add(&left)?;
     poller.add(&right)?;

@@ -300,7 +300,7 @@ fn through_loop(io: Io, signs: &Signs) -> Result<(), BenchError> {
     let (mut from, mut to) = (PacketSocket::open("p1", &options)?, PacketSocket::open("p2", &options)?);
     let mut poller = Poller::new();
     poller.add(&from)?;
-    sched::prompt(30);
+    sched::prompt(sched::SWITCH_PRIORITY);
     let mut copy = Vec::new();
     signs.ready();
     while !signs.stop() {

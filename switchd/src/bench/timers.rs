@@ -51,7 +51,7 @@ fn measure(interval: Nanos, span: Nanos, prompt: bool, spinning_threads: usize) 
         }
         // On its own thread, so that the caller does not keep the priority.
         let sleeper = scope.spawn(|| {
-            let scheduling = prompt.then(|| sched::prompt(30));
+            let scheduling = prompt.then(|| sched::prompt(sched::SWITCH_PRIORITY));
             sleeps(interval, span).map(|late| (scheduling, late))
         });
         let measured = sleeper.join();
