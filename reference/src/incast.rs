@@ -4,7 +4,7 @@ use crate::{Jitter, Limits, Rack, SwitchConfig};
 use p4rack_fabric::pl2::{self, Mode, Peer, full_frame_wire_bytes};
 use p4rack_fabric::{Config, HostMachine, ethernet};
 use p4rack_wire::ethernet::Ethernet;
-use p4rack_wire::{EtherType, MacAddr, Nanos};
+use p4rack_wire::{EtherType, MacAddr, Nanos, quantiles};
 
 /// Parameters of one run.
 #[derive(Clone, Debug)]
@@ -164,8 +164,7 @@ impl Incast {
 
     fn sum_up(&self, rack: &Rack, received: &[u64], mut responses: Vec<Nanos>, warm: Nanos) -> Outcome {
         responses.sort();
-        let response =
-            |part: usize| responses.get(responses.len() * part / 100).copied().unwrap_or(self.duration);
+        let response = |share| quantiles::of_sorted(&responses, share).unwrap_or(self.duration);
         let bytes: u64 = received.iter().sum();
         let from_senders = &received[1..=self.senders];
         let fair = from_senders.iter().sum::<u64>() as f64 / self.senders as f64;
@@ -193,8 +192,8 @@ impl Incast {
             demoted: rack.switch().demoted().values().sum(),
             unsolicited_share: unsolicited as f64 / (unsolicited + scheduled).max(1) as f64,
             fairness: from_senders.iter().min().copied().unwrap_or(0) as f64 / fair.max(1.0),
-            response_p50: response(50),
-            response_p99: response(99),
+            response_p50: response(0.5),
+            response_p99: response(0.99),
             digest: rack.digest,
         }
     }
