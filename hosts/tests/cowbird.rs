@@ -9,7 +9,7 @@ use p4rack_hosts::Handle;
 use p4rack_hosts::cowbird::node::ThreadClient;
 use p4rack_hosts::cowbird::rack::{HOSTS, Rack, RackError};
 use p4rack_hosts::cowbird::verify::{self, News, Plan};
-use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState, Spot};
+use p4rack_hosts::cowbird::{CowbirdNode, NodeConfig, NodeState, Spot};
 use p4rack_hosts::roce::setup::{Reserved, numbers};
 use p4rack_hosts::roce::star::{FRAMES, Star};
 use p4rack_hosts::roce::{Loss, SetupError};
@@ -57,9 +57,9 @@ fn beside_engine(test: impl FnOnce(&Rack, &Handle<Spot>)) {
 }
 
 /// Starts a compute node.
-fn start(rack: &Rack, number: u8, threads: usize) -> (Node, Vec<ThreadClient>) {
+fn start(rack: &Rack, number: u8, threads: usize) -> (CowbirdNode, Vec<ThreadClient>) {
     let (ns, ip) = rack.compute_node(number);
-    ns.run(|| Node::start(node_config(ip, threads))).unwrap().unwrap()
+    ns.run(|| CowbirdNode::start(node_config(ip, threads))).unwrap().unwrap()
 }
 
 /// Reserves memory of the pool.

@@ -5,7 +5,7 @@
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_hosts::memory::{
-    Client, ClientConfig, Error, Handle, NodeAddress, Operation, PortConfig, PortError, Remote, Server,
+    Client, ClientConfig, EdmPortError, Error, Handle, NodeAddress, Operation, PortConfig, Remote, Server,
     ServerConfig, ServerError, ServerReport,
 };
 use p4rack_netdev::link::VethEnd;
@@ -179,7 +179,7 @@ fn with_rack(loses: fn(Kind, u64) -> bool, stats: Option<PathBuf>, test: impl Fn
         drop(end);
         let ended = serving.join().unwrap();
         assert!(
-            matches!(&ended, Err(ServerError::Port(PortError::Gone(name))) if name == "eth0"),
+            matches!(&ended, Err(ServerError::Port(EdmPortError::Gone(name))) if name == "eth0"),
             "{ended:?}"
         );
     });
@@ -279,7 +279,7 @@ fn a_node_opens_the_link_of_its_own_host_alone() {
         let refused = |own: u16, interface: &str| {
             let port = PortConfig { interface: interface.to_owned(), ..port(own) };
             let error = Client::open(ClientConfig { port, ..client_config() }).unwrap_err();
-            assert!(matches!(error, PortError::NotHere(_)), "{error}");
+            assert!(matches!(error, EdmPortError::NotHere(_)), "{error}");
             error.to_string()
         };
         let add_pair = |ns: &NetNs| {

@@ -10,7 +10,7 @@ use p4rack_hosts::Handle;
 use p4rack_hosts::roce::pool::{self, DOMAIN, PoolConfig, Service};
 use p4rack_hosts::roce::setup::{Connected, Offer, Server, Station, Token, numbers};
 use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
-use p4rack_hosts::roce::{Loss, Port, PortError, SetupError};
+use p4rack_hosts::roce::{Loss, RocePort, RocePortError, SetupError};
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::{Links, NetNs, clock};
 use p4rack_wire::Nanos;
@@ -77,7 +77,7 @@ fn pool(
     ns.enter().unwrap();
     let mut memory = Regions::default();
     memory.register(region()).unwrap();
-    let mut port = Port::open("roce0", POOL_IP, config.clone(), memory, loss).unwrap();
+    let mut port = RocePort::open("roce0", POOL_IP, config.clone(), memory, loss).unwrap();
     let station = Station { mac: port.mac(), ip: POOL_IP };
     let offers = vec![Offer { key: KEY, address: START, bytes: BYTES as u64, rights: Rights::ALL }];
     let service = Service::new(
@@ -103,13 +103,13 @@ fn pool(
 
 /// A client in the calling thread's namespace.
 struct Client {
-    port: Port<Regions>,
+    port: RocePort<Regions>,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Client {
     fn new(config: Config, loss: Loss) -> Client {
-        let port = Port::open("roce0", CLIENT_IP, config, Regions::default(), loss).unwrap();
+        let port = RocePort::open("roce0", CLIENT_IP, config, Regions::default(), loss).unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         Client { port, runtime }
@@ -322,12 +322,12 @@ fn every_request_is_executed_once_however_many_frames_are_lost() {
 fn a_link_that_vanishes_ends_the_port() {
     let Some((a, _b)) = namespaces() else { return };
     let mut port = a
-        .run(|| Port::open("roce0", CLIENT_IP, config(), Regions::default(), Loss::default()))
+        .run(|| RocePort::open("roce0", CLIENT_IP, config(), Regions::default(), Loss::default()))
         .unwrap()
         .unwrap();
     Links::open_in(&a).unwrap().delete("roce0").unwrap();
     let ended = (0..10).find_map(|_| port.turn(Some(clock::now())).err());
-    assert!(matches!(&ended, Some(PortError::LinkGone(name)) if name == "roce0"), "{ended:?}");
+    assert!(matches!(&ended, Some(RocePortError::LinkGone(name)) if name == "roce0"), "{ended:?}");
 }
 
 fn openssl(words: &[&str]) -> bool {

@@ -5,7 +5,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Run;
 use p4rack_fabric::remote::{Engine, Link, Service, Way};
 use p4rack_fabric::roce::Config;
-use p4rack_hosts::memory::{NotHere, PortError};
+use p4rack_hosts::memory::{EdmPortError, NotHere};
 use p4rack_hosts::remote::{self, Held, Own, Place, Region, RemoteError, Shape, UnderWay};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_wire::Nanos;
@@ -65,7 +65,7 @@ impl OpenError {
     /// The reason that marks the place as wrong, if that is the cause.
     pub fn not_here(&self) -> Option<&NotHere> {
         match self {
-            OpenError::NotHere(place) | OpenError::Way(RemoteError::Edm(PortError::NotHere(place))) => {
+            OpenError::NotHere(place) | OpenError::Way(RemoteError::Edm(EdmPortError::NotHere(place))) => {
                 Some(place)
             }
             _ => None,

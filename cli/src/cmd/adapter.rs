@@ -8,7 +8,7 @@ use p4rack_fabric::roce::{Config, Regions};
 use p4rack_hosts::outlet::Outlet;
 use p4rack_hosts::roce::setup::Station;
 use p4rack_hosts::roce::tls::{ClientTls, ServerTls};
-use p4rack_hosts::roce::{Loss, Member, Members, Port};
+use p4rack_hosts::roce::{Loss, Member, Members, RocePort};
 use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::Mtu;
@@ -228,12 +228,12 @@ impl Adapter {
     }
 
     /// Opens it.
-    pub(super) fn open(&self, memory: Regions) -> Result<Port<Regions>, String> {
-        Port::open(&self.interface, self.ip, self.config(), memory, self.loss()).map_err(text)
+    pub(super) fn open(&self, memory: Regions) -> Result<RocePort<Regions>, String> {
+        RocePort::open(&self.interface, self.ip, self.config(), memory, self.loss()).map_err(text)
     }
 
     /// Its addresses.
-    pub(super) fn station(&self, port: &Port<Regions>) -> Station {
+    pub(super) fn station(&self, port: &RocePort<Regions>) -> Station {
         Station { mac: port.mac(), ip: self.ip }
     }
 }

@@ -7,7 +7,7 @@ use super::by_hand::ByHand;
 use crate::output;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_fabric::roce::{Region, Regions, Rights};
-use p4rack_hosts::roce::Port;
+use p4rack_hosts::roce::RocePort;
 use p4rack_hosts::roce::bench::{self, Kind, Rate};
 use p4rack_hosts::roce::latency::{self, Load};
 use p4rack_hosts::roce::pool::{self, PoolConfig, Service};
@@ -235,7 +235,7 @@ fn serve(args: ServeArgs) -> Result<(), String> {
 
 /// A queue pair at a pool.
 struct Pair {
-    port: Port<Regions>,
+    port: RocePort<Regions>,
     qpn: u32,
     /// Key and address of the memory.
     key: u32,

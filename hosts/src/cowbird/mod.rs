@@ -18,6 +18,6 @@ pub mod spot;
 pub mod tenant;
 pub mod verify;
 
-pub use node::{Node, NodeConfig, NodeError, NodeState};
+pub use node::{CowbirdNode, NodeConfig, NodeError, NodeState};
 pub use service::{Service, SpotConfig, serve};
 pub use spot::{Spot, SpotCounters};

@@ -4,7 +4,7 @@ use crate::commands::{Gone, Handle};
 use crate::roce::setup::{
     Call, End, PAIRS_MAX, Reserved, Server, Station, Token, add_pairs, numbers, pairs_of, remove_pairs,
 };
-use crate::roce::{Loss, Port, PortError, SetupError};
+use crate::roce::{Loss, RocePort, RocePortError, SetupError};
 use p4rack_cowbird::{Area, BadSet, Client, Layout, words};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, Config, PairError};
@@ -63,7 +63,7 @@ pub struct NodeConfig {
 pub enum NodeError {
     /// The adapter did not start, or ended.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] RocePortError),
     /// Pool or engine can't be had.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -97,18 +97,18 @@ pub enum NodeState {
 
 /// A compute node. Its remote memory is freed when this is dropped.
 #[derive(Debug)]
-pub struct Node {
+pub struct CowbirdNode {
     runtime: Option<Runtime>,
     state: watch::Receiver<NodeState>,
     served: Arc<AtomicU64>,
     adapter: Handle<Adapter<Area>>,
     over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(), PortError>>>,
+    thread: Option<JoinHandle<Result<(), RocePortError>>>,
 }
 
-impl Node {
+impl CowbirdNode {
     /// Opens the interface, reserves memory and finds an engine. Returns a client for each thread.
-    pub fn start(config: NodeConfig) -> Result<(Node, Vec<ThreadClient>), NodeError> {
+    pub fn start(config: NodeConfig) -> Result<(CowbirdNode, Vec<ThreadClient>), NodeError> {
         config.layout.check().map_err(|why| NodeError::Rings(BadSet::Layout(why)))?;
         let (mut random, mut area) = (numbers(), Area::default());
         let (mut sets, mut clients): (Vec<ThreadSet>, _) = (Vec::new(), Vec::new());
@@ -125,7 +125,7 @@ impl Node {
             }
         }
         let port =
-            Port::open(&config.interface, config.ip, config.adapter.clone(), area, config.loss.clone())?;
+            RocePort::open(&config.interface, config.ip, config.adapter.clone(), area, config.loss.clone())?;
         let station = Station { mac: port.mac(), ip: config.ip };
         let adapter = port.handle();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -135,7 +135,7 @@ impl Node {
             std::thread::Builder::new().name("compute-node".into()).spawn(move || respond(port, &ending))?;
         let (told, state) = watch::channel(NodeState::Unserved("no engine was asked yet".into()));
         // From here on, an error ends the thread.
-        let mut node = Node {
+        let mut node = CowbirdNode {
             runtime: None,
             state,
             served: served.clone(),
@@ -170,7 +170,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for CowbirdNode {
     fn drop(&mut self) {
         // The leases first, so that no peer sends requests to a removed adapter.
         if let Some(runtime) = self.runtime.take() {
@@ -184,7 +184,7 @@ impl Drop for Node {
 }
 
 /// Answers the engine until the node is dropped.
-fn respond(mut port: Port<Area>, over: &AtomicBool) -> Result<(), PortError> {
+fn respond(mut port: RocePort<Area>, over: &AtomicBool) -> Result<(), RocePortError> {
     while !over.load(Ordering::Relaxed) {
         port.turn(Some(clock::now() + LOOK))?;
         while port.adapter().poll_completion().is_some() {}

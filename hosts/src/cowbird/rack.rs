@@ -6,7 +6,7 @@ use crate::commands::Handle;
 use crate::roce::pool::{self, PoolConfig};
 use crate::roce::setup::{Server, Station};
 use crate::roce::star::{FRAMES, Star};
-use crate::roce::{Loss, Port, PortError, SetupError};
+use crate::roce::{Loss, RocePort, RocePortError, SetupError};
 use p4rack_fabric::cowbird;
 use p4rack_fabric::roce::{Adapter, Config, Regions};
 use p4rack_netdev::{NetNs, clock};
@@ -36,7 +36,7 @@ pub enum RackError {
     Device(#[from] p4rack_netdev::Error),
     /// An adapter did not start.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] RocePortError),
     /// A set-up service did not start.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -122,7 +122,7 @@ impl Pool {
     /// Starts it at the first host.
     pub fn start(star: Star, adapter: &Config, reserve_bytes_max: u64) -> Result<Pool, RackError> {
         let open =
-            || Port::open(FRAMES, Star::ip(POOL), adapter.clone(), Regions::default(), Loss::default());
+            || RocePort::open(FRAMES, Star::ip(POOL), adapter.clone(), Regions::default(), Loss::default());
         let port = star.host(POOL).run(open)??;
         let station = Station { mac: port.mac(), ip: Star::ip(POOL) };
         let config = PoolConfig {
@@ -142,7 +142,7 @@ impl Pool {
                 let _ = pool::serve(listener, service, None).await;
             },
             port,
-            Port::turn,
+            RocePort::turn,
         )?;
         Ok(base)
     }
@@ -158,7 +158,7 @@ impl Pool {
         host: u8,
         service: impl FnOnce(tokio::net::TcpListener) -> F,
         mut machine: M,
-        turn: fn(&mut M, Option<Nanos>) -> Result<(), PortError>,
+        turn: fn(&mut M, Option<Nanos>) -> Result<(), RocePortError>,
     ) -> Result<(), RackError> {
         let (runtime, listener) = self.star.host(host).run(|| {
             let runtime =

@@ -3,7 +3,7 @@
 use super::tenant::{Engine as Serves, Pairs, Tenant};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
-use crate::roce::{Loss, Port, PortError};
+use crate::roce::{Loss, RocePort, RocePortError};
 use p4rack_fabric::cowbird::{self, Engine, SetError, State};
 use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Regions};
 use p4rack_netdev::clock;
@@ -65,7 +65,7 @@ pub struct SpotCounters {
 /// An engine at an interface.
 #[derive(Debug)]
 pub struct Spot {
-    port: Port<Regions>,
+    port: RocePort<Regions>,
     engine: Engine,
     /// Maximum sets per caller.
     sets: Arc<Shares<transport::Tenant>>,
@@ -78,14 +78,14 @@ pub struct Spot {
 }
 
 impl Spot {
-    /// Opens an interface of the calling thread's network namespace, as [`Port::open`] does.
+    /// Opens an interface of the calling thread's network namespace, as [`RocePort::open`] does.
     pub fn open(
         interface: &str,
         ip: Ipv4Addr,
         adapter: Config,
         engine: cowbird::Config,
         loss: Loss,
-    ) -> Result<Spot, PortError> {
+    ) -> Result<Spot, RocePortError> {
         for (field, wanted, most) in [
             ("requests_max", engine.requests_max, adapter.requests_max),
             ("message_bytes_max", engine.message_bytes_max as usize, adapter.message_bytes_max as usize),
@@ -95,7 +95,7 @@ impl Spot {
                 return Err(BadConfig { field, expected: "at most what the adapter permits" }.into());
             }
         }
-        let mut port = Port::open(interface, ip, adapter, Regions::default(), loss)?;
+        let mut port = RocePort::open(interface, ip, adapter, Regions::default(), loss)?;
         let commands = Commands::new()?;
         let commands_number = port.watch(&commands)?;
         Ok(Spot {
@@ -110,7 +110,7 @@ impl Spot {
         })
     }
 
-    /// Sends no faster than the link carries, as [`Port::pace`] says.
+    /// Sends no faster than the link carries, as [`RocePort::pace`] says.
     pub fn pace(&mut self, rate_bps: u64) {
         self.port.pace(rate_bps);
     }
@@ -246,7 +246,7 @@ impl Spot {
     /// Waits until something happens, at most until `until`, and handles it.
     ///
     /// Errors: the interface is gone.
-    pub fn turn(&mut self, until: Option<Nanos>) -> Result<(), PortError> {
+    pub fn turn(&mut self, until: Option<Nanos>) -> Result<(), RocePortError> {
         self.request();
         self.port.turn(until.into_iter().chain(self.engine.next_timeout()).min())?;
         if self.port.ready(self.commands_number) {

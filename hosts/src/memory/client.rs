@@ -1,7 +1,7 @@
 //! A compute node that runs in its user's thread.
 
 use super::operation::{self, Error, Operation, Remote, operations, word};
-use super::port::{Port, PortConfig, PortError, PortStats};
+use super::port::{EdmPort, EdmPortError, PortConfig, PortStats};
 use p4rack_fabric::edm::host::compute::{Config, Counters, Node};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
@@ -41,7 +41,7 @@ pub(super) type Done = Result<Vec<u8>, Error>;
 /// blocking operations. Between calls, answers wait in the socket.
 #[derive(Debug)]
 pub struct Client {
-    port: Port,
+    port: EdmPort,
     node: Node,
     poller: Poller,
     link: usize,
@@ -56,10 +56,10 @@ impl Client {
     ///
     /// Errors: there is no such interface, it is not this host's link, no permission, or another program on this host runs a
     /// node on it.
-    pub fn open(config: ClientConfig) -> Result<Client, PortError> {
-        let port = Port::open(config.port)?;
+    pub fn open(config: ClientConfig) -> Result<Client, EdmPortError> {
+        let port = EdmPort::open(config.port)?;
         let mut poller = Poller::new();
-        let link = poller.add(&port).map_err(PortError::Wait)?;
+        let link = poller.add(&port).map_err(EdmPortError::Wait)?;
         // One program at a time opens the link, so no other started at this time.
         let node = Node::new(config.node.clone(), clock::now().0);
         Ok(Client { port, node, poller, link, config: config.node, open: 0, done: VecDeque::new() })
@@ -136,7 +136,7 @@ impl Client {
     }
 
     /// Sends accepted operations. If there is no result, waits for an event, at most until `until`.
-    pub(crate) fn look(&mut self, until: Nanos) -> Result<(), PortError> {
+    pub(crate) fn look(&mut self, until: Nanos) -> Result<(), EdmPortError> {
         self.drain(clock::now());
         if self.done.is_empty() { self.turn(Some(until)) } else { Ok(()) }
     }
@@ -147,10 +147,10 @@ impl Client {
     }
 
     /// Waits for an event, at most until `until`, and handles it.
-    pub(super) fn turn(&mut self, until: Option<Nanos>) -> Result<(), PortError> {
+    pub(super) fn turn(&mut self, until: Option<Nanos>) -> Result<(), EdmPortError> {
         let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
         let due = [self.node.next_timeout(), sends, until].into_iter().flatten().min();
-        self.poller.wait(due).map_err(PortError::Wait)?;
+        self.poller.wait(due).map_err(EdmPortError::Wait)?;
         // Answers first: one that arrived in time must not become a timeout because this thread is late.
         if self.poller.ready(self.link) {
             let node = &mut self.node;
@@ -180,8 +180,8 @@ impl Client {
     }
 
     /// Adds a descriptor whose input ends [`turn`](Self::turn).
-    pub(super) fn also_wait_for(&mut self, fd: impl AsFd) -> Result<(), PortError> {
-        self.poller.add(fd).map(drop).map_err(PortError::Wait)
+    pub(super) fn also_wait_for(&mut self, fd: impl AsFd) -> Result<(), EdmPortError> {
+        self.poller.add(fd).map(drop).map_err(EdmPortError::Wait)
     }
 
     /// Accepted operations whose results are not collected.

@@ -2,7 +2,7 @@
 
 use super::client::{Client, ClientConfig, Done, Ticket};
 use super::operation::{Error, Operation, Remote, operations, word};
-use super::port::PortError;
+use super::port::EdmPortError;
 use p4rack_netdev::wait::Waker;
 use p4rack_wire::edm::Opcode;
 use std::collections::{BTreeMap, VecDeque};
@@ -101,9 +101,9 @@ impl Future for Pending {
 
 impl Handle {
     /// Opens the link in the calling thread's network namespace and starts the node's thread. Errors: see [`Client::open`].
-    pub fn open(config: ClientConfig) -> Result<Handle, PortError> {
+    pub fn open(config: ClientConfig) -> Result<Handle, EdmPortError> {
         let mut client = Client::open(config)?;
-        let waker = Waker::new().map_err(PortError::Wait)?;
+        let waker = Waker::new().map_err(EdmPortError::Wait)?;
         client.also_wait_for(&waker)?;
         let shared = Arc::new(Shared { jobs: Mutex::default(), waker });
         let served = Arc::clone(&shared);

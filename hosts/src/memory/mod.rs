@@ -31,5 +31,5 @@ mod server;
 pub use client::{Client, ClientConfig, Ticket};
 pub use handle::{Handle, Pending};
 pub use operation::{Error, Operation, Remote, result};
-pub use port::{NodeAddress, NotHere, PortConfig, PortError, PortStats};
+pub use port::{EdmPortError, NodeAddress, NotHere, PortConfig, PortStats};
 pub use server::{Server, ServerConfig, ServerError, ServerReport};

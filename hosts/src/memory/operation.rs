@@ -1,6 +1,6 @@
 //! Operations on remote memory, and how they fail.
 
-use super::PortError;
+use super::EdmPortError;
 use p4rack_fabric::edm::host::compute::{Outcome, Refused, Request};
 use p4rack_wire::edm::{Opcode, Status};
 use std::sync::Arc;
@@ -46,11 +46,11 @@ pub enum Error {
     NoSuchNode(u16),
     /// The link failed.
     #[error(transparent)]
-    Port(Arc<PortError>),
+    Port(Arc<EdmPortError>),
 }
 
-impl From<PortError> for Error {
-    fn from(error: PortError) -> Error {
+impl From<EdmPortError> for Error {
+    fn from(error: EdmPortError) -> Error {
         Error::Port(Arc::new(error))
     }
 }

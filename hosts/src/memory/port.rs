@@ -37,7 +37,7 @@ pub struct NodeAddress {
 
 /// Why a node did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
-pub enum PortError {
+pub enum EdmPortError {
     /// The interface can't be used.
     #[error(transparent)]
     Device(#[from] p4rack_netdev::Error),
@@ -78,7 +78,7 @@ fn check_place(
     interface: &str,
     nodes: &[NodeAddress],
     own: &NodeAddress,
-) -> Result<(), PortError> {
+) -> Result<(), EdmPortError> {
     let all = links.all()?;
     let is_host = all.iter().any(|(_, link)| link.mac == own.mac);
     let address = link::ipv4_of(interface);
@@ -122,7 +122,7 @@ pub struct PortStats {
 
 /// A node's link.
 #[derive(Debug)]
-pub(super) struct Port {
+pub(super) struct EdmPort {
     config: PortConfig,
     socket: PacketSocket,
     links: Links,
@@ -135,11 +135,11 @@ pub(super) struct Port {
     frame: Vec<u8>,
 }
 
-impl Port {
+impl EdmPort {
     /// Opens the interface in the calling thread's network namespace. It must be up, and the link of this node's host.
-    pub fn open(config: PortConfig) -> Result<Port, PortError> {
+    pub fn open(config: PortConfig) -> Result<EdmPort, EdmPortError> {
         let Some(own) = config.nodes.get(usize::from(config.own)) else {
-            return Err(PortError::NoSuchNode(config.own, config.nodes.len()));
+            return Err(EdmPortError::NoSuchNode(config.own, config.nodes.len()));
         };
         let mut links = Links::open()?;
         check_place(&mut links, &config.interface, &config.nodes, own)?;
@@ -150,7 +150,7 @@ impl Port {
         let rate = WireRate::new(config.rate_bps);
         let (message, frame) = (Vec::with_capacity(packet::MAX_FRAME), Vec::with_capacity(packet::MAX_FRAME));
         let (free_at, stats) = (Nanos::ZERO, PortStats::default());
-        Ok(Port { config, socket, links, numbers, rate, free_at, stats, message, frame })
+        Ok(EdmPort { config, socket, links, numbers, rate, free_at, stats, message, frame })
     }
 
     /// Its configuration.
@@ -159,7 +159,7 @@ impl Port {
     }
 
     /// Reads what has come, at most a batch, and hands over each message with the number of its sender and its time of arrival.
-    pub fn receive(&mut self, mut message: impl FnMut(u16, &[u8], Nanos)) -> Result<(), PortError> {
+    pub fn receive(&mut self, mut message: impl FnMut(u16, &[u8], Nanos)) -> Result<(), EdmPortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);
         let read = self.socket.receive(|frame, at| match edm::parse_frame(frame, ether_type) {
@@ -179,7 +179,7 @@ impl Port {
                 self.stats.read_errors += 1;
                 Ok(())
             }
-            Err(_) => Err(PortError::Gone(self.config.interface.clone())),
+            Err(_) => Err(EdmPortError::Gone(self.config.interface.clone())),
         }
     }
 
@@ -216,7 +216,7 @@ impl Port {
     }
 }
 
-impl AsFd for Port {
+impl AsFd for EdmPort {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

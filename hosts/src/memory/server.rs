@@ -1,6 +1,6 @@
 //! A memory node on a link.
 
-use super::port::{Port, PortConfig, PortError, PortStats};
+use super::port::{EdmPort, EdmPortError, PortConfig, PortStats};
 use crate::outlet::{Outlet, OutletError};
 use p4rack_fabric::edm::host::memory::{Config, Node, Region};
 use p4rack_netdev::exporter::Exposition;
@@ -34,7 +34,7 @@ pub struct ServerConfig {
 pub enum ServerError {
     /// The link failed.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] EdmPortError),
     /// Regions overlap, or extend beyond the last address.
     #[error("{0}")]
     Regions(String),
@@ -74,7 +74,7 @@ fn first_session() -> u16 {
 pub struct Server<B> {
     config: ServerConfig,
     node: Node<B>,
-    port: Port,
+    port: EdmPort,
     outlet: Outlet,
     started: Nanos,
     granted: Option<Granted>,
@@ -87,7 +87,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
     pub fn open(config: ServerConfig, regions: Vec<Region<B>>) -> Result<Server<B>, ServerError> {
         let node_config = Config { first_session: first_session(), ..config.node.clone() };
         let node = Node::new(node_config, regions).map_err(ServerError::Regions)?;
-        let port = Port::open(config.port.clone())?;
+        let port = EdmPort::open(config.port.clone())?;
         let outlet = Outlet::open(config.stats_file.clone(), config.metrics_addr)?;
         Ok(Server { config, node, port, outlet, started: clock::now(), granted: None })
     }
@@ -103,11 +103,11 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
 
     fn serve(&mut self, signals: &Signals) -> Result<(), ServerError> {
         let mut poller = Poller::new();
-        let link = poller.add(&self.port).map_err(PortError::Wait)?;
-        let ends = poller.add(signals).map_err(PortError::Wait)?;
+        let link = poller.add(&self.port).map_err(EdmPortError::Wait)?;
+        let ends = poller.add(signals).map_err(EdmPortError::Wait)?;
         loop {
             let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
-            poller.wait(sends.into_iter().chain(self.outlet.due()).min()).map_err(PortError::Wait)?;
+            poller.wait(sends.into_iter().chain(self.outlet.due()).min()).map_err(EdmPortError::Wait)?;
             if poller.ready(link) {
                 let node = &mut self.node;
                 self.port.receive(|from, message, at| node.handle_message(from, message, at))?;

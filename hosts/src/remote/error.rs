@@ -5,7 +5,7 @@ use crate::commands::Gone;
 use crate::cowbird::NodeError;
 use crate::cowbird::rack::RackError;
 use crate::memory;
-use crate::roce::{PortError, SetupError};
+use crate::roce::{RocePortError, SetupError};
 use p4rack_fabric::roce::PairError;
 
 /// Why remote memory can't be used.
@@ -19,7 +19,7 @@ pub enum RemoteError {
     Node(#[from] NodeError),
     /// An adapter failed.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] RocePortError),
     /// A set-up failed.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -28,7 +28,7 @@ pub enum RemoteError {
     Pair(#[from] PairError),
     /// A node of EDM failed.
     #[error(transparent)]
-    Edm(#[from] memory::PortError),
+    Edm(#[from] memory::EdmPortError),
     /// A node of EDM failed after its start.
     #[error(transparent)]
     EdmGone(#[from] memory::Error),

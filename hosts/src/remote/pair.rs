@@ -3,14 +3,14 @@
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Opcode, Status, WordOrder, Written};
 use crate::roce::setup::{Connected, Offer, Reserved, Station, numbers};
-use crate::roce::{Loss, Port, SetupError};
+use crate::roce::{Loss, RocePort, SetupError};
 use p4rack_fabric::roce::{Completion, Failure, Outcome as Done, Refused, Regions, Request};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
 use tokio::runtime::Runtime;
 
 struct Pair {
-    port: Port<Regions>,
+    port: RocePort<Regions>,
     abilities: Abilities,
     qpn: u32,
     offer: Offer,
@@ -91,7 +91,7 @@ impl Lease for PairLease {}
 pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let pool = place.memory("a pool")?.clone();
     let Place { interface, ip, adapter: config, shared, .. } = place;
-    let mut port = Port::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
+    let mut port = RocePort::open(&interface, ip, config.clone(), Regions::default(), Loss::default())?;
     let station = Station { mac: port.mac(), ip };
     // Its threads have to be in the namespace, as its connections are.
     let runtime = super::runtime()?;

@@ -3,7 +3,7 @@
 use super::{Abilities, Held, Lease, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
 use super::{Status, WordOrder, Written};
 use crate::commands::Gone;
-use crate::cowbird::node::{Node, NodeConfig, ThreadClient};
+use crate::cowbird::node::{CowbirdNode, NodeConfig, ThreadClient};
 use crate::roce::Loss;
 use p4rack_cowbird::{Layout, PollError, PollId, Refused};
 use p4rack_netdev::clock;
@@ -81,9 +81,9 @@ fn status(refused: Refused) -> Status {
     }
 }
 
-impl Lease for Node {
+impl Lease for CowbirdNode {
     fn adapter_cpu(&self) -> Result<Option<Nanos>, Gone> {
-        Node::adapter_cpu(self).map(Some)
+        CowbirdNode::adapter_cpu(self).map(Some)
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         threads: 1,
         region_bytes: vec![shape.region_bytes],
     };
-    let (node, mut clients) = Node::start(node)?;
+    let (node, mut clients) = CowbirdNode::start(node)?;
     let client = clients.pop().ok_or_else(|| RemoteError::Broken("the node has no thread".into()))?;
     let mut client: ThreadClient = client;
     let poll = client.poll_create();

@@ -4,7 +4,7 @@
 //! requester (a thread) ═ veth ═ responder (a thread), each in a namespace of its own
 //! ```
 
-use super::port::{Loss, Port, PortError};
+use super::port::{Loss, RocePort, RocePortError};
 use super::setup::{End, Station};
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Completion, Config, Outcome, Region, Regions, Request, Rights};
@@ -62,7 +62,7 @@ pub enum BenchError {
     Device(#[from] p4rack_netdev::Error),
     /// An adapter failed.
     #[error(transparent)]
-    Port(#[from] PortError),
+    Port(#[from] RocePortError),
     /// A request failed.
     #[error("a request ended with {0:?}")]
     Failed(Outcome),
@@ -102,11 +102,11 @@ pub fn run(kind: Kind, bytes: u32, seconds: f64, lost_per_mille: u16) -> Result<
     let end = |name, ns| VethEnd { name, ns, mac: None };
     Links::add_veth(end("roce0", &a), end("roce0", &b))?;
     let loss = |seed| Loss { per_mille: lost_per_mille, seed };
-    let mut requester = a.run(|| Port::open("roce0", ip(1), config(), Regions::default(), loss(1)))??;
+    let mut requester = a.run(|| RocePort::open("roce0", ip(1), config(), Regions::default(), loss(1)))??;
     let mut memory = Regions::default();
     let region = Region { domain: 0, key: KEY, start: START, bytes: vec![0; BYTES], rights: Rights::ALL };
     memory.register(region).expect("the only region fits");
-    let mut responder = b.run(|| Port::open("roce0", ip(2), config(), memory, loss(2)))??;
+    let mut responder = b.run(|| RocePort::open("roce0", ip(2), config(), memory, loss(2)))??;
     let mut random = SplitMix(1);
     let ends = [(requester.mac(), 1), (responder.mac(), 2)]
         .map(|(mac, host)| End::draw(Station { mac, ip: ip(host) }, &mut random));
@@ -138,7 +138,11 @@ pub fn run(kind: Kind, bytes: u32, seconds: f64, lost_per_mille: u16) -> Result<
     })
 }
 
-fn respond(mut port: Port<Regions>, over: &AtomicBool, told: mpsc::Sender<Nanos>) -> Result<(), PortError> {
+fn respond(
+    mut port: RocePort<Regions>,
+    over: &AtomicBool,
+    told: mpsc::Sender<Nanos>,
+) -> Result<(), RocePortError> {
     let before = clock::thread_cpu();
     while !over.load(Ordering::Relaxed) {
         port.turn(Some(clock::now() + LOOK))?;
@@ -149,7 +153,7 @@ fn respond(mut port: Port<Regions>, over: &AtomicBool, told: mpsc::Sender<Nanos>
 
 /// Keeps requests in flight. Returns the number completed, the elapsed time, and the thread's processor time.
 fn ask(
-    port: &mut Port<Regions>,
+    port: &mut RocePort<Regions>,
     qpn: u32,
     kind: Kind,
     bytes: u32,

@@ -1,7 +1,7 @@
 //! Latency of requests to a pool, over any network.
 
 use super::bench::Kind;
-use super::port::{Port, PortError};
+use super::port::{RocePort, RocePortError};
 use super::setup::Offer;
 use p4rack_fabric::roce::{Completion, Outcome, Regions, Request};
 use p4rack_netdev::clock;
@@ -54,8 +54,13 @@ pub struct Latency {
 /// Keeps requests of one queue pair in flight, and waits for the last ones.
 ///
 /// Errors: the interface is gone.
-pub fn measure(port: &mut Port<Regions>, qpn: u32, offer: &Offer, load: &Load) -> Result<Latency, PortError> {
-    let counted = |port: &mut Port<Regions>| {
+pub fn measure(
+    port: &mut RocePort<Regions>,
+    qpn: u32,
+    offer: &Offer,
+    load: &Load,
+) -> Result<Latency, RocePortError> {
+    let counted = |port: &mut RocePort<Regions>| {
         let half = port.adapter().requester(qpn);
         half.map_or((0, 0), |half| (half.counters().repeated_out, half.counters().timeouts))
     };

@@ -23,4 +23,4 @@ pub use error::SetupError;
 pub use lease::Lease;
 pub use members::{Member, Members};
 pub use p4rack_p4rt::transport::tls;
-pub use port::{Loss, Port, PortCounters, PortError};
+pub use port::{Loss, PortCounters, RocePort, RocePortError};

@@ -1,4 +1,4 @@
-//! An adapter at an interface. One thread owns it and calls [`Port::turn`]; others reach it through a [`Handle`].
+//! An adapter at an interface. One thread owns it and calls [`RocePort::turn`]; others reach it through a [`Handle`].
 //!
 //! Either the interface is the adapter's alone, or it is the system's too, such as the TAP interface of a host agent: then the
 //! adapter has the system's address and takes only RoCEv2's frames.
@@ -29,7 +29,7 @@ const AHEAD: Nanos = Nanos::from_micros(200);
 
 /// Why a port did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
-pub enum PortError {
+pub enum RocePortError {
     /// A parameter makes no sense.
     #[error(transparent)]
     Config(#[from] BadConfig),
@@ -92,7 +92,7 @@ pub struct PortCounters {
 
 /// An adapter at an interface.
 #[derive(Debug)]
-pub struct Port<M> {
+pub struct RocePort<M> {
     adapter: Adapter<M>,
     link: PacketSocket,
     links: Links,
@@ -115,7 +115,7 @@ pub struct Port<M> {
     frame: Vec<u8>,
 }
 
-impl<M: Memory> Port<M> {
+impl<M: Memory> RocePort<M> {
     /// Opens an interface of the calling thread's network namespace for an adapter with address `ip`. Takes exclusive use of the
     /// interface, unless the system has that address there.
     pub fn open(
@@ -124,7 +124,7 @@ impl<M: Memory> Port<M> {
         config: Config,
         memory: M,
         loss: Loss,
-    ) -> Result<Port<M>, PortError> {
+    ) -> Result<RocePort<M>, RocePortError> {
         let mtu = config.mtu.bytes();
         let adapter = Adapter::new(config, memory)?;
         let mut links = Links::open()?;
@@ -135,7 +135,7 @@ impl<M: Memory> Port<M> {
         let mac = links.get(interface)?.mac;
         let (mut poller, commands) = (Poller::new(), Commands::new()?);
         let (link_number, commands_number) = (poller.add(&link)?, poller.add(&commands)?);
-        Ok(Port {
+        Ok(RocePort {
             adapter,
             link,
             links,
@@ -222,7 +222,7 @@ impl<M: Memory> Port<M> {
     /// caller's to fetch.
     ///
     /// Errors: the interface is gone.
-    pub fn turn(&mut self, until: Option<Nanos>) -> Result<(), PortError> {
+    pub fn turn(&mut self, until: Option<Nanos>) -> Result<(), RocePortError> {
         self.send();
         let (mut arrived, mut woken) = (self.more, true);
         if !self.more {
@@ -247,7 +247,7 @@ impl<M: Memory> Port<M> {
         Ok(())
     }
 
-    fn receive(&mut self) -> Result<(), PortError> {
+    fn receive(&mut self) -> Result<(), RocePortError> {
         let now = clock::now();
         let (adapter, counters) = (&mut self.adapter, &mut self.counters);
         let (loss, random) = (self.loss.per_mille, &mut self.random);
@@ -262,7 +262,7 @@ impl<M: Memory> Port<M> {
                 self.counters.read_errors += 1;
                 self.more = false;
             }
-            Err(_) => return Err(PortError::LinkGone(self.link.interface().to_owned())),
+            Err(_) => return Err(RocePortError::LinkGone(self.link.interface().to_owned())),
         }
         if !self.icrc_reported && self.adapter.counters().bad_icrc > 0 {
             self.icrc_reported = true;
@@ -296,7 +296,7 @@ impl<M: Memory> Port<M> {
 }
 
 /// An interface of the adapter's own.
-fn take(links: &mut Links, interface: &str, mtu: u32) -> Result<PacketSocket, PortError> {
+fn take(links: &mut Links, interface: &str, mtu: u32) -> Result<PacketSocket, RocePortError> {
     let stayed = links.make_pipe(interface, mtu + LINK_ROOM)?;
     if !stayed.is_empty() {
         tracing::warn!(interface, ?stayed, "offloads that could not be switched off");
@@ -313,14 +313,14 @@ fn share(
     interface: &str,
     (system, adapter): (Ipv4Addr, Ipv4Addr),
     mtu: u32,
-) -> Result<PacketSocket, PortError> {
+) -> Result<PacketSocket, RocePortError> {
     let (has, needs) = (links.get(interface)?.mtu, mtu + LINK_ROOM - TAG);
     let interface_name = || interface.to_owned();
     if system != adapter {
-        return Err(PortError::OtherAddress { interface: interface_name(), system, adapter });
+        return Err(RocePortError::OtherAddress { interface: interface_name(), system, adapter });
     }
     if has < needs {
-        return Err(PortError::TooNarrow { interface: interface_name(), has, needs });
+        return Err(RocePortError::TooNarrow { interface: interface_name(), has, needs });
     }
     let frames = Frames::Datagrams(SocketAddrV4::new(adapter, UDP_PORT));
     Ok(PacketSocket::open(interface, &Options { frames, promiscuous: false, ..Options::default() })?)

@@ -4,7 +4,7 @@ use super::{Status, needed, tell, text};
 use p4rack_cowbird::{Layout, PollError, PollId, Refused, RequestId};
 use p4rack_fabric::roce::Config;
 use p4rack_hosts::cowbird::node::ThreadClient;
-use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState};
+use p4rack_hosts::cowbird::{CowbirdNode, NodeConfig, NodeState};
 use p4rack_hosts::roce::Loss;
 use p4rack_hosts::roce::setup::Server;
 use p4rack_hosts::roce::tls::ClientTls;
@@ -62,7 +62,7 @@ pub struct CallerConfig {
 /// A compute node, and the rings that no thread has taken.
 #[derive(Debug)]
 pub struct ComputeNode {
-    node: Node,
+    node: CowbirdNode,
     left: Vec<Rings>,
 }
 
@@ -182,7 +182,7 @@ unsafe fn open(config: &CallerConfig) -> Result<ComputeNode, String> {
         threads: config.threads as usize,
         region_bytes: regions.to_vec(),
     };
-    let (node, clients) = Node::start(config).map_err(|error| error.to_string())?;
+    let (node, clients) = CowbirdNode::start(config).map_err(|error| error.to_string())?;
     let rings = |client| Rings { client, dests: vec![std::ptr::null_mut(); entries as usize] };
     Ok(ComputeNode { node, left: clients.into_iter().map(rings).collect() })
 }

@@ -5,7 +5,7 @@ use crate::output;
 use p4rack_codegen::rack::units::parse_size;
 use p4rack_cowbird::Layout;
 use p4rack_hosts::cowbird::verify::{self, News, Plan, Verified, VerifyError};
-use p4rack_hosts::cowbird::{Node, NodeConfig, NodeState};
+use p4rack_hosts::cowbird::{CowbirdNode, NodeConfig, NodeState};
 use p4rack_hosts::roce::setup::Server;
 use p4rack_netdev::signal::{Signal, Signals};
 use serde::Serialize;
@@ -81,7 +81,7 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         region_bytes: vec![args.memory; threads],
     };
     let signals = Signals::take().map_err(text)?;
-    let (node, clients) = Node::start(config).map_err(text)?;
+    let (node, clients) = CowbirdNode::start(config).map_err(text)?;
     let mut state = node.state();
     output::announce(&format!("ready {}", told(&state)));
     let news = News::default();

@@ -8,7 +8,7 @@ use p4rack_codegen::Rack;
 use p4rack_codegen::rack::units::{parse_bytes, show_size};
 use p4rack_fabric::edm::host::memory::{Region, Rights};
 use p4rack_fabric::remote::{Link, Service, Way};
-use p4rack_hosts::memory::{PortError, Server, ServerConfig, ServerError};
+use p4rack_hosts::memory::{EdmPortError, Server, ServerConfig, ServerError};
 use p4rack_hosts::remote::tcp::Served;
 use p4rack_netdev::Pages;
 use p4rack_netdev::signal::Signals;
@@ -130,7 +130,7 @@ fn serve_node(args: Args, rack: &Rack) -> Result<(), String> {
     };
     let signals = Signals::take().map_err(in_words)?;
     let server = Server::open(config, vec![region]).map_err(|error| match &error {
-        ServerError::Port(PortError::NotHere(place)) => not_opened(&error, Some(place)),
+        ServerError::Port(EdmPortError::NotHere(place)) => not_opened(&error, Some(place)),
         _ => error.to_string(),
     })?;
     output::announce(&format!(
