@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// How a port of Tofino should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
+pub struct DevicePort {
     /// Its number.
     pub number: u32,
     /// The driver's name of its speed.
@@ -27,7 +27,7 @@ pub struct Port {
     pub enabled: bool,
 }
 
-impl fmt::Display for Port {
+impl fmt::Display for DevicePort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.enabled { "enabled" } else { "disabled" };
         write!(f, "port {}: {}, {}, {state}", self.number, self.speed, self.fec)
@@ -44,7 +44,7 @@ pub struct BfrtProgram {
     /// What a compiler says of it beside the binary, context.json; empty for the embedded switch.
     pub context: Vec<u8>,
     /// Ports that have to be added.
-    pub ports: Vec<Port>,
+    pub ports: Vec<DevicePort>,
     /// Ports whose rates the chip does not have: they can't be added.
     pub without: Vec<u16>,
 }
@@ -59,7 +59,7 @@ impl BfrtProgram {
             };
             let number = host.port.into();
             let fec = sde::fec(host.port_rate_bps).to_owned();
-            self.ports.push(Port { number, speed: speed.to_owned(), fec, enabled: true });
+            self.ports.push(DevicePort { number, speed: speed.to_owned(), fec, enabled: true });
         }
         self
     }

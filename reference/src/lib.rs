@@ -12,4 +12,4 @@ pub use allocator::Allocator;
 pub use incast::{Incast, Outcome};
 pub use rack::{Delivery, Faults, Jitter, Rack, Spread};
 pub use rights::{Demoted, Fate, Grace, Limits, Name, Rights};
-pub use switch::{Port, Switch, SwitchConfig};
+pub use switch::{OutputPort, Switch, SwitchConfig};

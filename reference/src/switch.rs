@@ -35,7 +35,7 @@ pub struct SwitchConfig {
 
 /// An output port.
 #[derive(Clone, Debug)]
-pub struct Port {
+pub struct OutputPort {
     mac: MacAddr,
     rate_bps: u64,
     free_at: Nanos,
@@ -48,7 +48,7 @@ pub struct Port {
     depth_ns: Vec<u64>,
 }
 
-impl Port {
+impl OutputPort {
     fn depth_changes(&mut self, by: i64, now: Nanos) {
         let step = (self.depth_bytes as usize).div_ceil(DEPTH_STEP);
         if self.depth_ns.len() <= step {
@@ -85,7 +85,7 @@ pub struct Switch {
     config: SwitchConfig,
     /// The registers.
     pub allocator: Allocator,
-    ports: Vec<Port>,
+    ports: Vec<OutputPort>,
     drops: BTreeMap<&'static str, u64>,
     demoted: BTreeMap<Demoted, u64>,
     not_now: u64,
@@ -95,7 +95,7 @@ impl Switch {
     /// An empty switch.
     pub fn new(config: SwitchConfig) -> Self {
         let slots: Vec<Nanos> = config.ports.iter().map(|(_, _, slot)| *slot).collect();
-        let port = |(mac, rate_bps, _): &(MacAddr, u64, Nanos)| Port {
+        let port = |(mac, rate_bps, _): &(MacAddr, u64, Nanos)| OutputPort {
             mac: *mac,
             rate_bps: *rate_bps,
             free_at: Nanos::ZERO,
@@ -243,7 +243,7 @@ impl Switch {
     }
 
     /// A port.
-    pub fn port(&self, port: usize) -> &Port {
+    pub fn port(&self, port: usize) -> &OutputPort {
         &self.ports[port]
     }
 

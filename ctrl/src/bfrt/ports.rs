@@ -2,7 +2,7 @@
 
 use super::device::{key, number, pipe_of, text, truth};
 use super::{EVERYWHERE, Link};
-use crate::desired::Port;
+use crate::desired::DevicePort;
 use crate::error::CtrlError;
 use p4rack_bfrt::Entry;
 use p4rack_p4rt::bfrt_proto::update::Type;
@@ -16,11 +16,11 @@ const PORT: &str = "$DEV_PORT";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortChange {
     /// It was not added.
-    Add(Port),
+    Add(DevicePort),
     /// It has another speed, with which it has to be added again.
-    Replace(Port),
+    Replace(DevicePort),
     /// It has to be enabled.
-    Enable(Port),
+    Enable(DevicePort),
 }
 
 impl fmt::Display for PortChange {
@@ -48,12 +48,12 @@ impl PortChange {
 
 /// What makes the ports that are there those that should be. Other ports stay, and so does error correction, which is
 /// chosen for a port's optics.
-fn changes(wanted: &[Port], there: &[Port]) -> Vec<PortChange> {
-    let change = |port: &Port| match there.iter().find(|own| own.number == port.number) {
+fn changes(wanted: &[DevicePort], there: &[DevicePort]) -> Vec<PortChange> {
+    let change = |port: &DevicePort| match there.iter().find(|own| own.number == port.number) {
         None => Some(PortChange::Add(port.clone())),
         Some(own) if own.speed != port.speed => Some(PortChange::Replace(port.clone())),
         Some(own) if own.enabled != port.enabled => {
-            Some(PortChange::Enable(Port { enabled: port.enabled, ..own.clone() }))
+            Some(PortChange::Enable(DevicePort { enabled: port.enabled, ..own.clone() }))
         }
         Some(_) => None,
     };
@@ -79,10 +79,10 @@ pub struct PortStat {
 
 impl Link {
     /// The ports that were added.
-    pub async fn ports(&mut self) -> Result<Vec<Port>, CtrlError> {
+    pub async fn ports(&mut self) -> Result<Vec<DevicePort>, CtrlError> {
         let found = self.entries(EVERYWHERE, "$PORT").await?;
         let read = |entry: &Entry| {
-            Ok(Port {
+            Ok(DevicePort {
                 number: key(entry, PORT)?,
                 speed: text(entry, "$SPEED")?.to_owned(),
                 fec: text(entry, "$FEC")?.to_owned(),
@@ -93,7 +93,7 @@ impl Link {
     }
 
     /// What has to be changed for these ports to be there.
-    pub async fn port_changes(&mut self, wanted: &[Port]) -> Result<Vec<PortChange>, CtrlError> {
+    pub async fn port_changes(&mut self, wanted: &[DevicePort]) -> Result<Vec<PortChange>, CtrlError> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn ports_that_match_stay_and_so_does_error_correction() {
-        let port = |number, speed: &str, fec: &str, enabled| Port {
+        let port = |number, speed: &str, fec: &str, enabled| DevicePort {
             number,
             speed: speed.into(),
             fec: fec.into(),

@@ -2,7 +2,7 @@
 
 use super::access::{self, Bits, Copies};
 use super::ops::Op;
-use super::tree::{Kind, Node, Step, Tree};
+use super::tree::{Kind, LogicalTable, Step, Tree};
 use super::view::View;
 use crate::ir::{Expr, HeaderRef, Program, Stmt, Task, VarId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +149,7 @@ pub(super) fn prune(program: &View<'_>, tree: &mut Tree, parsed: BTreeSet<VarId>
     unread(&mut tree.nodes, &mut tree.steps, &mut live, &mut keep);
 }
 
-fn zeros(nodes: &mut [Node], steps: &[Step], written: &mut BTreeSet<VarId>) {
+fn zeros(nodes: &mut [LogicalTable], steps: &[Step], written: &mut BTreeSet<VarId>) {
     for step in steps {
         let node = &mut nodes[step.node()];
         for ops in &mut node.actions {
@@ -164,7 +164,7 @@ fn zeros(nodes: &mut [Node], steps: &[Step], written: &mut BTreeSet<VarId>) {
 }
 
 /// Goes backwards through a list, with what is read behind it.
-fn unread(nodes: &mut [Node], steps: &mut Vec<Step>, live: &mut BTreeSet<VarId>, keep: &mut [bool]) {
+fn unread(nodes: &mut [LogicalTable], steps: &mut Vec<Step>, live: &mut BTreeSet<VarId>, keep: &mut [bool]) {
     for step in steps.iter_mut().rev() {
         if let Step::Fork(_, arms) = step {
             let behind = live.clone();
@@ -249,7 +249,13 @@ fn join(state: &mut State, other: State) {
     }
 }
 
-fn visit(program: &View<'_>, number: usize, node: &Node, state: &mut State, out: &mut BTreeSet<Edge>) {
+fn visit(
+    program: &View<'_>,
+    number: usize,
+    node: &LogicalTable,
+    state: &mut State,
+    out: &mut BTreeSet<Edge>,
+) {
     let mut after = |list: &[(usize, Bits)], bits: Bits, reason: Reason| {
         for (from, other) in list.iter().filter(|(from, other)| *from != number && other.overlaps(bits)) {
             out.insert(Edge { from: *from, to: number, reason, var: Some(other.var) });

@@ -2,7 +2,7 @@
 
 use super::access::Bits;
 use super::chip;
-use super::tree::{Kind, Node};
+use super::tree::{Kind, LogicalTable};
 use crate::ir::{InstanceId, InstanceKind, MatchKind, Program, Storage, Table, Unit};
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ fn blocks(amount: u64, each: u64) -> u32 {
 }
 
 /// What a node takes with this many entries, apart from objects that it may share.
-pub(super) fn need(program: &Program, node: &Node, entries: u64) -> Need {
+pub(super) fn need(program: &Program, node: &LogicalTable, entries: u64) -> Need {
     let mut need = Need::default();
     match node.kind {
         Kind::Gateway => {
@@ -162,7 +162,7 @@ fn beside_key(program: &Program, table: &Table) -> u64 {
     choice + own
 }
 
-fn table(program: &Program, node: &Node, table: &Table, entries: u64, need: &mut Need) {
+fn table(program: &Program, node: &LogicalTable, table: &Table, entries: u64, need: &mut Need) {
     need.tables = 1;
     let ternary = table.keys.iter().any(|key| {
         matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Lpm | MatchKind::Optional)

@@ -7,7 +7,7 @@
 use super::chip::Chip;
 use super::flow::{Edge, Reason};
 use super::memory::{self, Need};
-use super::tree::{Kind, Node, Step, Tree};
+use super::tree::{Kind, LogicalTable, Step, Tree};
 use crate::ir::{InstanceId, Program};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub(super) struct Placement {
 struct Item<'t> {
     thread: usize,
     number: usize,
-    node: &'t Node,
+    node: &'t LogicalTable,
     /// Stages that depend on it, one after the other.
     chain: usize,
     before: Vec<(usize, usize)>,

@@ -16,7 +16,7 @@ const NAMES: usize = 3;
 
 /// A logical table.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct LogicalTable {
     pub name: String,
     pub span: Span,
     pub kind: Kind,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     Gateway,
 }
 
-impl Node {
+impl LogicalTable {
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         self.actions.iter().flatten()
     }
@@ -74,14 +74,14 @@ impl Step {
 /// The tree of a control.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<LogicalTable>,
     pub steps: Vec<Step>,
 }
 
 /// Builds trees.
 pub(super) struct Builder<'r, 'p> {
     reader: &'r mut Reader<'p>,
-    nodes: Vec<Node>,
+    nodes: Vec<LogicalTable>,
 }
 
 impl<'r, 'p> Builder<'r, 'p> {
@@ -105,14 +105,19 @@ impl<'r, 'p> Builder<'r, 'p> {
                 access::read(self.reader.program, cond, &Copies::new(), &mut key);
                 let name = format!("checksum's condition on {}", self.subject([], &key, *span));
                 let bit = Op::bit(*span);
-                let node =
-                    self.add(Node { name, span: *span, key, actions: vec![vec![bit]], ..Node::default() });
+                let node = self.add(LogicalTable {
+                    name,
+                    span: *span,
+                    key,
+                    actions: vec![vec![bit]],
+                    ..LogicalTable::default()
+                });
                 steps.push(Step::Run(node));
             }
         }
     }
 
-    fn add(&mut self, node: Node) -> usize {
+    fn add(&mut self, node: LogicalTable) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
@@ -147,7 +152,13 @@ impl<'r, 'p> Builder<'r, 'p> {
                     let key = if result.is_none() { self.gateway(cond, *span, copies) } else { Vec::new() };
                     let node = result.unwrap_or_else(|| {
                         let name = format!("condition on {}", self.subject([], &key, *span));
-                        self.add(Node { name, span: *span, kind: Kind::Gateway, key, ..Node::default() })
+                        self.add(LogicalTable {
+                            name,
+                            span: *span,
+                            kind: Kind::Gateway,
+                            key,
+                            ..LogicalTable::default()
+                        })
                     });
                     let arms = vec![self.steps(&yes, &mut first), self.steps(&no, &mut second)];
                     copies.retain(|var, bits| first.get(var) == Some(bits) && second.get(var) == Some(bits));
@@ -165,7 +176,12 @@ impl<'r, 'p> Builder<'r, 'p> {
                             let mut key = Vec::new();
                             access::read(self.reader.program, expr, copies, &mut key);
                             let name = format!("switch on {}", self.subject([], &key, Span::default()));
-                            self.add(Node { name, kind: Kind::Gateway, key, ..Node::default() })
+                            self.add(LogicalTable {
+                                name,
+                                kind: Kind::Gateway,
+                                key,
+                                ..LogicalTable::default()
+                            })
                         }
                     };
                     let mut arms = Vec::new();
@@ -281,7 +297,7 @@ impl<'r, 'p> Builder<'r, 'p> {
         let objects: BTreeSet<InstanceId> = ops.iter().filter_map(|op| op.object).collect();
         let written: Vec<Bits> = ops.iter().flat_map(|op| &op.writes).copied().collect();
         let name = self.subject(objects, &written, span);
-        let node = self.add(Node { name, span, actions: vec![ops], ..Node::default() });
+        let node = self.add(LogicalTable { name, span, actions: vec![ops], ..LogicalTable::default() });
         steps.push(Step::Run(node));
     }
 
@@ -303,9 +319,9 @@ impl<'r, 'p> Builder<'r, 'p> {
         let name = table.named.name.clone();
         let search = (table.storage == Storage::Searched).then(|| {
             let (name, key) = (format!("{name}, partitions"), key.clone());
-            self.add(Node { name, span, kind: Kind::Search(id), key, ..Node::default() })
+            self.add(LogicalTable { name, span, kind: Kind::Search(id), key, ..LogicalTable::default() })
         });
-        self.add(Node { name, span, kind: Kind::Table(id), key, actions, results, search })
+        self.add(LogicalTable { name, span, kind: Kind::Table(id), key, actions, results, search })
     }
 
     /// The table whose result a condition is, if that table has just been applied.
