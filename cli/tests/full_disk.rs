@@ -42,7 +42,7 @@ fn is_told(output: &Output, option: &str) {
 
 #[test]
 fn folders_of_results_name_their_option() {
-    let kept = "name = \"short\"\nduration_us = 60\nwarmup_us = 10\n[rack]\nhosts = 3\n[scheme]\nkind = \"ethernet\"\n\
+    let kept = "name = \"short\"\nduration_us = 60\nwarmup_us = 10\n[rack]\nhosts = 3\n[scheme]\nkind = \"l2\"\n\
                 [[traffic]]\nname = \"incast\"\npattern = \"incast\"\nsenders = [\"h2\"]\nsize = 6000\narrivals = \"saturate\"\n";
     let folder = tempfile::tempdir().unwrap();
     let experiment = folder.path().join("short.toml");

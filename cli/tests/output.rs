@@ -45,7 +45,7 @@ impl Inputs {
         put("case.stf", b"packet 0 00001234\n");
         put(
             "short.toml",
-            b"name = \"short\"\nduration_us = 60\nwarmup_us = 10\n[rack]\nhosts = 3\n[scheme]\nkind = \"ethernet\"\n\
+            b"name = \"short\"\nduration_us = 60\nwarmup_us = 10\n[rack]\nhosts = 3\n[scheme]\nkind = \"l2\"\n\
               [[traffic]]\nname = \"incast\"\npattern = \"incast\"\nsenders = [\"h2\"]\nsize = 6000\narrivals = \"saturate\"\n",
         );
         put("sweep.toml", b"name = \"few\"\nbase = \"short.toml\"\nseeds = [1, 2]\n");

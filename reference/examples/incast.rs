@@ -30,7 +30,7 @@ fn main() {
         "resp p50",
         "resp p99"
     );
-    print(&run(Incast::new(None), millis, wake_us), "ethernet", &Incast::new(None));
+    print(&run(Incast::new(None), millis, wake_us), "l2", &Incast::new(None));
     for (mode, name) in [(Mode::Counter, "counter"), (Mode::Clock, "clock")] {
         for t_slots in [0, 1, 2, 4, 15] {
             for in_flight in [1, 2, 3] {

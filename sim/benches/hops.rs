@@ -15,7 +15,7 @@ fn experiment(kind: &str) -> Experiment {
 fn hops(c: &mut Criterion) {
     let mut group = c.benchmark_group("sim");
     group.sample_size(10);
-    for kind in ["ethernet", "pl2-clock", "pl2-counter"] {
+    for kind in ["l2", "pl2-clock", "pl2-counter"] {
         let experiment = experiment(kind);
         let (outcome, _) = run(&experiment, None).expect("it runs");
         group.throughput(Throughput::Elements(outcome.frame_hops));

@@ -21,7 +21,7 @@ fn run(kind: &str, planted: Option<Planted>) -> Outcome {
 
 #[test]
 fn sound_runs_pass_every_check() {
-    for kind in ["ethernet", "pl2-clock", "pl2-counter"] {
+    for kind in ["l2", "pl2-clock", "pl2-counter"] {
         let outcome = run(kind, None);
         assert_eq!(outcome.problems, [] as [String; 0], "{kind} {:?}", outcome.checks);
     }
@@ -64,7 +64,7 @@ fn verdict(kind: &str, planted: Planted) -> Verdict {
 
 #[test]
 fn a_frame_that_vanishes_is_missed() {
-    for kind in ["ethernet", "pl2-clock"] {
+    for kind in ["l2", "pl2-clock"] {
         assert!(verdict(kind, Planted::Vanish).unaccounted_frames != 0, "{kind}");
     }
 }
@@ -95,7 +95,7 @@ fn reservations_that_nobody_uses_are_a_leak() {
 
 #[test]
 fn a_buffer_over_its_limit_is_reported() {
-    assert!(verdict("ethernet", Planted::Overfill).over_limit > 0);
+    assert!(verdict("l2", Planted::Overfill).over_limit > 0);
 }
 
 #[test]

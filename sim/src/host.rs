@@ -84,7 +84,7 @@ impl Host {
         let spec = &experiment.spec.scheme;
         let window = match spec.kind {
             // A transmit ring that is long enough to keep the wire busy.
-            SchemeKind::Ethernet => 32,
+            SchemeKind::L2 => 32,
             _ => spec.in_flight() * usize::from(spec.k_slots()) + AHEAD,
         };
         let hosts = experiment.spec.rack.hosts;
@@ -317,7 +317,7 @@ mod tests {
     /// Simulated machines differ from the agents' in what is named here, and in nothing else.
     #[test]
     fn machines_have_the_parameters_of_agents() {
-        for (kind, foreign) in [("ethernet", ""), ("pl2-counter", "h3 = 40"), ("pl2-clock", "h3 = 40")] {
+        for (kind, foreign) in [("l2", ""), ("pl2-counter", "h3 = 40"), ("pl2-clock", "h3 = 40")] {
             let text = format!(
                 "name = \"x\"\nduration_us = 10\n[rack]\nhosts = 3\nforeign = {{ {foreign} }}\n[scheme]\nkind = \"{kind}\"\n\
                  in_flight = 2\nlanes = 3\nk = 5\nt = 7\n[[traffic]]\nname = \"t\"\npattern = \"all-to-all\"\n\

@@ -9,7 +9,7 @@ use crate::record::Recorder;
 use crate::scheme::Watch;
 use crate::switch::Model;
 use crate::traffic::{Traffic, TrafficStats};
-use crate::world::{Counts, Planted, SimError, World};
+use crate::world::{Counts, World, Planted, SimError};
 use p4rack_codegen::rack::Rack;
 use p4rack_fabric::HostMachine as _;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -382,14 +382,10 @@ fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Ou
         frame_hops: world.tor.hops,
         others: others(world, &counts, seconds),
     };
-    let scheme = match experiment.runs.protocols.is_empty() {
-        true => "ethernet".to_owned(),
-        false => experiment.scheme.name(),
-    };
     let transport = spec.traffic[0].transport;
     let settings = serde_json::to_value(spec).unwrap_or_default();
     let runs = |paper: &&PaperSpec| paper.transport.is_none_or(|one| one == transport);
-    let papers = spec.paper.iter().filter(runs).filter(|paper| concerns(paper, &scheme, &settings));
+    let papers = spec.paper.iter().filter(runs).filter(|paper| concerns(paper, &outcome.scheme, &settings));
     outcome.paper = compared(&outcome, papers);
     outcome
 }

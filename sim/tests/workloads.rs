@@ -56,11 +56,11 @@ fn incast(kind: &str, transport: &str, senders: &str, more: &str) -> Outcome {
 fn alone_each_transport_reaches_the_line_rate() {
     let mut runs = Vec::new();
     for (kind, transport, least) in [
-        ("ethernet", "raw", 96.7),
-        ("ethernet", "rds", 96.0),
+        ("l2", "raw", 96.7),
+        ("l2", "rds", 96.0),
         // 1448 of 1538 bytes, and what the start took.
-        ("ethernet", "cubic", 93.0),
-        ("ethernet", "dctcp", 93.0),
+        ("l2", "cubic", 93.0),
+        ("l2", "dctcp", 93.0),
         ("pl2-clock", "tcp", 85.0),
     ] {
         let outcome = incast(kind, transport, "[\"h2\"]", "");
@@ -74,16 +74,16 @@ fn alone_each_transport_reaches_the_line_rate() {
 #[test]
 fn an_incast_costs_frames_without_control_of_the_network_and_none_with_pl2_or_marks() {
     let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";
-    let cubic = incast("ethernet", "cubic", four, "");
+    let cubic = incast("l2", "cubic", four, "");
     let traffic = format!(
         "pattern = \"incast\"\nsenders = {four}\nsize = 60000\narrivals = \"saturate\"\nflows = 4\ntransport = \"cubic\""
     );
     // It leaves slow start early, and then grows until the buffer is full.
-    let small = go(&six_in("ethernet", 3_000, "buffer = \"400 KiB\"", &traffic));
+    let small = go(&six_in("l2", 3_000, "buffer = \"400 KiB\"", &traffic));
     assert!(small.frames_dropped > 0 && small.traffic[0].retransmissions > 0, "{small:?}");
-    let rds = incast("ethernet", "rds", four, "");
+    let rds = incast("l2", "rds", four, "");
     assert!(rds.frames_dropped > 0 && rds.traffic[0].retransmissions > 0);
-    let dctcp = incast("ethernet", "dctcp", four, "");
+    let dctcp = incast("l2", "dctcp", four, "");
     assert!(dctcp.switch.queue_p999_bytes < cubic.switch.queue_p999_bytes, "marks keep the queue short");
     let over_pl2 = incast("pl2-clock", "tcp", four, "");
     assert_eq!((over_pl2.frames_dropped, over_pl2.traffic[0].retransmissions), (0, 0));
@@ -110,7 +110,7 @@ fn transports_deliver_every_message_over_bad_links() {
              transport = \"{transport}\"\n[link]\nloss = 0.005\nduplication = 0.01\nreordering = 0.01"
         );
         // A connection that loses its first frames waits a second, as it has measured nothing yet.
-        let text = toml::to_string(&six("ethernet", 2_000, &traffic).spec).unwrap();
+        let text = toml::to_string(&six("l2", 2_000, &traffic).spec).unwrap();
         let outcome = go(&parse(&text.replace("drain_us = 50000", "drain_us = 1200000")));
         let one = &outcome.traffic[0];
         assert_eq!((one.lost, one.done), (0, one.made), "{transport}: {one:?}");
@@ -170,17 +170,13 @@ fn what_does_not_fit_together_is_refused() {
             "transport: the switch marks",
         ),
         (
-            "ethernet",
+            "l2",
             "pattern = \"incast\"\narrivals = \"saturate\"\nsize = \"VGG16\"",
             "size: VGG16 is sent in rounds",
         ),
-        ("ethernet", "pattern = \"incast\"\narrivals = \"trace\"\ntrace = \"x\"", "pattern: a trace says"),
-        (
-            "ethernet",
-            "pattern = \"incast\"\narrivals = \"saturate\"\nycsb = \"A\"",
-            "ycsb: is a mix of requests",
-        ),
-        ("ethernet", "pattern = \"outcast\"\narrivals = \"rpc\"\nycsb = \"A\"\nzipf = 1.5", "zipf: 1.5"),
+        ("l2", "pattern = \"incast\"\narrivals = \"trace\"\ntrace = \"x\"", "pattern: a trace says"),
+        ("l2", "pattern = \"incast\"\narrivals = \"saturate\"\nycsb = \"A\"", "ycsb: is a mix of requests"),
+        ("l2", "pattern = \"outcast\"\narrivals = \"rpc\"\nycsb = \"A\"\nzipf = 1.5", "zipf: 1.5"),
     ] {
         let text = format!(
             "name = \"x\"\nduration_us = 10\n[rack]\nhosts = 3\n[scheme]\nkind = \"{kind}\"\n[[traffic]]\nname = \"x\"\n{traffic}\n"
@@ -194,7 +190,7 @@ fn what_does_not_fit_together_is_refused() {
 fn pauses_prevent_losses_and_thresholds_keep_room_for_others() {
     let four = "[\"h2\", \"h3\", \"h4\", \"h5\"]";
     let mut experiment = six(
-        "ethernet",
+        "l2",
         1_000,
         &format!("pattern = \"incast\"\nsenders = {four}\nsize = 6000\narrivals = \"saturate\"\nflows = 4"),
     );
@@ -325,7 +321,7 @@ fn schemes_meet_the_same_messages() {
         let deciles: Vec<u64> = one.deciles.iter().map(|decile| decile.latency_ns.count).collect();
         (one.made, deciles)
     };
-    let alone = run("ethernet", "[\"h2\"]");
+    let alone = run("l2", "[\"h2\"]");
     assert!(alone.0 > 300, "{alone:?}");
     assert_eq!(run("pl2-clock", "[\"h2\", \"h3\", \"h4\"]"), alone);
 }
@@ -432,9 +428,9 @@ fn running_ahead_changes_nothing() {
         ("pl2-clock", "shared = [[\"h1\", \"h2\", \"h3\"]]", saturate.to_owned()),
         ("pl2-counter", "", saturate.to_owned()),
         ("pl2-counter", "", format!("{saturate}\n{bad}")),
-        ("ethernet", "pfc_bytes = 60000", saturate.to_owned()),
-        ("ethernet", "", format!("{saturate}\ntransport = \"dctcp\"\n{bad}")),
-        ("ethernet", "", format!("{saturate}\ntransport = \"rds\"")),
+        ("l2", "pfc_bytes = 60000", saturate.to_owned()),
+        ("l2", "", format!("{saturate}\ntransport = \"dctcp\"\n{bad}")),
+        ("l2", "", format!("{saturate}\ntransport = \"rds\"")),
         ("pl2-clock", "", dies.clone()),
     ];
     let mut experiments: Vec<Experiment> =

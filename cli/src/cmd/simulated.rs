@@ -80,12 +80,9 @@ fn experiment(
     scheme: Scheme,
     results: &Results,
 ) -> Result<Experiment, String> {
-    let kind = match scheme {
-        Scheme::L2 => "ethernet",
-        Scheme::PL2_COUNTER => "pl2-counter",
-        Scheme::PL2_CLOCK => "pl2-clock",
-        _ => return Err("only l2, pl2-counter and pl2-clock are simulated".to_owned()),
-    };
+    if ![Scheme::L2, Scheme::PL2_COUNTER, Scheme::PL2_CLOCK].contains(&scheme) {
+        return Err("only l2, pl2-counter and pl2-clock are simulated".to_owned());
+    }
     let runs = rack.under(scheme).map_err(|error| error.to_string())?;
     let told = endpoint_config(&runs, &rack.hosts[0], scheme).map_err(|error| error.to_string())?;
     let position = |name: &str| {
@@ -101,7 +98,7 @@ fn experiment(
     let mut text = format!(
         "name = \"{}\"\nseed = {}\nduration_us = {}\nwarmup_us = {warmup_us}\ndrain_us = 1000000\nsample_us = 1000\n\
          [rack]\nhosts = {}\nrate = \"{} b/s\"\nrates = {{ {} }}\nbuffer = \"{} B\"\n\
-         [nic]\nplace = \"host\"\n[scheme]\nkind = \"{kind}\"\n",
+         [nic]\nplace = \"host\"\n[scheme]\nkind = \"{scheme}\"\n",
         rack.name,
         results.seed,
         warmup_us + window_us,

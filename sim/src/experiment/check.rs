@@ -112,7 +112,7 @@ impl Check<'_> {
         if !(0.0..=100.0).contains(&scheme.slot_headroom_percent) {
             self.problem("scheme", 0, "slot_headroom_percent", "is out of range; write 0 to 100");
         }
-        if !scheme.shim && scheme.t > 0 && scheme.kind != SchemeKind::Ethernet {
+        if !scheme.shim && scheme.t > 0 && scheme.kind != SchemeKind::L2 {
             self.problem(
                 "scheme",
                 0,
@@ -215,8 +215,7 @@ impl Check<'_> {
         for group in &rack.shared {
             let slower = |name: &String| rate_of(name) < rate_of("");
             let together = group.iter().fold(0, |sum: u64, name| sum.saturating_add(rate_of(name)));
-            if spec.scheme.kind != SchemeKind::Ethernet && group.iter().any(slower) && together > rate_of("")
-            {
+            if spec.scheme.kind != SchemeKind::L2 && group.iter().any(slower) && together > rate_of("") {
                 self.problem(
                     "rack",
                     0,
@@ -228,14 +227,14 @@ impl Check<'_> {
         if rack.shared.iter().any(|group| group.len() < 2) {
             self.problem("rack", 0, "shared", "has a port of one host alone; name two or more");
         }
-        if !rack.foreign.is_empty() && spec.scheme.kind == SchemeKind::Ethernet {
+        if !rack.foreign.is_empty() && spec.scheme.kind == SchemeKind::L2 {
             self.problem("rack", 0, "foreign", "is what PL2 leaves to other racks; take it out");
         }
         if rack.dynamic_percent.is_some_and(|percent| !(1..=10_000).contains(&percent)) {
             self.problem("rack", 0, "dynamic_percent", "is out of range; write 1 to 10000");
         }
-        if rack.pfc_bytes.is_some() && spec.scheme.kind != SchemeKind::Ethernet {
-            self.problem("rack", 0, "pfc_bytes", "is for kind = \"ethernet\"; PL2 has no pauses");
+        if rack.pfc_bytes.is_some() && spec.scheme.kind != SchemeKind::L2 {
+            self.problem("rack", 0, "pfc_bytes", "is for kind = \"l2\"; PL2 has no pauses");
         }
         if rack.pfc_bytes.is_some_and(|bytes| bytes < 3_200) {
             self.problem("rack", 0, "pfc_bytes", "is under two frames; write 3200 or more");
@@ -377,12 +376,12 @@ impl Check<'_> {
 
     fn transport(&mut self, spec: &Spec, nth: usize, traffic: &TrafficSpec) {
         let marks = traffic.transport == Transport::Dctcp;
-        if marks && spec.scheme.kind != SchemeKind::Ethernet {
+        if marks && spec.scheme.kind != SchemeKind::L2 {
             self.problem(
                 "traffic",
                 nth,
                 "transport",
-                "the switch marks under kind = \"ethernet\" only; use tcp or cubic over PL2",
+                "the switch marks under kind = \"l2\" only; use tcp or cubic over PL2",
             );
         }
         let parameters = &spec.transport;

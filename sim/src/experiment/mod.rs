@@ -229,7 +229,7 @@ impl SchemeSpec {
 
     /// Whether each thread may have a reservation of its own.
     pub fn by_thread(&self) -> bool {
-        self.kind != SchemeKind::Ethernet && self.by_thread.unwrap_or(self.backlog())
+        self.kind != SchemeKind::L2 && self.by_thread.unwrap_or(self.backlog())
     }
 
     /// Lanes per pair of source and destination.
@@ -247,7 +247,7 @@ impl SchemeSpec {
 #[serde(rename_all = "kebab-case")]
 pub enum SchemeKind {
     /// Plain switching with tail drop; hosts send as fast as they can.
-    Ethernet,
+    L2,
     /// PL2 with counters, the paper's Algorithm 1.
     Pl2Counter,
     /// PL2 with clocks.
@@ -453,7 +453,7 @@ impl Experiment {
             return Err(ExperimentError(check.problems));
         }
         let scheme = match spec.scheme.kind {
-            SchemeKind::Ethernet => Scheme::L2,
+            SchemeKind::L2 => Scheme::L2,
             SchemeKind::Pl2Counter => Scheme::PL2_COUNTER,
             SchemeKind::Pl2Clock => Scheme::PL2_CLOCK,
         };

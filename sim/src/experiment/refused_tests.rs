@@ -41,7 +41,7 @@ fn of_the_rack() {
         assert!(found.starts_with(error), "{rack}\nwanted: {error}\n   got: {found}");
     }
     // Fields that only PL2 has.
-    let text = FILE.replace("RACK", "foreign = { h6 = 10 }").replace("pl2-clock", "ethernet");
+    let text = FILE.replace("RACK", "foreign = { h6 = 10 }").replace("pl2-clock", "l2");
     let found = Experiment::parse(&text.replace("SCHEME", ""), "x.toml").unwrap_err().to_string();
     assert!(found.starts_with("x.toml:5: [rack] foreign: is what PL2 leaves"), "{found}");
     let text = FILE.replace("RACK", "rates = { h1 = \"25 Gb/s\" }").replace("pl2-clock", "pl2-counter");

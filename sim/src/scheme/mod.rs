@@ -127,7 +127,7 @@ impl Watcher {
     /// The checks of an experiment's scheme.
     pub fn new(experiment: &Experiment) -> Watcher {
         match experiment.spec.scheme.kind {
-            SchemeKind::Ethernet => Watcher::L2(L2),
+            SchemeKind::L2 => Watcher::L2(L2),
             SchemeKind::Pl2Counter | SchemeKind::Pl2Clock => Watcher::Pl2(Box::new(Pl2::new(experiment))),
         }
     }
@@ -146,7 +146,7 @@ impl HostWatcher {
     /// The checks of an experiment's scheme.
     pub fn new(experiment: &Experiment) -> HostWatcher {
         match experiment.spec.scheme.kind {
-            SchemeKind::Ethernet => HostWatcher::L2(L2),
+            SchemeKind::L2 => HostWatcher::L2(L2),
             SchemeKind::Pl2Counter | SchemeKind::Pl2Clock => HostWatcher::Pl2(pl2::AtHost::new(experiment)),
         }
     }
