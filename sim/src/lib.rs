@@ -66,7 +66,7 @@ pub use memory::{
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,
 };
-pub use random::{Between, Quantiles, Random};
+pub use random::{Between, Distribution, Random};
 pub use record::{FRAMES_MAX, Point, Recorder, Sight, Step};
 pub use sweep::{Ratio, Sweep, Task, TaskResult, base_of};
 pub use switch::SwitchError;

@@ -8,7 +8,7 @@
 //! before they are due.
 
 use crate::frames::{Frame, Frames};
-use crate::random::{Quantiles, Random};
+use crate::random::{Distribution, Random};
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::{Nanos, WireRate};
 use std::collections::VecDeque;
@@ -82,10 +82,10 @@ pub(crate) struct Link {
     byte_time: u128,
     fraction: u64,
     /// Before the frame reaches the wire (a NIC's DMA).
-    before: Option<Arc<Quantiles>>,
-    wire: Arc<Quantiles>,
+    before: Option<Arc<Distribution>>,
+    wire: Arc<Distribution>,
     /// After the last bit: pipeline or DMA of the receiver.
-    after: Option<Arc<Quantiles>>,
+    after: Option<Arc<Distribution>>,
     faults: Option<Box<Faults>>,
     /// Neither limit nor faults.
     plain: bool,
@@ -112,9 +112,9 @@ pub(crate) struct FarEnd {
 /// Delays of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Delays {
-    pub before: Option<Arc<Quantiles>>,
-    pub wire: Arc<Quantiles>,
-    pub after: Option<Arc<Quantiles>>,
+    pub before: Option<Arc<Distribution>>,
+    pub wire: Arc<Distribution>,
+    pub after: Option<Arc<Distribution>>,
 }
 
 impl Link {
@@ -239,7 +239,7 @@ impl Link {
 
     /// Minimum time from sending a frame to handling it.
     pub fn least_delay(&self) -> Nanos {
-        let least = |quantiles: &Option<Arc<Quantiles>>| quantiles.as_ref().map_or(0, |some| some.least());
+        let least = |quantiles: &Option<Arc<Distribution>>| quantiles.as_ref().map_or(0, |some| some.least());
         // A delayed frame skips the delay after the wire.
         let after = if self.faults.is_some() { 0 } else { least(&self.after) };
         // Ends of frames are rounded down.
@@ -310,7 +310,7 @@ mod tests {
 
     fn link(faults: Faults) -> (Link, Frames) {
         let points = [(0.0, 100.0), (0.9, 110.0), (1.0, 5_000.0)];
-        let wire = Quantiles::new(&points, crate::random::Between::Linear).unwrap();
+        let wire = Distribution::new(&points, crate::random::Between::Linear).unwrap();
         let delays = Delays { before: None, wire: Arc::new(wire), after: None };
         (Link::new(RATE, delays, &faults, Random::new(1)), Frames::default())
     }

@@ -9,7 +9,7 @@ use crate::record::Recorder;
 use crate::scheme::Watch;
 use crate::switch::Model;
 use crate::traffic::{Traffic, TrafficStats};
-use crate::world::{Counts, World, Planted, SimError};
+use crate::world::{Counts, FrameWorld, Planted, SimError};
 use p4rack_codegen::rack::Rack;
 use p4rack_fabric::HostMachine as _;
 use p4rack_wire::ethernet::overhead::wire_bytes;
@@ -199,7 +199,7 @@ pub(crate) fn run_with(
     crew: &dyn Crew,
     planted: Option<Planted>,
 ) -> Result<(Outcome, Option<Recorder>), SimError> {
-    let mut world = World::new(experiment.clone(), crew, recorder, planted)?;
+    let mut world = FrameWorld::new(experiment.clone(), crew, recorder, planted)?;
     world.run_until(world.plan.sources_end, crew);
     let measured = world.tor.model.stats(world.now);
     let drain = world.plan.sources_end + Nanos::from_micros(experiment.spec.drain_us);
@@ -211,7 +211,7 @@ pub(crate) fn run_with(
 }
 
 /// The checks at the end.
-fn judge(world: &mut World, crew: &dyn Crew) -> Verdict {
+fn judge(world: &mut FrameWorld, crew: &dyn Crew) -> Verdict {
     let counts = world.counts();
     let late_frames =
         world.groups.iter().fold(world.tor.inlets.late_frames, |sum, group| sum + group.inlets.late_frames);
@@ -276,12 +276,12 @@ fn judge(world: &mut World, crew: &dyn Crew) -> Verdict {
 }
 
 /// Frames on links.
-fn on_links(world: &World) -> usize {
+fn on_links(world: &FrameWorld) -> usize {
     world.links().map(|(_, in_flight)| in_flight).sum()
 }
 
 /// Results of the others if hosts may be hostile, over the measured seconds.
-fn others(world: &World, counts: &Counts, seconds: f64) -> Option<OthersOutcome> {
+fn others(world: &FrameWorld, counts: &Counts, seconds: f64) -> Option<OthersOutcome> {
     let (watched, latency) = (world.plan.watched.as_ref()?, counts.others.as_ref()?);
     let mut arrived = vec![None; world.plan.group_of.len()];
     for (ends, node) in world.plan.flows.iter().zip(world.plan.flows.iter().map(|ends| world.node(ends.dst)))
@@ -304,7 +304,7 @@ fn others(world: &World, counts: &Counts, seconds: f64) -> Option<OthersOutcome>
 }
 
 /// Frames of any kind dropped anywhere, without those that are sent again anyway.
-fn lost_frames(world: &World, counts: &Counts) -> u64 {
+fn lost_frames(world: &FrameWorld, counts: &Counts) -> u64 {
     let switch = world.tor.model.stats(world.now);
     let since: u64 = switch.drops.iter().map(|(_, count)| count).sum();
     let switch = since + world.tor.before.drops.values().sum::<u64>();
@@ -318,7 +318,7 @@ fn losses(stats: &crate::link::LinkStats) -> u64 {
     stats.lost + stats.corrupted + stats.down + stats.overflow
 }
 
-fn outcome(world: &World, measured: p4rack_switch::Stats, checks: Verdict) -> Outcome {
+fn outcome(world: &FrameWorld, measured: p4rack_switch::Stats, checks: Verdict) -> Outcome {
     let (experiment, counts) = (&world.plan.experiment, world.counts());
     let spec = &experiment.spec;
     let seconds = (spec.duration_us - spec.warmup_us) as f64 / 1e6;

@@ -64,7 +64,7 @@ const CELLS: usize = 1024;
 
 /// A distribution given by quantiles.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Quantiles {
+pub struct Distribution {
     points: Vec<(f64, f64)>,
     between: Between,
     /// Values at the ends of cells. Within a cell that contains no quantile, values are interpolated
@@ -75,10 +75,10 @@ pub struct Quantiles {
     exact_from: usize,
 }
 
-impl Quantiles {
+impl Distribution {
     /// Builds a distribution from pairs of cumulative probability and value, which start at 0, end at 1 and
     /// ascend.
-    pub fn new(points: &[(f64, f64)], between: Between) -> Result<Quantiles, String> {
+    pub fn new(points: &[(f64, f64)], between: Between) -> Result<Distribution, String> {
         let (Some(first), Some(last)) = (points.first(), points.last()) else {
             return Err("has no points; give pairs of probability and value".into());
         };
@@ -98,7 +98,7 @@ impl Quantiles {
             return Err(format!("has values outside {least} to 4e9"));
         }
         let mut quantiles =
-            Quantiles { points: points.to_vec(), between, ends: Box::new([0; CELLS + 1]), exact_from: 0 };
+            Distribution { points: points.to_vec(), between, ends: Box::new([0; CELLS + 1]), exact_from: 0 };
         if between == Between::Linear {
             let value = |cell: usize| quantiles.at(cell as f64 / CELLS as f64).round() as u32;
             quantiles.ends = Box::new(std::array::from_fn(value));
@@ -110,9 +110,14 @@ impl Quantiles {
     }
 
     /// A distribution with a single value.
-    pub fn constant(value: u32) -> Quantiles {
+    pub fn constant(value: u32) -> Distribution {
         let points = vec![(0.0, value.into()), (1.0, value.into())];
-        Quantiles { points, between: Between::Linear, ends: Box::new([value; CELLS + 1]), exact_from: CELLS }
+        Distribution {
+            points,
+            between: Between::Linear,
+            ends: Box::new([value; CELLS + 1]),
+            exact_from: CELLS,
+        }
     }
 
     /// The quantile of `p`.
@@ -182,7 +187,7 @@ mod tests {
     #[test]
     fn samples_follow_the_quantiles() {
         let points = [(0.0, 100.0), (0.5, 200.0), (0.999, 300.0), (1.0, 9_000.0)];
-        let quantiles = Quantiles::new(&points, Between::Linear).unwrap();
+        let quantiles = Distribution::new(&points, Between::Linear).unwrap();
         let mut random = Random::new(3);
         let mut samples: Vec<u64> = (0..200_000).map(|_| quantiles.sample(&mut random)).collect();
         samples.sort_unstable();
@@ -203,14 +208,14 @@ mod tests {
             &[(0.0, 1.0), (0.5, 1.0), (0.5, 2.0), (1.0, 2.0)],
             &[(0.0, -1.0), (1.0, 2.0)],
         ] {
-            assert!(Quantiles::new(points, Between::Linear).is_err(), "{points:?}");
+            assert!(Distribution::new(points, Between::Linear).is_err(), "{points:?}");
         }
     }
 
     #[test]
     fn logarithmic_mean_is_the_samples_mean() {
         let points = [(0.0, 1.0), (0.5, 100.0), (1.0, 1e6)];
-        let quantiles = Quantiles::new(&points, Between::Logarithmic).unwrap();
+        let quantiles = Distribution::new(&points, Between::Logarithmic).unwrap();
         let sum = quantiles.mean_of(|size| size as f64);
         assert!((sum / quantiles.mean() - 1.0).abs() < 0.01, "{sum} {}", quantiles.mean());
     }

@@ -5,7 +5,7 @@
 //! datacentre, W4 a Hadoop cluster at Facebook (Roy et al., SIGCOMM 2015), W5 DCTCP's web search (Alizadeh et
 //! al., SIGCOMM 2010).
 
-use crate::random::{Between, Quantiles};
+use crate::random::{Between, Distribution};
 
 /// A workload: name and quantiles.
 type Workload = (&'static str, [(f64, f64); 12]);
@@ -147,13 +147,13 @@ const WORKLOADS: [Workload; 5] = [
 ];
 
 /// The distribution with this name.
-pub fn named(name: &str) -> Result<Quantiles, String> {
+pub fn named(name: &str) -> Result<Distribution, String> {
     if let Some((_, points)) = WORKLOADS.iter().find(|(known, _)| *known == name) {
-        return Quantiles::new(points, Between::Logarithmic);
+        return Distribution::new(points, Between::Logarithmic);
     }
     if let Some((_, tenths)) = EDM.iter().find(|(known, _)| *known == name) {
         let points: Vec<(f64, f64)> = tenths.iter().enumerate().map(|(n, v)| (n as f64 / 10.0, *v)).collect();
-        return Quantiles::new(&points, Between::Linear);
+        return Distribution::new(&points, Between::Linear);
     }
     Err(format!(
         "`{name}` is no distribution; there are W1 to W5, EDM-hadoop, EDM-spark, EDM-sparksql, EDM-graphlab, \

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Arrivals, Experiment, LoadIn, Pattern, TrafficSpec, Ycsb};
 use crate::message::{FlowId, MTU};
-use crate::random::{Quantiles, Random};
+use crate::random::{Distribution, Random};
 use crate::sizes;
 use crate::trace::Entry;
 use crate::ycsb::{self, Zipf};
@@ -16,7 +16,7 @@ pub(crate) const DECILES: usize = 10;
 #[derive(Debug)]
 pub(crate) struct Traffic {
     pub spec: TrafficSpec,
-    pub sizes: Quantiles,
+    pub sizes: Distribution,
     /// Its flows, by pair and thread; with `rpc` those of requests, then those of answers in the same order.
     pub flows: std::ops::Range<FlowId>,
     /// Sender and receiver of each pair.
@@ -143,7 +143,7 @@ impl Traffic {
             Vec::new()
         };
         let sizes = match layers.first() {
-            Some(first) => Quantiles::constant(*first),
+            Some(first) => Distribution::constant(*first),
             None => spec.size.quantiles()?,
         };
         let directions = if spec.arrivals == Arrivals::Rpc { 2 } else { 1 };
@@ -324,7 +324,7 @@ fn gap_ns(
     experiment: &Experiment,
     spec: &TrafficSpec,
     pairs: &[(usize, usize)],
-    sizes: &Quantiles,
+    sizes: &Distribution,
 ) -> Result<f64, String> {
     let load = spec.load.unwrap_or(1.0);
     let uses = |host: usize| {

@@ -1,7 +1,7 @@
 //! Checks experiments for mistakes.
 
 use super::{Arrivals, Pattern, SchemeKind, Spec, TrafficSpec, host_index};
-use crate::random::{Between, Quantiles};
+use crate::random::{Between, Distribution};
 use crate::transport::Transport;
 use p4rack_codegen::rack::units::{parse_rate, parse_size};
 
@@ -243,7 +243,7 @@ impl Check<'_> {
     }
 
     fn distribution(&mut self, table: &str, key: &str, points: &[(f64, f64)]) {
-        if let Err(error) = Quantiles::new(points, Between::Linear) {
+        if let Err(error) = Distribution::new(points, Between::Linear) {
             self.problem(table, 0, key, format!("{error}; write e.g. [[0, 320], [0.5, 349], [1, 6820]]"));
         }
     }

@@ -1,7 +1,7 @@
 //! `[[traffic]]`: senders, receivers, sizes and times of messages.
 
 use super::one_usize;
-use crate::random::{Between, Quantiles};
+use crate::random::{Between, Distribution};
 use crate::sizes;
 use crate::transport::Transport;
 use serde::{Deserialize, Serialize};
@@ -171,12 +171,12 @@ pub enum LoadIn {
 
 impl SizeSpec {
     /// The distribution as quantiles.
-    pub fn quantiles(&self) -> Result<Quantiles, String> {
+    pub fn quantiles(&self) -> Result<Distribution, String> {
         match self {
             SizeSpec::Bytes(0) => Err("is 0; a message has at least one byte".into()),
-            SizeSpec::Bytes(bytes) => Ok(Quantiles::constant(*bytes)),
+            SizeSpec::Bytes(bytes) => Ok(Distribution::constant(*bytes)),
             SizeSpec::Name(name) => sizes::named(name),
-            SizeSpec::Quantiles(points) => Quantiles::new(points, Between::Logarithmic),
+            SizeSpec::Quantiles(points) => Distribution::new(points, Between::Logarithmic),
         }
     }
 

@@ -4,7 +4,7 @@
 //!  machine ─ Uplink ─▶ Hub ─▶ machine      Agenda: what happens when; Clock: its ticks, and the machines' nanoseconds
 //! ```
 //!
-//! ARCHITECTURE.md says which loop has what of it. `World` stays apart for its lookahead: hosts and switch put frames into each
+//! ARCHITECTURE.md says which loop has what of it. `FrameWorld` stays apart for its lookahead: hosts and switch put frames into each
 //! other's future, so events of one time need an order that does not depend on who was simulated first
 //! ([`RankedAgenda`](crate::agenda::RankedAgenda)), and links keep the frames that are under way.
 

@@ -1,6 +1,6 @@
 //! A group of hosts, simulated by one worker at a time.
 
-use super::Node;
+use super::HostEnd;
 use super::mail::{Inlets, Notice, Outbox, ToHost, ToSwitch, fetch};
 use super::plan::Plan;
 use super::switch::Tor;
@@ -20,7 +20,7 @@ pub(crate) struct Group {
     pub plan: Arc<Plan>,
     /// Number of the first one in the rack.
     pub first: usize,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<HostEnd>,
     pub now: Nanos,
     /// The last time window in which its hosts have run.
     pub window: u64,
@@ -100,7 +100,7 @@ pub(crate) struct RoundPart {
 }
 
 impl Group {
-    pub fn new(plan: Arc<Plan>, first: usize, nodes: Vec<Node>) -> Group {
+    pub fn new(plan: Arc<Plan>, first: usize, nodes: Vec<HostEnd>) -> Group {
         let mut group = Group {
             first,
             now: Nanos::ZERO,

@@ -14,7 +14,7 @@
 
 use super::node::Lane;
 use super::rack::Order;
-use super::{Node, World};
+use super::{FrameWorld, HostEnd};
 use crate::experiment::{Arrivals, Experiment};
 use p4rack_wire::Nanos;
 
@@ -29,7 +29,7 @@ impl Lookahead {
     /// Lookahead of an experiment's links, with these delays of pauses and of the controller.
     pub fn new(
         experiment: &Experiment,
-        nodes: &[Node],
+        nodes: &[HostEnd],
         lanes: &[Lane],
         pause_delay: Nanos,
         controller_delay: Option<Nanos>,
@@ -73,7 +73,7 @@ impl Lookahead {
     }
 }
 
-impl World {
+impl FrameWorld {
     /// Runs all events up to `end`: hosts and switch in turn.
     pub(super) fn run_alone(&mut self, end: Nanos) {
         let after = Nanos(end.0.saturating_add(1));
@@ -110,7 +110,7 @@ impl World {
 
     /// Runs the rack's events at a time that neither hosts nor switch have reached.
     fn happen(&mut self, now: Nanos) {
-        let World { plan, rack, groups, tor, .. } = self;
+        let FrameWorld { plan, rack, groups, tor, .. } = self;
         rack.happen(plan, now, &mut |order| match order {
             Order::Host(host, nth, event) => {
                 groups[usize::from(plan.group_of[usize::from(host)])].order(host, now, nth, event);
@@ -123,7 +123,7 @@ impl World {
     }
 
     fn run_hosts(&mut self, until: Nanos) {
-        let World { plan, rack, groups, tor, recorder, .. } = self;
+        let FrameWorld { plan, rack, groups, tor, recorder, .. } = self;
         // All hosts are in one group.
         let group = &mut groups[0];
         std::mem::swap(&mut group.recorder, recorder);
@@ -138,7 +138,7 @@ impl World {
     }
 
     fn run_switch(&mut self, until: Nanos) {
-        let World { groups, tor, recorder, .. } = self;
+        let FrameWorld { groups, tor, recorder, .. } = self;
         let group = &mut groups[0];
         std::mem::swap(&mut tor.recorder, recorder);
         tor.outboxes[0].borrow_inlets(&mut group.inlets);

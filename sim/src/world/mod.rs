@@ -26,7 +26,7 @@ use crate::experiment::Experiment;
 use crate::flow::Machine;
 use crate::host::Host;
 use crate::link::LinkStats;
-use crate::random::{Between, Quantiles};
+use crate::random::{Between, Distribution};
 use crate::record::Recorder;
 use crate::scheme::{Watch, Watcher};
 use crate::switch::{SwitchError, SwitchModel};
@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) use group::{Counts, Group};
-pub(crate) use node::{Lane, Node};
+pub(crate) use node::{HostEnd, Lane};
 
 /// Why a simulation can't start.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +80,7 @@ impl Planted {
 
 /// A rack while it runs.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct FrameWorld {
     pub plan: Arc<plan::Plan>,
     pub now: Nanos,
     lookahead: lookahead::Lookahead,
@@ -103,18 +103,18 @@ pub(crate) struct Before {
     pub clones: u64,
 }
 
-impl World {
+impl FrameWorld {
     /// A rack to be run by `crew`, with an optional recorder.
     pub fn new(
         experiment: Experiment,
         crew: &dyn Crew,
         recorder: Option<Recorder>,
         planted: Option<Planted>,
-    ) -> Result<World, SimError> {
+    ) -> Result<FrameWorld, SimError> {
         let spec = &experiment.spec;
         let model = SwitchModel::new(&experiment)?;
         let quantiles = |points: &[(f64, f64)]| {
-            Quantiles::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
+            Distribution::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
         };
         let times = node::Times {
             wire: quantiles(&spec.link.delay_ns)?,
@@ -134,15 +134,15 @@ impl World {
         let lookahead =
             lookahead::Lookahead::new(&plan.experiment, &nodes, &lanes, plan.pause_delay, reports);
         let plan = Arc::new(plan);
-        let mut of_groups: Vec<Vec<Node>> = (0..groups).map(|_| Vec::new()).collect();
+        let mut of_groups: Vec<Vec<HostEnd>> = (0..groups).map(|_| Vec::new()).collect();
         for (node, group) in nodes.into_iter().zip(&plan.group_of) {
             of_groups[usize::from(*group)].push(node);
         }
-        let group = |nodes: Vec<Node>| {
+        let group = |nodes: Vec<HostEnd>| {
             let first = nodes.first().map_or(0, |node| node.host.index);
             Group::new(plan.clone(), first, nodes)
         };
-        Ok(World {
+        Ok(FrameWorld {
             now: Nanos::ZERO,
             lookahead,
             rack: rack::Rack::new(&plan, sources),
@@ -202,12 +202,12 @@ impl World {
     }
 
     /// All hosts with their ends of the links.
-    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub fn nodes(&self) -> impl Iterator<Item = &HostEnd> {
         self.groups.iter().flat_map(|group| &group.nodes)
     }
 
     /// One host with its ends of the link.
-    pub fn node(&self, host: u16) -> &Node {
+    pub fn node(&self, host: u16) -> &HostEnd {
         let group = &self.groups[usize::from(self.plan.group_of[usize::from(host)])];
         &group.nodes[usize::from(host) - group.first]
     }

@@ -6,13 +6,13 @@ use crate::experiment::{Experiment, MachineLocation};
 use crate::flow::{Inflow, Outflow};
 use crate::host::Host;
 use crate::link::{Delays, FarEnd, Faults, Link};
-use crate::random::{Quantiles, Random};
+use crate::random::{Distribution, Random};
 use crate::scheme::HostWatcher;
 use std::sync::Arc;
 
 /// One host, and its end of the cable.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct HostEnd {
     /// Machine and threads.
     pub host: Host,
     /// To the switch, its pipeline included.
@@ -46,17 +46,17 @@ pub(crate) struct Lane {
 /// Delays of links and buses, the same for all hosts.
 pub(crate) struct Times {
     /// A cable and its ends, nanoseconds.
-    pub wire: Arc<Quantiles>,
+    pub wire: Arc<Distribution>,
     /// A host's bus, nanoseconds.
-    pub dma: Arc<Quantiles>,
+    pub dma: Arc<Distribution>,
     /// The switch's pipeline, nanoseconds.
-    pub pipeline: Arc<Quantiles>,
+    pub pipeline: Arc<Distribution>,
     /// Buffer of a shared port's lane, bytes.
     pub lane_bytes: u64,
 }
 
 /// A rack's hosts, the switch's ends of their cables, and the ports that some of them share.
-pub(crate) type Cabled = (Vec<Node>, Vec<Lane>, Vec<Trunk>);
+pub(crate) type Cabled = (Vec<HostEnd>, Vec<Lane>, Vec<Trunk>);
 
 /// Creates all hosts and cables.
 pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows>) -> Result<Cabled, String> {
@@ -71,7 +71,7 @@ pub(super) fn all(experiment: &Experiment, times: &Times, flows: Vec<plan::Flows
             Link::new(experiment.rack.hosts[host].rate_bps, delays, &experiment.faults(host), random)
         };
         let (down, trunk) = (link(1, None, bus.clone()), trunk_of[host]);
-        nodes.push(Node {
+        nodes.push(HostEnd {
             host: Host::new(experiment, host)?,
             up: link(0, bus, Some(times.pipeline.clone())),
             outflows,
@@ -119,7 +119,7 @@ fn trunks(experiment: &Experiment, buffer_bytes: u64) -> (Vec<Trunk>, Vec<Option
         }
         let at = trunks.iter().position(|trunk| trunk.port == host.port).unwrap_or_else(|| {
             // Chips on one board: no delay besides the port's rate.
-            let delays = Delays { before: None, wire: Arc::new(Quantiles::constant(0)), after: None };
+            let delays = Delays { before: None, wire: Arc::new(Distribution::constant(0)), after: None };
             let link = Link::new(host.port_rate_bps, delays, &Faults::default(), Random::new(0));
             trunks.push(Trunk { port: host.port, link: link.bounded(buffer_bytes), far: FarEnd::new() });
             trunks.len() - 1

@@ -6,7 +6,7 @@ use crate::flow::{Ends, Inflow, Machine, Outflow};
 use crate::host::rds_config;
 use crate::hostile::Watched;
 use crate::message::FlowId;
-use crate::random::Quantiles;
+use crate::random::Distribution;
 use crate::traffic::{Source, Traffic};
 use crate::transport::tcp::{self, Config, Control};
 use crate::transport::{Transport, rds};
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub flows: Vec<Ends>,
     pub sources_end: Nanos,
     /// Time that a message takes over its host's bus, if the machine runs in the NIC.
-    pub dma: Option<Arc<Quantiles>>,
+    pub dma: Option<Arc<Distribution>>,
     /// Whether any traffic has a transport.
     pub transports: bool,
     /// Whether frames may have to be marked.
@@ -43,7 +43,7 @@ impl Plan {
     /// The plan, where messages come from, and each host's flows. Hosts are in `groups` groups of neighbours.
     pub fn new(
         experiment: Experiment,
-        dma: Arc<Quantiles>,
+        dma: Arc<Distribution>,
         reports: Option<Nanos>,
         planted: Option<Planted>,
         groups: usize,
@@ -106,7 +106,7 @@ fn machine(experiment: &Experiment, nth: usize, src: usize) -> Machine {
 
 /// Whether any traffic's frames may be marked.
 fn marks(experiment: &Experiment) -> bool {
-    experiment.spec.scheme.kind == SchemeKind::Ethernet
+    experiment.spec.scheme.kind == SchemeKind::L2
         && experiment.spec.traffic.iter().any(|traffic| traffic.transport == Transport::Dctcp)
 }
 

@@ -16,7 +16,7 @@ use super::lookahead::Lookahead;
 use super::plan::Plan;
 use super::rack::{Order, Rack};
 use super::switch::Tor;
-use super::{Planted, World};
+use super::{FrameWorld, Planted};
 use crate::crew::Crew;
 use crate::frames::Frames;
 use p4rack_wire::Nanos;
@@ -51,10 +51,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl World {
+impl FrameWorld {
     /// Runs all events up to `end`.
     pub(super) fn run_together(&mut self, end: Nanos, crew: &dyn Crew) {
-        let World { plan, rack, groups, tor, lookahead, windows, .. } = self;
+        let FrameWorld { plan, rack, groups, tor, lookahead, windows, .. } = self;
         let groups: Vec<Mutex<&mut Group>> = groups.iter_mut().map(Mutex::new).collect();
         let tor = Mutex::new(tor);
         let lead = Mutex::new(Lead {

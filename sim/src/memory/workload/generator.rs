@@ -2,7 +2,7 @@
 
 use super::BYTES_MAX;
 use crate::memory::message::{Message, Operation};
-use crate::random::{Quantiles, Random};
+use crate::random::{Distribution, Random};
 use crate::ycsb::Zipf;
 
 /// Operations of one kind in a mix.
@@ -13,7 +13,7 @@ pub struct Part {
     /// Kind of the operations.
     pub operation: Operation,
     /// Sizes in bytes.
-    pub sizes: Quantiles,
+    pub sizes: Distribution,
 }
 
 /// Keys of a store, of which each compute node has a part in its own memory.
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn part(share: f64, operation: Operation, bytes: u32) -> Part {
-        Part { share, operation, sizes: Quantiles::constant(bytes) }
+        Part { share, operation, sizes: Distribution::constant(bytes) }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{BYTES_MAX, Generator, Part};
 use crate::experiment::{Check, SizeSpec};
 use crate::memory::message::Operation;
-use crate::random::Quantiles;
+use crate::random::Distribution;
 use serde::{Deserialize, Serialize};
 
 /// Messages of a run at most.
@@ -226,7 +226,7 @@ impl WorkloadSpec {
     }
 }
 
-fn sizes(size: &SizeSpec) -> Result<Quantiles, String> {
+fn sizes(size: &SizeSpec) -> Result<Distribution, String> {
     let sizes = size.quantiles()?;
     match sizes.least() >= 1 && sizes.at(1.0) <= BYTES_MAX as f64 {
         true => Ok(sizes),
