@@ -72,8 +72,9 @@ def arguments():
     parser.add_argument("--device-id", type=int, help="[the description's]")
     parser.add_argument("--cpu-port", type=int, help="check that the description says so too")
     parser.add_argument("--election-id", type=int, default=1)
+    parser.add_argument("--artefacts", type=pathlib.Path, help="a generated program's folder instead of RACK")
+    parser.add_argument("--test-dir", type=pathlib.Path, default=HERE / "tests", help="other tests than those here")
     external = parser.add_argument_group("platform external")
-    external.add_argument("--artefacts", type=pathlib.Path, help="folder of `p4rack generate` instead of RACK")
     external.add_argument("--p4info", type=pathlib.Path, help="install this P4Info instead of the generated one")
     external.add_argument("--device-config", type=pathlib.Path, help="install this instead of the program's text")
     external.add_argument("--port-map", nargs="+", default=[], metavar="PORT@IF", help="interfaces of the ports")
@@ -221,8 +222,10 @@ def remove_cables(run):
 
 def run_ptf(run, platform, scheme, generated):
     """Runs PTF; its counts."""
-    others = set().union(*GROUPS.values()) - GROUPS[scheme]
-    if run.constants.get("pl2", {}).get("slot_parts", 1) == 1:
+    # Tests of another folder are all for its scheme.
+    own = run.test_dir == HERE / "tests"
+    others = set().union(*GROUPS.values()) - GROUPS[scheme] if own else set()
+    if own and run.constants.get("pl2", {}).get("slot_parts", 1) == 1:
         others.add("slot_parts")
     specs = (run.test or list(run.specs)) + [f"^{group}" for group in sorted(others)]
     arch = run.constants.get("arch", "v1model")
@@ -234,7 +237,7 @@ def run_ptf(run, platform, scheme, generated):
         "election_id": run.election_id,
         "cannot": {**getattr(platform, "CANNOT", {}), **cannot},
     }
-    command = [sys.executable, pathlib.Path(sys.executable).with_name("ptf"), "--test-dir", HERE / "tests"]
+    command = [sys.executable, pathlib.Path(sys.executable).with_name("ptf"), "--test-dir", run.test_dir.resolve()]
     command += ["--pypath", HERE, "--platform-dir", PLATFORMS, "--platform", run.platform.replace("-", "_")]
     command += ["--test-params", ";".join(f"{key}={value!r}" for key, value in params.items())]
     command += ["--log-file", run.folder / "ptf.log", "--socket-recv-size", "16384"]

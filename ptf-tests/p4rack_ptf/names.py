@@ -25,8 +25,9 @@ class Artefacts:
         self.hosts = self.constants["hosts"]
         self.pl2 = self.constants.get("pl2")
         self.edm = self.constants.get("edm")
-        protocols = self.pl2 or self.edm or self.constants.get("cowbird")
-        self.layers = load(only(folder, "*_layers.py")) if protocols else None
+        # Plain switching has none.
+        has_layers = any(folder.glob("*_layers.py"))
+        self.layers = load(only(folder, "*_layers.py")) if has_layers else None
 
     def id(self, kind, name):
         """Id of a table, counter, meter … by its full name."""
