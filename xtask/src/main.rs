@@ -108,11 +108,11 @@ fn main() -> ExitCode {
         }
         ["dependencies"] => deny::check(&mut report),
         ["python"] => {
-            build_binary(&mut report);
+            build_binaries(&mut report);
             setup::python(&mut report);
         }
         ["tna-examples", folder, only @ ..] if only.len() <= 1 => {
-            build_binary(&mut report);
+            build_binaries(&mut report);
             setup::tna_examples(&mut report, Path::new(folder), only.first().unwrap_or(&""));
         }
         ["bless"] => {
@@ -162,6 +162,7 @@ fn tidy(report: &mut Report) {
     tidy::check(report, &root());
 }
 
-fn build_binary(report: &mut Report) {
-    report.step("binary", &mut cargo(&["build", "--profile", "verify", "-p", "p4rack"]));
+fn build_binaries(report: &mut Report) {
+    report
+        .step("binaries", &mut cargo(&["build", "--profile", "verify", "-p", "p4rack", "-p", "p4rack-pace"]));
 }

@@ -78,6 +78,7 @@ pub fn python(report: &mut Report) {
                 report.finish(suite);
             }
         }
+        pace(report, &python, &target.join("verify"));
     }
     // The shell requires bindings of an older version of the standard.
     let standard = [tests.join("of_the_standard/requirements.txt")];
@@ -88,6 +89,22 @@ pub fn python(report: &mut Report) {
     if let Some(python) = environment(report, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]) {
         report.tests("finsy", &mut pytest(&python, &["with_finsy"]));
     }
+}
+
+/// Runs the PTF tests of the scheme in examples/pace on the embedded switch. `binaries` has the commands.
+fn pace(report: &mut Report, python: &Path, binaries: &Path) {
+    let example = root().join("examples/pace");
+    let generated = binaries.join("pace-generated");
+    let mut generate = Command::new(binaries.join("p4rack-pace"));
+    generate.arg("generate").arg(example.join("rack.toml")).arg(&generated);
+    if !report.step("Program of examples/pace", &mut generate) {
+        return;
+    }
+    let mut suite = Command::new(python);
+    suite.arg(root().join("ptf-tests/run.py")).args(["--platform", "embedded"]);
+    suite.arg("--artefacts").arg(generated).arg("--test-dir").arg(example.join("ptf"));
+    suite.arg("--binary").arg(binaries.join("p4rack"));
+    report.finish(Started::new("PTF of examples/pace", &mut suite));
 }
 
 /// Runs the tests of a copy of open-p4studio, or those with this in their names.
