@@ -4,7 +4,7 @@
 //! when it was asked for, not above what was asked for when it came (Gibbons and Korach, SIAM Journal on Computing 1997: a search is
 //! only needed where a read does not say whose write it saw). So a check costs a comparison, and no history has to be kept.
 
-use p4rack_fabric::common::SplitMix;
+use p4rack_wire::SplitMix;
 use std::ops::RangeInclusive;
 
 /// Writes a record's contents in a version: the version, and what follows from record and version; of version 0, zeros. A record has a

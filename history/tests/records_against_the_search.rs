@@ -1,7 +1,7 @@
 //! Where versions say which write a read saw, an interval gives the search's answer.
 
-use p4rack_fabric::common::SplitMix;
 use p4rack_history::{Entry, Order, Outcome, Records, Word, linearizable};
+use p4rack_wire::SplitMix;
 use p4rack_wire::edm::Opcode;
 
 /// Operations of a history, and the versions that its reads may claim to have found.
