@@ -164,6 +164,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Why a store on these clients can't use these servers' memory by it; continues a sentence that starts with the way's name.
+    fn refuses_ends(&self, _servers: &[String], _clients: &[String]) -> Option<String> {
+        None
+    }
+
     /// Bits that its frames take along to another pass, beside a byte that says which, where the architecture limits them.
     /// `None` if they take no other pass.
     fn pass_bits(&self, _arch: Arch) -> Option<u32> {

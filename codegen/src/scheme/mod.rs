@@ -17,6 +17,7 @@ mod hosts;
 pub mod l2;
 pub(crate) mod parts;
 pub mod pl2;
+mod run;
 
 pub use hosts::{NoParameters, endpoint_config, spoken_beside};
 

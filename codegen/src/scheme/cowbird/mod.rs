@@ -7,7 +7,6 @@ mod drops;
 mod layers;
 mod program;
 mod read;
-mod run;
 mod serve;
 
 pub use serve::{Connection, Inserts, Instance, Pool, Start};
@@ -167,6 +166,14 @@ impl Protocol for Cowbird {
 
     fn refuses_arch(&self, rack: &Rack) -> Option<String> {
         rack.switch.arch.is_tofino().then(|| alu::refuses(self, rack)).flatten()
+    }
+
+    fn refuses_ends(&self, servers: &[String], clients: &[String]) -> Option<String> {
+        let ends = [("pool", servers, &self.pool), ("compute", clients, &self.compute)];
+        ends.into_iter().find_map(|(field, hosts, may)| {
+            let host = hosts.iter().find(|host| !may.contains(host))?;
+            Some(format!("needs {host} among the hosts of cowbird.{field}"))
+        })
     }
 
     fn pass_bits(&self, arch: Arch) -> Option<u32> {

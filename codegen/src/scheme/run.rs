@@ -1,7 +1,6 @@
 //! Runs of `p4rack up` with a store in remote memory: their ways to it, and their requirements on the rack.
 
-use super::{Cowbird, Scheme};
-use crate::rack::{Log, Rack, Run};
+use crate::rack::{Log, Rack, Run, Scheme, Workload};
 use p4rack_fabric::remote::{Engine, Way};
 use std::str::FromStr;
 
@@ -88,19 +87,13 @@ impl Rack {
     }
 }
 
-/// Whether Cowbird's engine in the switch may serve the store's client and use its server's memory, if there is one.
+/// Whether all protocols let the store's clients use its server's memory.
 fn ends_may(rack: &Rack) -> Result<(), String> {
-    let Some((cowbird, workload)) = rack.protocol::<Cowbird>().zip(rack.workload.as_ref()) else {
-        return Ok(());
+    let refuses = |workload: &Workload| {
+        let mut protocols = rack.protocols.iter();
+        protocols.find_map(|protocol| protocol.refuses_ends(&workload.receivers, &workload.senders))
     };
-    let ends =
-        [("pool", &workload.receivers, &cowbird.pool), ("compute", &workload.senders, &cowbird.compute)];
-    for (field, hosts, may) in ends {
-        if let Some(host) = hosts.iter().find(|host| !may.contains(host)) {
-            return Err(format!("needs {host} among the hosts of cowbird.{field}"));
-        }
-    }
-    Ok(())
+    rack.workload.as_ref().and_then(refuses).map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
