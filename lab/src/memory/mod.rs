@@ -2,7 +2,7 @@
 
 mod ping_pong;
 
-pub use ping_pong::{Way, ping_pong};
+pub use ping_pong::{Between, ping_pong};
 
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
@@ -16,7 +16,7 @@ use crate::ways::{self, Reach};
 use p4rack_codegen::rack::Run;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::{Rack, Scheme};
-use p4rack_fabric::remote::{Link, Service, Way as Reached};
+use p4rack_fabric::remote::{Link, Service, Way};
 use p4rack_hosts::remote::{Operation, Outcome, Region, Remote, RemoteError, Status};
 use p4rack_wire::Histogram;
 use p4rack_wire::edm::Opcode;
@@ -187,7 +187,7 @@ pub struct Benchmark {
 pub fn bench(
     rack: &Rack,
     path: &Path,
-    (scheme, way): (Scheme, Reached),
+    (scheme, way): (Scheme, Way),
     bytes: u32,
     each: Duration,
     quiet: bool,
@@ -258,7 +258,12 @@ pub fn bench(
     running.stop()?;
     let ping_pongs = progress.step(
         "measuring UDP ping-pongs",
-        || Way::ALL.iter().map(|way| ping_pong(*way, bytes as usize, each)).collect::<Result<Vec<_>, _>>(),
+        || {
+            Between::ALL
+                .iter()
+                .map(|between| ping_pong(*between, bytes as usize, each))
+                .collect::<Result<Vec<_>, _>>()
+        },
         |_| "measured UDP ping-pongs".to_owned(),
     )?;
     Ok(Benchmark {

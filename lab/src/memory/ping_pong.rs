@@ -28,7 +28,7 @@ const LOOK: Nanos = Nanos::from_millis(20);
 
 /// What is between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Between {
     /// One veth pair.
     Link,
     /// Two, and a thread that passes frames from one to the other, as a switch without a program would: as many threads wake as
@@ -36,28 +36,32 @@ pub enum Way {
     Forwarded,
 }
 
-impl Way {
+impl Between {
     /// Both.
-    pub const ALL: [Way; 2] = [Way::Link, Way::Forwarded];
+    pub const ALL: [Between; 2] = [Between::Link, Between::Forwarded];
 
     fn name(self) -> &'static str {
         match self {
-            Way::Link => "UDP ping-pong",
-            Way::Forwarded => "UDP, forwarded",
+            Between::Link => "UDP ping-pong",
+            Between::Forwarded => "UDP, forwarded",
         }
     }
 }
 
 /// A ping-pong between two namespaces of its own.
-pub fn ping_pong(way: Way, payload_bytes: usize, for_time: Duration) -> Result<LatencyFigures, LabError> {
+pub fn ping_pong(
+    between: Between,
+    payload_bytes: usize,
+    for_time: Duration,
+) -> Result<LatencyFigures, LabError> {
     let namespaces = [NetNs::create()?, NetNs::create()?];
     let end = |nth: usize| VethEnd { name: ENDS[nth].0, ns: &namespaces[nth], mac: None };
-    let forwarder = match way {
-        Way::Link => {
+    let forwarder = match between {
+        Between::Link => {
             Links::add_veth(end(0), end(1))?;
             None
         }
-        Way::Forwarded => {
+        Between::Forwarded => {
             let ns = NetNs::create()?;
             for (nth, name) in BETWEEN.into_iter().enumerate() {
                 Links::add_veth(end(nth), VethEnd { name, ns: &ns, mac: None })?;
@@ -80,7 +84,7 @@ pub fn ping_pong(way: Way, payload_bytes: usize, for_time: Duration) -> Result<L
             }
         });
         let forwarding = forwarder.map(|sockets| scope.spawn(|| forward(sockets, &over)));
-        let asked = ask(&client, way, payload_bytes, for_time);
+        let asked = ask(&client, between, payload_bytes, for_time);
         over.store(true, Ordering::Relaxed);
         if let Some(Ok(ended)) = forwarding.map(thread::ScopedJoinHandle::join) {
             ended.map_err(LabError::system("forwarding the UDP ping-pong"))?;
@@ -124,7 +128,12 @@ fn forward([mut left, mut right]: [PacketSocket; 2], over: &AtomicBool) -> io::R
     Ok(())
 }
 
-fn ask(client: &UdpSocket, way: Way, payload_bytes: usize, for_time: Duration) -> io::Result<LatencyFigures> {
+fn ask(
+    client: &UdpSocket,
+    between: Between,
+    payload_bytes: usize,
+    for_time: Duration,
+) -> io::Result<LatencyFigures> {
     client.connect((ENDS[1].1, PORT))?;
     let (mut latencies, mut unknown) = (Histogram::new(), 0);
     let (payload, mut buffer) = (vec![0x5a; payload_bytes], [0; 2048]);
@@ -145,7 +154,7 @@ fn ask(client: &UdpSocket, way: Way, payload_bytes: usize, for_time: Duration) -
             return Err(ErrorKind::TimedOut.into());
         }
         if start_ns >= end_ns {
-            return Ok(figures_of(way.name(), &latencies, unknown));
+            return Ok(figures_of(between.name(), &latencies, unknown));
         }
         client.send(&payload)?;
         match client.recv(&mut buffer) {
@@ -176,8 +185,8 @@ mod tests {
             );
             return;
         }
-        for way in Way::ALL {
-            let figures = ping_pong(way, 64, Duration::from_millis(200)).unwrap();
+        for between in Between::ALL {
+            let figures = ping_pong(between, 64, Duration::from_millis(200)).unwrap();
             assert!(figures.operations > 10 && figures.unknown == 0, "{figures:?}");
             let order = [figures.min_us, figures.p50_us, figures.p99_us, figures.p999_us];
             assert!(order[0] > 0.0 && order.is_sorted(), "{figures:?}");
