@@ -1,4 +1,4 @@
-//! `p4rack roce` as processes of their own: a pool in one namespace, operations by hand from another.
+//! `p4rack roce` as processes of their own: a pool in one namespace, which is used and measured from another.
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
@@ -24,73 +24,115 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
+/// Two hosts, with the addresses of the ends of a link.
+const RACK: &str = r#"
+name = "two"
+[switch]
+target    = "embedded"
+port_rate = "1 Gb/s"
+[[host]]
+name = "h1"
+port = 1
+mac  = "02:00:00:00:00:01"
+ip   = "10.0.0.1/24"
+[[host]]
+name = "h2"
+port = 2
+mac  = "02:00:00:00:00:02"
+ip   = "10.0.0.2/24"
+"#;
+
+/// A link between both, which has these addresses.
+fn link(ends: [&NetNs; 2]) {
+    let end = |nth: usize| {
+        let mac = MacAddr([2, 0, 0, 0, 0, nth as u8 + 1]);
+        VethEnd { name: "roce0", ns: ends[nth], mac: Some(mac) }
+    };
+    Links::add_veth(end(0), end(1)).unwrap();
+}
+
+/// `roce` offers memory, and `memory` uses it.
 #[test]
-fn memory_of_a_pool_is_read_written_and_modified_by_hand() {
+fn memory_of_a_pool_is_read_written_and_modified() {
     if !can_make_namespaces() {
         return;
     }
     let (a, b) = (NetNs::create().unwrap(), NetNs::create().unwrap());
-    for name in ["roce0", "setup0"] {
-        Links::add_veth(VethEnd { name, ns: &a, mac: None }, VethEnd { name, ns: &b, mac: None }).unwrap();
-    }
+    link([&a, &b]);
+    Links::add_veth(
+        VethEnd { name: "setup0", ns: &a, mac: None },
+        VethEnd { name: "setup0", ns: &b, mac: None },
+    )
+    .unwrap();
     for (ns, host) in [(&a, 1), (&b, 2)] {
         let mut links = Links::open_in(ns).unwrap();
         links.add_address("setup0", Ipv4Addr::new(192, 168, 9, host), 24).unwrap();
         links.set_up("setup0").unwrap();
     }
-    let in_namespace = |ns: &NetNs, words: &[&str]| {
-        let mut command = p4rack();
-        command.arg("roce").args(words).args(["--interface", "roce0"]);
-        ns.command(&mut command, true).unwrap();
-        command
+    let folder = tempfile::tempdir().unwrap();
+    let rack = folder.path().join("rack.toml");
+    std::fs::write(&rack, RACK).unwrap();
+    let in_namespace = |ns: &NetNs, command: &str, words: &[&str]| {
+        let mut command_line = p4rack();
+        command_line.arg(command).args(words).args(["--interface", "roce0"]);
+        ns.command(&mut command_line, true).unwrap();
+        command_line
     };
     let serve = ["serve", "--ip", "10.0.0.2", "--memory", "64 KiB", "--grpc-server-addr", SETUP];
-    let refused = in_namespace(&b, &serve).output().unwrap();
+    let refused = in_namespace(&b, "roce", &serve).output().unwrap();
     assert!(!refused.status.success() && stderr(&refused).contains("--insecure"), "{}", stderr(&refused));
-    let mut pool = Running::start(in_namespace(&b, &serve).arg("--insecure"));
+    let mut pool = Running::start(in_namespace(&b, "roce", &serve).arg("--insecure"));
     pool.until("ready");
     let ask = |words: &[&str]| -> Output {
-        in_namespace(&a, words).args(["--ip", "10.0.0.1", "--grpc-addr", SETUP]).output().unwrap()
+        let (what, options) = words.split_first().unwrap();
+        let there = ["--name", "h1", "--at", "h2", "--way", "rdma", "--memory", SETUP];
+        let words = [&[*what, rack.to_str().unwrap()], options, &there].concat();
+        in_namespace(&a, "memory", &words).output().unwrap()
     };
-    let fine = |words: &[&str]| {
-        let output = ask(words);
-        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    let fine = |line: &str| {
+        let output = ask(&words(line));
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
         stdout(&output)
     };
-    assert_eq!(fine(&["write", "100", "far memory"]), "wrote 10 bytes at offset 0x64\n");
-    let shown = fine(&["read", "0x68", "6"]);
-    assert!(shown.starts_with("00000068  6d 65 6d 6f 72 79") && shown.ends_with("memory\n"), "{shown}");
-    assert_eq!(fine(&["read", "104", "0x6", "--output", "-"]), "memory");
+    let written = ask(&["write", "--address", "100", "--text", "far memory"]);
     assert_eq!(
-        json(&fine(&["read", "104", "2", "--json"])),
-        json!({ "offset": 104, "bytes": 2, "hex": "6d65" })
+        stdout(&written),
+        "wrote 10 bytes at 0x64 of h2, and read them back\n",
+        "{}",
+        stderr(&written)
     );
-    assert_eq!(fine(&["add", "8", "5"]), "0 (0x0) was at offset 0x8\n");
-    assert_eq!(fine(&["cas", "0x8", "5", "0x7"]), "5 (0x5) was at offset 0x8\n");
-    assert_eq!(json(&fine(&["cas", "8", "5", "9", "--lose-per-mille", "100", "--json"]))["old"], 7);
-    let modify = |options: &str| fine(&[&["modify", "8", "--operation"][..], &words(options)].concat());
-    assert_eq!(modify("cas --expected 7 --operand 0x10"), "7 (0x7) was at offset 0x8\n");
-    assert_eq!(modify("fetch-add --operand 1"), "16 (0x10) was at offset 0x8\n");
-    assert_eq!(fine(&["write", "16", "--hex", "00ff"]), "wrote 2 bytes at offset 0x10\n");
-    for (words, says) in [
-        (
-            vec!["read", "65530", "16"],
-            "reading 16 bytes at offset 0xfffa: the peer's memory does not permit it",
-        ),
-        (vec!["read", "65530", "16"], "; the pool has 65536 bytes, from offset 0 to 0xffff"),
-        (vec!["add", "9", "1"], "a word's address must be a multiple of 8"),
-        (vec!["read", "0xg", "1"], "write it in decimal, or as 0x"),
-        (vec!["read", "0", "0"], "write 1 to"),
-        (vec!["write", "0"], "--hex"),
-        (vec!["modify", "8", "--operation", "cas", "--operand", "1"], "cas needs it"),
-        (vec!["modify", "8", "--operation", "min", "--operand", "1"], "RDMA has cas and fetch-add"),
-        (vec!["read", "0", "8", "--mtu", "256"], "mtu_bytes is 256 there and 1024 here"),
+    let shown = fine("read --address 0x68 --bytes 6");
+    assert!(shown.starts_with("00000068  6d 65 6d 6f 72 79") && shown.ends_with("memory\n"), "{shown}");
+    assert_eq!(fine("read --address 104 --bytes 0x6 --output -"), "memory");
+    assert_eq!(
+        json(&fine("read --address 104 --bytes 2 --json")),
+        json!({ "address": 104, "bytes": 2, "hex": "6d65" })
+    );
+    assert_eq!(fine("add --address 8 5"), "0 (0x0) was at 0x8 of h2\n");
+    assert_eq!(fine("cas --address 0x8 5 0x7"), "5 (0x5) was at 0x8 of h2\n");
+    assert_eq!(json(&fine("cas --address 8 5 9 --json"))["old"], 7);
+    let modify = |options: &str| fine(&format!("modify --address 8 --operation {options}"));
+    assert_eq!(modify("cas --expected 7 --operand 0x10"), "7 (0x7) was at 0x8 of h2\n");
+    assert_eq!(modify("fetch-add --operand 1"), "16 (0x10) was at 0x8 of h2\n");
+    assert_eq!(fine("write --address 16 --hex 00ff"), "wrote 2 bytes at 0x10 of h2, and read them back\n");
+    for (line, says) in [
+        ("read --address 65530 --bytes 16", "reading 16 bytes at 0xfffa of h2: out of bounds"),
+        ("add --address 9 1", "no multiple of eight"),
+        ("read --address 0xg --bytes 1", "write it in decimal, or as 0x"),
+        ("read --bytes 0", "it has no bytes"),
+        ("write", "--hex"),
+        ("modify --address 8 --operation cas --operand 1", "cas needs it"),
+        ("modify --address 8 --operation min --operand 1", "this way has no such operation"),
     ] {
-        let output = ask(&words);
-        assert!(!output.status.success() && stderr(&output).contains(says), "{words:?}: {}", stderr(&output));
+        let output = ask(&words(line));
+        assert!(!output.status.success() && stderr(&output).contains(says), "{line}: {}", stderr(&output));
     }
+    let other = ["latency", "--ip", "10.0.0.1", "--mtu", "256", "--grpc-addr", SETUP];
+    let other = in_namespace(&a, "roce", &other).output().unwrap();
+    let said = stderr(&other);
+    assert!(!other.status.success() && said.contains("mtu_bytes is 256 there and 1024 here"), "{said}");
     pool.kill();
-    let gone = ask(&["read", "0", "1"]);
+    let gone = ask(&["read", "--bytes", "1"]);
     assert!(!gone.status.success() && stderr(&gone).contains("can't reach"), "{}", stderr(&gone));
 }
 
@@ -101,10 +143,7 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
         return;
     }
     let (a, b) = (NetNs::create().unwrap(), NetNs::create().unwrap());
-    let macs = [1, 2].map(|host| MacAddr([2, 0, 0, 0, 0, host]));
-    let ends = [(&a, macs[0]), (&b, macs[1])];
-    let [one, other] = ends.map(|(ns, mac)| VethEnd { name: "roce0", ns, mac: Some(mac) });
-    Links::add_veth(one, other).unwrap();
+    link([&a, &b]);
     let in_namespace = |ns: &NetNs, words: &[&str]| {
         let mut command = p4rack();
         command.arg("roce").args(words).args(["--interface", "roce0"]);
@@ -113,48 +152,43 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     };
     let folder = tempfile::tempdir().unwrap();
     let stats = folder.path().join("stats.json");
-    let words = "serve --ip 10.0.0.2 --memory 4096B --peer-mac 02:00:00:00:00:01 --peer-ip 10.0.0.1 --peer-qpn 0x11 --peer-psn 5 \
-                 --qpn 34 --psn 0xffffff --rkey 7 --address 0x1000 --grpc-server-addr 127.0.0.1:0";
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let mut pool = Running::start(in_namespace(&b, &words).arg("--stats").arg(&stats));
+    let serve = words(
+        "serve --ip 10.0.0.2 --memory 4096B --peer-mac 02:00:00:00:00:01 --peer-ip 10.0.0.1 --peer-qpn 0x11 --peer-psn 5 \
+         --qpn 34 --psn 0xffffff --rkey 7 --address 0x1000 --grpc-server-addr 127.0.0.1:0",
+    );
+    let mut pool = Running::start(in_namespace(&b, &serve).arg("--stats").arg(&stats));
     assert_eq!(
         pool.until("by hand"),
         "by hand: 02:00:00:00:00:02 10.0.0.2 qpn 34 psn 16777215 rkey 7 address 4096"
     );
     pool.until("ready");
     let peer = "--ip 10.0.0.1 --peer-mac 02:00:00:00:00:02 --peer-ip 10.0.0.2 --peer-qpn 34 --peer-psn 0xffffff --qpn 0x11 --psn 5";
-    let ask = |words: &[&str]| in_namespace(&a, words).args(peer.split_whitespace()).output().unwrap();
-    // One request for each start of both ends: sequence numbers go on.
-    let refused = ask(&["read", "0", "8"]);
-    assert!(stderr(&refused).contains("--rkey"), "{}", stderr(&refused));
-    let written = ask(&["write", "0", "far memory", "--rkey", "7", "--address", "0x1000"]);
-    assert!(written.status.success(), "{}", stderr(&written));
+    let ask = |line: &str| in_namespace(&a, &words(line)).args(peer.split_whitespace()).output().unwrap();
     // What makes no sense by hand, without a look at the interface.
-    let memory = ["--rkey", "7", "--address", "0x1000"];
-    for (words, says) in [
-        (&["read", "0", "8", "--grpc-addr", "127.0.0.1:1"][..], "cannot be used with"),
-        (&["read", "0", "8", "--ssl", "--cacert", "ca.pem"], "--ssl encrypts a set-up"),
-        (&["latency"], "--length"),
-        (&["latency", "--length", "4B"], "the memory has 4"),
+    for (line, says) in [
+        ("latency", "--rkey"),
+        ("latency --rkey 7 --address 0x1000 --grpc-addr 127.0.0.1:1", "cannot be used with"),
+        ("latency --rkey 7 --address 0x1000 --length 64B --ssl --cacert ca.pem", "--ssl encrypts a set-up"),
+        ("latency --rkey 7 --address 0x1000", "--length"),
+        ("latency --rkey 7 --address 0x1000 --length 4B", "the memory has 4"),
+        ("latency --rkey 0x100000000 --address 0", "is more than 4294967295"),
     ] {
-        let refused = ask(&[words, &memory].concat());
-        assert!(
-            !refused.status.success() && stderr(&refused).contains(says),
-            "{words:?}: {}",
-            stderr(&refused)
-        );
+        let refused = ask(line);
+        let said = stderr(&refused);
+        assert!(!refused.status.success() && said.contains(says), "{line}: {said}");
     }
-    let large = ask(&["read", "0", "8", "--rkey", "0x100000000", "--address", "0"]);
-    assert!(stderr(&large).contains("is more than 4294967295"), "{}", stderr(&large));
     let large = peer.replace("--qpn 0x11", "--qpn 0x1000000");
-    let large = in_namespace(&a, &["read", "0", "8"]).args(large.split_whitespace()).output().unwrap();
+    let large = in_namespace(&a, &["latency"]).args(large.split_whitespace()).output().unwrap();
     assert!(stderr(&large).contains("is not in 0..16777216"), "{}", stderr(&large));
-    let half = in_namespace(&a, &["read", "0", "1", "--ip", "10.0.0.1", "--qpn", "4"]).output().unwrap();
+    let half = in_namespace(&a, &words("latency --ip 10.0.0.1 --qpn 4")).output().unwrap();
     assert!(!half.status.success() && stderr(&half).contains("--peer-mac"), "{}", stderr(&half));
-    let told = |signal: &str| {
+    // A key that nobody has: the peer is told, and the pool counts it.
+    let wrong = ask("latency --length 64B --bytes 8 --seconds 0.05 --rkey 8 --address 0x1000");
+    assert!(!wrong.status.success() && stderr(&wrong).contains("were not done"), "{}", stderr(&wrong));
+    let told = |pool: &Running, signal: &str| {
         assert!(Command::new("kill").args([signal, &pool.0.id().to_string()]).status().unwrap().success());
     };
-    told("-USR1");
+    told(&pool, "-USR1");
     let until = Instant::now() + Duration::from_secs(5);
     let report = loop {
         let text = std::fs::read_to_string(&stats).unwrap_or_default();
@@ -164,54 +198,31 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
         assert!(Instant::now() < until, "no statistics on SIGUSR1: {text}");
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert_eq!(report["responder"]["writes"], 1, "{report}");
-    // A key that nobody has: the peer is told, and the pool counts it.
-    let next = "--psn 6 --peer-psn 0xffffff --rkey 8 --address 0x1000";
-    let peer = peer.replace("--psn 5", "").replace("--peer-psn 0xffffff", "");
-    let wrong = in_namespace(&a, &["read", "0", "8"])
-        .args(peer.split_whitespace())
-        .args(next.split(' '))
-        .output()
-        .unwrap();
-    let text = stderr(&wrong);
-    assert!(text.contains("does not permit it") && text.contains("check --rkey, --address"), "{text}");
-    told("-TERM");
+    assert_eq!(
+        (&report["responder"]["refused_access"], &report["responder"]["writes"]),
+        (&1.into(), &0.into()),
+        "{report}"
+    );
+    told(&pool, "-TERM");
     let last = pool.until("adapter");
-    assert!(last.contains("refused_access 1") && last.contains("writes 1"), "{last}");
+    assert!(last.contains("refused_access 1") && !last.contains("writes"), "{last}");
     assert!(pool.0.wait().unwrap().success());
     let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&stats).unwrap()).unwrap();
     assert_eq!(report["responder"]["refused_access"], 1, "{report}");
     // Measuring stays within the length that it is told.
-    let mut pool = Running::start(in_namespace(&b, &words).arg("--stats").arg(&stats));
+    let mut pool = Running::start(in_namespace(&b, &serve).arg("--stats").arg(&stats));
     pool.until("ready");
-    let measure = [
-        "latency",
-        "--length",
-        "128B",
-        "--bytes",
-        "64",
-        "--seconds",
-        "0.05",
-        "--rkey",
-        "7",
-        "--address",
-        "0x1f80",
-    ];
-    let measured = in_namespace(&a, &measure)
-        .args(peer.split_whitespace())
-        .args(["--psn", "5", "--peer-psn", "0xffffff"])
-        .output()
-        .unwrap();
+    let measured = ask("latency --length 128B --bytes 64 --seconds 0.05 --rkey 7 --address 0x1f80");
     assert!(measured.status.success(), "{}", stderr(&measured));
-    assert!(Command::new("kill").args(["-TERM", &pool.0.id().to_string()]).status().unwrap().success());
+    told(&pool, "-TERM");
     let last = pool.until("adapter");
-    assert!(!last.contains("refused_access") && last.contains("reads"), "{last}");
+    assert!(!last.contains("refused_access") && last.contains("reads") && last.contains("writes"), "{last}");
 }
 
 /// Each option of a command stands under the heading that it belongs to.
 #[test]
 fn values_by_hand_have_a_heading_of_their_own() {
-    for command in ["serve", "read", "latency"] {
+    for command in ["serve", "latency"] {
         let help = p4rack().args(["roce", command, "--help"]).output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();
         let (before, below) = help.split_once("Values exchanged by hand").unwrap();

@@ -112,16 +112,20 @@ fn under_pl2_an_incast_takes_no_frame_of_rdma() {
     }
     let rack = KeptRack::up(&repo("examples/pl2-incast.toml"), "pl2-clock");
     let _pool = pool(&rack);
-    let by_hand = |words: &[&str]| {
-        let output =
-            adapter(&rack, 2, &[&["roce"], words, &["--grpc-addr", POOL]].concat()).output().unwrap();
-        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    let path = repo("examples/pl2-incast.toml").display().to_string();
+    let use_it = |what: &str, options: &[&str]| {
+        let there = [P4RACK, "memory", what, &path, "--name", "h2", "--interface", "app0", "--at", "h1"];
+        let way = ["--scheme", "pl2-clock", "--way", "rdma", "--memory", POOL];
+        let output = rack.exec("h2", &[&there[..], &way, options].concat()).output().unwrap();
+        assert!(output.status.success(), "{what}: {}", stderr(&output));
         stdout(&output)
     };
     // Longer than a frame.
     let long = "far memory ".repeat(500);
-    assert_eq!(by_hand(&["write", "100", &long]), "wrote 5500 bytes at offset 0x64\n");
-    assert_eq!(by_hand(&["read", "100", &long.len().to_string(), "--output", "-"]), long);
+    let wrote = use_it("write", &["--address", "100", "--text", &long]);
+    assert_eq!(wrote, "wrote 5500 bytes at 0x64 of h1, and read them back\n");
+    let bytes = long.len().to_string();
+    assert_eq!(use_it("read", &["--address", "100", "--bytes", &bytes, "--output", "-"]), long);
     let all = beside_an_incast(&rack);
     println!("pl2-clock {all:?}");
     assert_eq!(all.len(), 3, "{all:?}");

@@ -8,6 +8,7 @@ use p4rack_fabric::roce::Config;
 use p4rack_hosts::memory::{EdmPortError, NotHere};
 use p4rack_hosts::remote::{self, Held, Own, Place, Region, RemoteError, Shape, UnderWay};
 use p4rack_hosts::roce::setup::Server;
+use p4rack_hosts::roce::tls::ClientTls;
 use p4rack_wire::Nanos;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -35,6 +36,8 @@ pub struct Access<'a> {
     pub memory: Option<&'a str>,
     /// Address of an engine of Cowbird, `HOST:PORT`.
     pub engine: Option<&'a str>,
+    /// How the set-ups of a pool and an engine are encrypted; `None`: not at all.
+    pub tls: Option<ClientTls>,
     /// Bytes to reserve in a pool; 0: use the memory that it offers to all.
     pub reserve_bytes: u64,
 }
@@ -42,8 +45,17 @@ pub struct Access<'a> {
 impl<'a> Access<'a> {
     /// The memory of `at` from `host`, by the scheme's way, under key 1.
     pub fn new(host: &'a str, at: &'a str) -> Access<'a> {
-        let (interface, way, key, memory, engine, reserve_bytes) = (None, None, 1, None, None, 0);
-        Access { host, interface, at, way, key, memory, engine, reserve_bytes }
+        Access {
+            host,
+            interface: None,
+            at,
+            way: None,
+            key: 1,
+            memory: None,
+            engine: None,
+            tls: None,
+            reserve_bytes: 0,
+        }
     }
 }
 
@@ -121,7 +133,7 @@ pub fn open(rack: &Rack, access: &Access<'_>) -> Result<Memory, OpenError> {
     let definition = way.definition();
     let own = &rack.hosts[usize::from(node(rack, access.host)?)];
     let there = &rack.hosts[usize::from(node(rack, access.at)?)];
-    let server = |addr: String| Server { addr, tls: None };
+    let server = |addr: String| Server { addr, tls: access.tls.clone() };
     let port = match definition.service {
         Service::Bytes => Some(BYTES_PORT),
         Service::Pool => Some(POOL_PORT),

@@ -1,6 +1,4 @@
-//! `p4rack roce`.
-
-mod operate;
+//! `p4rack roce`: what is RDMA's own. Its operations are those of remote memory, by the way `rdma`.
 
 use super::adapter::{Adapter, GrpcServer, Peers, Telling, Tls, runtime, text};
 use super::by_hand::ByHand;
@@ -39,16 +37,6 @@ enum Command {
     ///
     /// Prints a line "ready …" when peers can connect, and what it counted when SIGTERM or SIGINT ends it.
     Serve(Box<ServeArgs>),
-    /// Read bytes of a pool's memory
-    Read(Box<operate::ReadArgs>),
-    /// Write bytes to a pool's memory
-    Write(Box<operate::WriteArgs>),
-    /// Change a word of a pool's memory atomically and print the old one
-    Modify(Box<operate::ModifyArgs>),
-    /// Swap a word of eight bytes if it is the expected one; prints the word before
-    Cas(Box<operate::CasArgs>),
-    /// Add to a word of eight bytes, modulo 2^64; prints the word before
-    Add(Box<operate::AddArgs>),
     /// How long writes, reads and atomic operations take on a pool's memory, which they overwrite
     Latency {
         #[command(flatten)]
@@ -131,11 +119,6 @@ struct Peer {
 pub fn run(args: Args) -> ExitCode {
     let done = match args.command {
         Command::Serve(args) => serve(*args),
-        Command::Read(args) => args.run(),
-        Command::Write(args) => args.run(),
-        Command::Modify(args) => args.run(),
-        Command::Cas(args) => args.run(),
-        Command::Add(args) => args.run(),
         Command::Latency { peer, length, bytes, under_way, seconds, after, json } => {
             let load = |kind| Load { kind, bytes, under_way: under_way.into(), span: span(seconds) };
             latencies(&peer, length, load, span(after.unwrap_or(0.0)), json)
@@ -240,9 +223,8 @@ struct Pair {
     /// Key and address of the memory.
     key: u32,
     address: u64,
-    /// Its bytes and rights; unknown by hand.
+    /// Its bytes; unknown by hand.
     bytes: Option<u64>,
-    rights: Option<Rights>,
     // The connection ends with these.
     _runtime: Runtime,
     _call: Option<Connected>,
@@ -259,7 +241,7 @@ fn pair(peer: &Peer) -> Result<Pair, String> {
     let runtime = runtime()?;
     let mut call: Option<Connected> = None;
     let by_hand = by_hand.zip(peer.by_hand.connection(station));
-    let (qpn, connection, (key, address), offered) = match by_hand {
+    let (qpn, connection, (key, address), bytes) = match by_hand {
         Some((memory, (qpn, connection))) => (qpn, connection, memory, None),
         None => {
             let server = Server { addr: peer.grpc_addr.clone(), tls: peer.tls.files() };
@@ -267,17 +249,11 @@ fn pair(peer: &Peer) -> Result<Pair, String> {
             let connecting = server.connect(station, &config, None, &mut random);
             let connected = call.insert(runtime.block_on(connecting).map_err(text)?);
             let offer = connected.offers.first().copied().ok_or("the pool offers no memory")?;
-            (
-                connected.qpn,
-                connected.connection,
-                (offer.key, offer.address),
-                Some((offer.bytes, offer.rights)),
-            )
+            (connected.qpn, connected.connection, (offer.key, offer.address), Some(offer.bytes))
         }
     };
     port.adapter().add_pair(qpn, connection).map_err(text)?;
-    let (bytes, rights) = offered.unzip();
-    Ok(Pair { port, qpn, key, address, bytes, rights, _runtime: runtime, _call: call })
+    Ok(Pair { port, qpn, key, address, bytes, _runtime: runtime, _call: call })
 }
 
 fn span(seconds: f64) -> Nanos {
@@ -299,7 +275,7 @@ fn latencies(
             return Err("--length reaches beyond the last address".to_owned());
         }
     }
-    let Pair { mut port, qpn, key, address, bytes, rights: _, _runtime, _call } = pair(peer)?;
+    let Pair { mut port, qpn, key, address, bytes, _runtime, _call } = pair(peer)?;
     let bytes = bytes.or(length).unwrap_or(0);
     // Atomic operations need a word.
     if u64::from(load(Kind::Write).bytes).max(8) > bytes {

@@ -170,6 +170,7 @@ pub unsafe extern "C" fn p4rack_memory_open(
             memory: optional(access.memory)?,
             engine: optional(access.engine)?,
             reserve_bytes: access.reserve_bytes,
+            tls: None,
         };
         let memory = open(&rack, &access).map_err(|error| error.to_string())?;
         Ok(Handle { memory, submitted: Window::default(), ended: VecDeque::new() })

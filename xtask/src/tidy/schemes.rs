@@ -48,7 +48,6 @@ const PARTS: &[(&str, &str)] = &[
     ("cli/src/cmd/pl2.rs", "a protocol's commands"),
     ("cli/src/cmd/cowbird", "a protocol's commands"),
     ("cli/src/cmd/memory", "remote memory's commands"),
-    ("cli/src/cmd/roce", "operations of RDMA by their names in remote memory"),
     ("cli/src/cmd/values.rs", "operations on values"),
     ("cli/src/cmd/adapter.rs", "addresses of a rack's adapters, an engine in its switch among them"),
     ("cli/src/cmd/host.rs", "a protocol's options of an agent"),

@@ -6,6 +6,7 @@ mod operate;
 mod operations;
 mod serve;
 
+use super::adapter::Tls;
 use super::connect::kept_rack_hint;
 use super::values::{Bytes, hex, opcode};
 use super::way::ways;
@@ -129,6 +130,8 @@ struct Services {
     /// Bytes to reserve in a pool for this command, e.g. "1 MiB", instead of using what it offers to all
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     reserve: Option<u64>,
+    #[command(flatten)]
+    tls: Tls,
 }
 
 #[derive(clap::Args, Debug)]
@@ -256,6 +259,7 @@ fn open(there: &There) -> Result<Memory, String> {
         key: there.key,
         memory: there.services.memory.as_deref(),
         engine: there.services.engine.as_deref(),
+        tls: there.services.tls.files(),
         reserve_bytes: there.services.reserve.unwrap_or(0),
     };
     p4rack_memory::open(&rack, &access).map_err(|error: OpenError| not_opened(&error, error.not_here()))
