@@ -54,7 +54,7 @@ enum Kind {
     Alone,
     /// This thread alone; operations are [`Issued`](super::Order::Issued). By record, the newest version that a read found.
     InOrder(Vec<u64>),
-    /// Others, and this thread has one operation under way at a time.
+    /// Others as well; operations overlap.
     Shared,
 }
 
@@ -77,7 +77,7 @@ impl Records {
         Records { newest: vec![0; count], kind: Kind::InOrder(vec![0; count]) }
     }
 
-    /// Records that others write as well. This thread has one operation under way at a time.
+    /// Records that others write as well. What is known is what the ends of this thread's own operations say.
     pub fn shared(count: usize) -> Records {
         Records { newest: vec![0; count], kind: Kind::Shared }
     }
@@ -95,15 +95,19 @@ impl Records {
         self.newest[record]
     }
 
-    /// A write of a shared record has left this version. Errors: it is not behind those before, so one of two writes is lost.
+    /// A write has left this version; `least` was [`newest`](Self::newest) when it was asked for. Errors: it is not behind those before,
+    /// or where this thread alone writes, not the next one: so one of two writes is lost.
     #[inline]
-    pub fn wrote(&mut self, record: usize, version: u64) -> Result<(), Wrong> {
+    pub fn wrote(&mut self, record: usize, least: u64, version: u64) -> Result<(), Wrong> {
         let newest = &mut self.newest[record];
-        let possible = *newest + 1..=u64::MAX;
+        let possible = match &self.kind {
+            Kind::Alone | Kind::InOrder(_) => *newest + 1..=*newest + 1,
+            Kind::Shared => least + 1..=u64::MAX,
+        };
         if !possible.contains(&version) {
             return Err(Wrong { version, possible });
         }
-        *newest = version;
+        *newest = version.max(*newest);
         Ok(())
     }
 
@@ -122,7 +126,7 @@ impl Records {
         match &mut self.kind {
             Kind::Alone => {}
             Kind::InOrder(seen) => seen[record] = version,
-            Kind::Shared => *newest = version,
+            Kind::Shared => *newest = version.max(*newest),
         }
         Ok(())
     }
@@ -161,9 +165,11 @@ mod tests {
         let mut records = Records::shared(1);
         records.found(0, 0, 5).unwrap();
         assert_eq!(
-            records.wrote(0, 5).unwrap_err().to_string(),
+            records.wrote(0, 5, 5).unwrap_err().to_string(),
             "it is in version 5, and can be in 6 to any later one"
         );
-        assert_eq!(records.wrote(0, 9), Ok(()));
+        assert_eq!(records.wrote(0, 5, 9), Ok(()));
+        let mut records = Records::alone(1);
+        assert_eq!((records.wrote(0, 0, 1), records.wrote(0, 0, 1).is_err()), (Ok(()), true));
     }
 }

@@ -33,5 +33,6 @@ pub mod up;
 pub mod ways;
 pub mod workload;
 pub mod worlds;
+pub mod ycsb;
 
 pub use error::LabError;

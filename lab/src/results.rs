@@ -101,6 +101,9 @@ pub struct Setting {
     /// Whether RDMA's adapters accept frames with any iCRC, in all runs alike.
     #[serde(default)]
     pub icrc_ignored: bool,
+    /// Operations of a store's client under way, where more than one may be.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub depth: Option<u32>,
     /// What makes a store a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub log: Option<Log>,
@@ -250,7 +253,7 @@ pub struct StoreResult {
     /// Reads of remote memory for each operation, of a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cold_share: Option<f64>,
-    /// Processor time of the client's thread for each operation of a log store, kernel included.
+    /// Processor time of a client's thread for each operation, kernel included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thread_cpu_ns: Option<f64>,
     /// Rate at which bulk traffic beside the clients left its host, if there was some.
@@ -281,7 +284,7 @@ pub struct MixResult {
     /// Reads of remote memory for each operation, of a log store.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cold_share: Option<f64>,
-    /// Processor time of the client's thread for each operation of a log store, kernel included.
+    /// Processor time of a client's thread for each operation, kernel included.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub thread_cpu_ns: Option<f64>,
     /// Operations without an answer.
@@ -289,6 +292,7 @@ pub struct MixResult {
     /// Wrong answers.
     pub wrong: u64,
     /// Points of the latency's distribution: µs, share of operations at or below it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cdf: Vec<(f64, f64)>,
 }
 
@@ -438,6 +442,7 @@ pub(crate) mod tests {
                 load_percent: 400,
                 warm_up_s: 1.0,
                 icrc_ignored: false,
+                depth: None,
                 log: None,
             },
             machine: Machine {

@@ -112,7 +112,7 @@ fn store_rows(results: &Results) -> Vec<(String, Figure<'_>)> {
         rows.push((format!("{name}: p50"), figure(|mix| text::micros(mix.p50_us))));
         rows.push((format!("{name}: p99"), figure(|mix| text::micros(mix.p99_us))));
         rows.push((format!("{name}: p99.9"), figure(|mix| text::micros(mix.p999_us))));
-        if results.setting.log.is_some() {
+        if mix.thread_cpu_ns.is_some() {
             let cpu = |mix: &MixResult| of(mix.thread_cpu_ns, |ns| text::micros(ns / 1e3));
             rows.push((format!("{name}: processor time of the client for each"), figure(cpu)));
         }

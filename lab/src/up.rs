@@ -217,8 +217,11 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         bulk: workload
             .store
             .as_ref()
-            .and_then(|store| store.bulk.clone())
-            .map(|host| Bulk { host, frames_under_way: (many.len() + store::bulk::UNDER_WAY) as u64 }),
+            .and_then(|store| Some((store.bulk.clone()?, many.len() * store.depth as usize)))
+            .map(|(host, clients)| Bulk {
+                host,
+                frames_under_way: (clients + store::bulk::UNDER_WAY) as u64,
+            }),
         client: workload.rpc.as_ref().map(|rpc| rpc.client.clone()),
         load_percent: workload.load_percent,
         // A store has its records loaded before the window.
@@ -226,6 +229,7 @@ fn setting(rack: &Rack, workload: &Workload, runs: &[Run]) -> Result<Setting, La
         icrc_ignored: runs
             .iter()
             .any(|run| run.way.is_some_and(|way| way.definition().link == Link::Adapter)),
+        depth: workload.store.as_ref().map(|store| store.depth),
         log: rack.log().cloned(),
     })
 }

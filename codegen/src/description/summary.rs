@@ -71,13 +71,13 @@ pub(super) fn summary(rack: &Rack) -> Summary {
             workload.duration_s,
             schemes.join(" ")
         );
+        if let Some(store) = &workload.store {
+            let _ = writeln!(out, "  store: {} operations of each client under way", store.depth);
+        }
         if let Some(log) = rack.log() {
             let engine = log.engine.as_deref().unwrap_or("–");
-            let (percent, depth) = (log.memory_percent, log.depth);
-            let _ = writeln!(
-                out,
-                "  log: {percent} % of the records' room is local, {depth} operations under way, spare host {engine}"
-            );
+            let percent = log.memory_percent;
+            let _ = writeln!(out, "  log: {percent} % of the records' room is local, spare host {engine}");
         }
         if let Some(rpc) = &workload.rpc {
             let _ =

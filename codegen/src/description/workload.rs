@@ -98,8 +98,10 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Ru
             Err(message) => sink.error(&mix.span, &mix.field, message, "write one of these"),
         }
     }
+    let depth = section.integer(sink, "depth", (1, 128));
     let bulk = section.string(sink, "bulk", "the name of a host").map(|bulk| bulk.value);
     let log = section.section(sink, "log").map(|log| read_log(sink, log));
+    let depth = depth.map_or(if log.is_some() { LOG_DEPTH } else { 1 }, |depth| depth.value as u32);
     let (duration_s, seed) = read_run(sink, &mut section);
     section.finish(sink);
     let value_bytes = value_bytes.map_or(960, |bytes| bytes.value as u32);
@@ -118,22 +120,24 @@ fn read_store(sink: &mut Sink<'_>, mut section: Section<'_, '_>, schemes: Vec<Ru
             records: records.map_or(1_000, |records| records.value as u32),
             value_bytes,
             mixes,
+            depth,
             bulk,
             log,
         }),
     })
 }
 
+/// Operations of a log store's client under way, unless the description says how many.
+const LOG_DEPTH: u32 = 100;
+
 /// What makes a store a log store.
 fn read_log(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Log {
     let engine = section.string(sink, "engine", "the name of a host");
     let memory_percent = section.integer(sink, "memory_percent", (1, 99));
-    let depth = section.integer(sink, "depth", (1, 128));
     section.finish(sink);
     Log {
         engine: engine.map(|engine| engine.value),
         memory_percent: memory_percent.map_or(20, |percent| percent.value as u32),
-        depth: depth.map_or(100, |depth| depth.value as u32),
     }
 }
 

@@ -215,6 +215,8 @@ pub struct Store {
     pub value_bytes: u32,
     /// Mixes of operations, one after the other, each for an equal part of the duration.
     pub mixes: Vec<Mix>,
+    /// Operations of each client under way, where more than one may be.
+    pub depth: u32,
     /// Host that writes to the server's port as fast as it can, beside the clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bulk: Option<String>,
@@ -230,8 +232,6 @@ pub struct Log {
     pub engine: Option<String>,
     /// Part of the records' room that local memory has, in percent.
     pub memory_percent: u32,
-    /// Operations under way, where more than one may be.
-    pub depth: u32,
 }
 
 /// YCSB's mixes of operations on single records (Cooper et al., SoCC 2010).

@@ -1,15 +1,14 @@
 //! The store's client as a process on a host of a rack.
 
 use super::log::LogStore;
-use super::run::{Setup, mixes};
-use super::ycsb;
+use super::logged::Logged;
+use super::run::Setup;
 use crate::error::LabError;
-use crate::store::client::{ClientReport, Contents, LogCosts, MixReport};
 use crate::sys;
 use crate::ways::End;
-use crate::workload::print_result;
+use crate::workload::{Span, print_result};
+use crate::ycsb::{Client, ClientReport, Contents};
 use p4rack_codegen::Rack;
-use p4rack_hosts::remote::setting::Used;
 use p4rack_hosts::remote::{Certain, Remote, Written};
 use p4rack_wire::Nanos;
 use serde::{Deserialize, Serialize};
@@ -37,8 +36,6 @@ pub struct ClientTask {
 pub(super) struct Outcome {
     pub(super) report: ClientReport,
     pub(super) contents: Contents,
-    /// Duration of each mix, nanoseconds, until its last operation had ended.
-    pub(super) spans_ns: Vec<u64>,
 }
 
 /// Parameters of a description's log store, for a given time.
@@ -51,7 +48,7 @@ pub(super) fn setup(rack: &Rack, window: Nanos, seed: u64) -> Result<Setup, LabE
         records: store.records,
         value_bytes: store.value_bytes as usize,
         memory_percent: log.memory_percent.into(),
-        depth: log.depth as usize,
+        depth: store.depth as usize,
         each: Nanos(window.0 / store.mixes.len().max(1) as u64),
         mixes: store.mixes.clone(),
         seed,
@@ -63,43 +60,29 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 }
 
 /// Uses the log store of a description, from the calling thread's network namespace, and prints the results as JSON.
-pub fn use_store(path: &Path, client: ClientTask) -> Result<(), LabError> {
+pub fn use_store(path: &Path, task: ClientTask) -> Result<(), LabError> {
     let rack = Rack::load(path)?;
-    let (setup, way) = (setup(&rack, client.window, client.seed)?, client.end.way);
+    let (setup, way) = (setup(&rack, task.window, task.seed)?, task.end.way);
     let config = setup.config(way);
-    let (opened, _held) = client.end.open(&rack, config.shape())?;
+    let (opened, _held) = task.end.open(&rack, config.shape())?;
     // A page may leave local memory when it is in remote memory.
     let mut remote: Box<dyn Remote> = match opened.abilities().writes {
         Written::There => opened,
         Written::Sent => Box::new(Certain::new(opened)),
     };
-    let mut store = LogStore::new(config).map_err(failed)?;
-    let (records, depth) = (setup.records, way.depth(setup.depth));
-    let mut ycsb = ycsb::Client::new(&mut store, remote.as_mut(), records, setup.value_bytes, depth);
-    ycsb.load(setup.seed).map_err(failed)?;
+    let log = LogStore::new(config).map_err(failed)?;
+    let config = setup.client(way, true);
+    let mut store = Logged::new(log, remote.as_mut(), setup.records, config.depth);
+    let mut client = Client::new(&mut store, &config);
+    client.load().map_err(failed)?;
     let start_ns = sys::monotonic_ns() + LEAD_NS;
     let mut out = std::io::stdout();
     writeln!(out, "{READY} {start_ns}")
         .and_then(|()| out.flush())
         .map_err(LabError::system("telling that records are written"))?;
-    sys::sleep_until(start_ns);
-    ycsb.tell_from(Nanos(start_ns));
-    let used = || Ok(Used::default());
-    let (runs, contents) = mixes(&mut ycsb, &setup, &used).map_err(failed)?;
-    let mixes = runs.iter().map(|run| MixReport {
-        mix: run.mix.name().to_owned(),
-        operations: run.report.operations,
-        lost: run.report.lost,
-        wrong: run.report.wrong,
-        values: run.report.values,
-        latencies: run.report.latencies.counts().collect(),
-        log: Some(LogCosts { cold_reads: run.cold_reads(), thread_cpu_ns: run.report.cpu.0 }),
-    });
-    let report = ClientReport {
-        mixes: mixes.collect(),
-        writes: ycsb.versions().saturating_sub(records.into()),
-        lost_writes: 0,
-    };
-    let spans_ns = runs.iter().map(|run| run.report.elapsed.0).collect();
-    print_result(&Outcome { report, contents, spans_ns }).map_err(LabError::system("telling the result"))
+    let span = Span { start_ns, duration_ns: task.window.0 };
+    let mixes = client.mixes(&config.mixes, span).map_err(failed)?;
+    let contents = client.contents().map_err(failed)?;
+    let report = ClientReport { mixes, writes: client.writes(), lost_writes: 0 };
+    print_result(&Outcome { report, contents }).map_err(LabError::system("telling the result"))
 }

@@ -129,12 +129,6 @@ pub enum StoreError {
     /// An unexpected answer came.
     #[error("remote memory answered what nobody had asked")]
     Unasked,
-    /// No answer in time to an operation in flight.
-    #[error("remote memory does not answer")]
-    Silence,
-    /// No progress reports.
-    #[error("printing progress: {0}")]
-    Telling(std::io::Error),
     /// No room for another key.
     #[error("the index is full: {0} keys are the limit")]
     Full(usize),
@@ -235,6 +229,11 @@ impl LogStore {
             counters: Counters::default(),
             config,
         })
+    }
+
+    /// Bytes of a value.
+    pub fn value_bytes(&self) -> usize {
+        self.config.value_bytes
     }
 
     /// Its counters.
@@ -382,14 +381,16 @@ impl LogStore {
         Ok(())
     }
 
-    /// Waits a while for remote memory, and delivers values that arrived: token, record, value. Returns whether there was any end.
+    /// Waits for remote memory, a while and at most until then, and delivers values that arrived: token, record, value. Returns whether
+    /// there was any end.
     pub fn wait(
         &mut self,
         remote: &mut dyn Remote,
+        until: Nanos,
         came: &mut dyn FnMut(u64, u64, &[u8]),
     ) -> Result<bool, StoreError> {
         let (mut failed, mut any) = (Ok(()), false);
-        let until = remote.now() + WAIT;
+        let until = until.min(remote.now() + WAIT);
         remote.poll(until, &mut |tag, outcome| {
             any = true;
             let taken = self.take(tag, outcome, came);

@@ -156,7 +156,8 @@ fn pass(
     check: Came,
 ) -> Result<(), String> {
     let mut all = Vec::new();
-    let waited = store.wait(remote, &mut |token, record, value| all.push((token, record, value.to_vec())));
+    let waited =
+        store.wait(remote, Nanos::MAX, &mut |token, record, value| all.push((token, record, value.to_vec())));
     waited.map_err(|error| error.to_string())?;
     for (token, record, value) in all {
         let (key, least, replaces) = reads.remove(&token).ok_or("nobody had asked")?;
@@ -221,7 +222,7 @@ fn another_key_than_the_index_has_room_for_is_refused() {
     let mut write = |key| loop {
         match store.write(&mut remote, key, &[0; 8]) {
             Ok(true) => return Ok(()),
-            Ok(false) => drop(store.wait(&mut remote, &mut |_, _, _| {}).unwrap()),
+            Ok(false) => drop(store.wait(&mut remote, Nanos::MAX, &mut |_, _, _| {}).unwrap()),
             Err(error) => return Err(error),
         }
     };

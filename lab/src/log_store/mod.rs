@@ -18,9 +18,9 @@
 mod client;
 mod index;
 mod log;
+mod logged;
 pub(crate) mod rack;
 mod run;
-mod ycsb;
 
 pub use client::{ClientTask, use_store};
 pub use log::{Config, Found, LogStore, Replaced, StoreError};

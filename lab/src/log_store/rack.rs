@@ -61,7 +61,7 @@ pub(crate) fn check(rack: &Rack, way: Way) -> Result<(), LabError> {
     if needed > cowbird.message_bytes_max.into() {
         return Err(LabError::Unfit(format!(
             "{way}: rings of {} bytes are needed, and the switch takes twice cowbird.message_bytes_max, which is {}: set that \
-             to {needed}, or lower workload.log.depth or workload.value_bytes",
+             to {needed}, or lower workload.depth or workload.value_bytes",
             2 * needed,
             cowbird.message_bytes_max
         )));
@@ -134,8 +134,8 @@ pub(crate) fn run(
     // Requests that an engine still has in flight count too. It ends before its pool.
     running.end_serving();
     let switch = [early, windowed, control::stats(running)?];
-    let Outcome { report, contents, spans_ns } = outcome;
-    let measured = Measured { reports: &[report], contents, spans_ns: &spans_ns, window, switch, bulk: None };
+    let Outcome { report, contents } = outcome;
+    let measured = Measured { reports: &[report], contents, window, switch, bulk: None };
     figures::result(running, store, plan, measured, progress)
 }
 

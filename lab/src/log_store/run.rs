@@ -1,12 +1,15 @@
 //! The store on this machine, with its cold log behind each way to remote memory.
 
 use super::log::{Config, Counters, LogStore, StoreError, WRITES_MAX};
-use super::ycsb::{Client, Report};
-use crate::store::client::Contents;
+use super::logged::Logged;
+use crate::results::MixResult;
+use crate::store::figures::mix_figures;
+use crate::ycsb::{self, Client, ClientConfig, MixReport};
 use p4rack_codegen::rack::Mix;
 use p4rack_fabric::remote::Way;
 use p4rack_hosts::remote::setting::{Setting, Switch, Used};
 use p4rack_hosts::remote::{Local, Remote, RemoteError, Shape, UnderWay};
+use p4rack_netdev::clock;
 use p4rack_wire::Nanos;
 use serde::Serialize;
 
@@ -38,6 +41,12 @@ impl Setup {
         let percent = if way.is_remote() { self.memory_percent } else { ALL_LOCAL };
         Config::new(self.records as usize, self.value_bytes, percent, way.depth(self.depth))
     }
+
+    /// Its client; whether that prints progress lines.
+    pub(super) fn client(&self, way: Way, tells: bool) -> ClientConfig {
+        let (mixes, depth) = (self.mixes.clone(), way.depth(self.depth));
+        ClientConfig { mixes, records: self.records, depth, seed: self.seed, tells }
+    }
 }
 
 impl Config {
@@ -54,35 +63,20 @@ impl Config {
     }
 }
 
-/// Figures of one mix.
+/// Figures of one mix by a way. Lost and wrong in the last mix are also records that do not have their last version at the end.
 #[derive(Clone, Debug, Serialize)]
 pub struct MixFigures {
-    /// Access path to older records.
+    /// Way to older records.
     pub scheme: Way,
-    /// The mix.
-    pub mix: &'static str,
+    /// What is measured of any store.
+    #[serde(flatten)]
+    pub mix: MixResult,
     /// Operations that ended in time.
     pub operations: u64,
-    /// Operations per second.
-    pub ops_per_s: f64,
-    /// 50th percentile of latencies.
-    pub p50_us: f64,
-    /// 99th percentile.
-    pub p99_us: f64,
-    /// 99.9th percentile.
-    pub p999_us: f64,
-    /// Operations that took too long; in the last mix also records without their last version at the end.
-    pub lost: u64,
-    /// Values that were never written.
-    pub wrong: u64,
-    /// Values read from remote memory, per operation.
-    pub cold_share: f64,
     /// Pages written to remote memory.
     pub pages_written: u64,
     /// Pages compacted.
     pub pages_compacted: u64,
-    /// Processor time of the thread per operation, kernel included.
-    pub thread_cpu_ns: f64,
     /// Processor time of the compute node's adapter per operation, if it has a thread of its own.
     pub adapter_cpu_ns: Option<f64>,
     /// Processor time of the engine per operation.
@@ -100,6 +94,9 @@ pub enum RunError {
     /// The remote memory failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The client can't go on.
+    #[error(transparent)]
+    Client(#[from] ycsb::Error),
 }
 
 /// Loads the records, runs the mixes and reads every record again, by a way that needs no switch.
@@ -136,69 +133,33 @@ fn measure(
     remote: &mut dyn Remote,
     used: &dyn Fn() -> Result<Used, RemoteError>,
 ) -> Result<Vec<MixFigures>, RunError> {
-    let mut store = LogStore::new(setup.config(way))?;
-    let mut client =
-        Client::new(&mut store, remote, setup.records, setup.value_bytes, way.depth(setup.depth));
-    client.load(setup.seed)?;
-    let (runs, contents) = mixes(&mut client, setup, used)?;
-    let mut all: Vec<MixFigures> = runs.iter().map(|run| figures(way, run)).collect();
-    if let Some(last) = all.last_mut() {
+    let config = setup.client(way, false);
+    let mut store = Logged::new(LogStore::new(setup.config(way))?, remote, setup.records, config.depth);
+    let mut client = Client::new(&mut store, &config);
+    client.load()?;
+    let mut all = Vec::new();
+    for mix in &setup.mixes {
+        let (before, counted) = (used()?, client.store().counters());
+        let report = client.mix(*mix, clock::now() + setup.each)?;
+        all.push(figures(way, &report, used()?.since(before), [counted, client.store().counters()]));
+    }
+    let contents = client.contents()?;
+    if let Some(MixFigures { mix: last, .. }) = all.last_mut() {
         last.lost += contents.lost;
         last.wrong += contents.wrong;
     }
     Ok(all)
 }
 
-/// Results under a mix, and their costs.
-pub(super) struct MixRun {
-    pub(super) mix: Mix,
-    pub(super) report: Report,
-    used: Used,
-    counted: (Counters, Counters),
-}
-
-impl MixRun {
-    /// Values that were read from remote memory.
-    pub(super) fn cold_reads(&self) -> u64 {
-        self.counted.1.cold_reads - self.counted.0.cold_reads
-    }
-}
-
-/// Runs the mixes, and reads every record again.
-pub(super) fn mixes(
-    client: &mut Client<'_>,
-    setup: &Setup,
-    used: &dyn Fn() -> Result<Used, RemoteError>,
-) -> Result<(Vec<MixRun>, Contents), RunError> {
-    let mut runs = Vec::new();
-    for (nth, mix) in setup.mixes.iter().enumerate() {
-        let (before, counted) = (used()?, client.counters());
-        let report = client.run(*mix, setup.each, setup.seed.wrapping_add(1 + nth as u64))?;
-        let (used, counted) = (used()?.since(before), (counted, client.counters()));
-        runs.push(MixRun { mix: *mix, report, used, counted });
-    }
-    Ok((runs, client.contents()?))
-}
-
-fn figures(way: Way, run: &MixRun) -> MixFigures {
-    let MixRun { mix, report, used, counted: (before, after) } = run;
+fn figures(way: Way, report: &MixReport, used: Used, [before, after]: [Counters; 2]) -> MixFigures {
     let count = (report.operations + report.lost + report.wrong).max(1) as f64;
     let each = |time: Nanos| time.0 as f64 / count;
-    let us = |q: f64| report.latencies.at(q) as f64 / 1e3;
     MixFigures {
         scheme: way,
-        mix: mix.name(),
+        mix: MixResult { cdf: Vec::new(), ..mix_figures(&report.mix, &[report], report.elapsed_ns) },
         operations: report.operations,
-        ops_per_s: report.operations as f64 / report.elapsed.as_secs_f64(),
-        p50_us: us(0.5),
-        p99_us: us(0.99),
-        p999_us: us(0.999),
-        lost: report.lost,
-        wrong: report.wrong,
-        cold_share: run.cold_reads() as f64 / count,
         pages_written: after.pages_written - before.pages_written,
         pages_compacted: after.pages_compacted - before.pages_compacted,
-        thread_cpu_ns: each(report.cpu),
         adapter_cpu_ns: used.adapter.map(each),
         engine_cpu_ns: used.engine.map(each),
         pool_cpu_ns: used.pool.map(each),
@@ -221,11 +182,15 @@ mod tests {
             seed: 1,
         };
         let all = run(Way::LOCAL, &setup).unwrap();
-        assert_eq!(all.iter().map(|figures| figures.mix).collect::<Vec<_>>(), ["A", "B", "C", "F"]);
+        assert_eq!(
+            all.iter().map(|figures| figures.mix.mix.as_str()).collect::<Vec<_>>(),
+            ["A", "B", "C", "F"]
+        );
         for figures in all {
             assert!(figures.operations > 100, "{figures:?}");
-            assert_eq!((figures.lost, figures.wrong, figures.pages_written), (0, 0, 0), "{figures:?}");
-            assert_eq!(figures.cold_share, 0.0);
+            let MixResult { lost, wrong, cold_share, .. } = figures.mix;
+            assert_eq!((lost, wrong, figures.pages_written), (0, 0, 0), "{figures:?}");
+            assert_eq!(cold_share, Some(0.0));
         }
     }
 }

@@ -101,17 +101,21 @@ fn store_head(results: &Results, kept: usize, all: usize, class: &str) -> String
     let beside = setting.bulk.as_ref().map_or_else(String::new, |bulk| {
         format!("Beside {} writing to {one} as fast as it can, ", escape(&bulk.host))
     });
+    let under_way = match setting.depth {
+        None | Some(1) => "one operation at a time".to_owned(),
+        Some(depth) => format!("up to {depth} operations under way"),
+    };
     let what = match &setting.log {
         None => format!(
-            "{beside}{many} use a key-value store on {one}, each with one operation at a time, over links of {rate}. Under schemes with \
+            "{beside}{many} use a key-value store on {one}, each with {under_way}, over links of {rate}. Under schemes with \
              EDM the values live in {one}’s memory, where the clients read and write them; under the others a server on {one} \
              answers over TCP."
         ),
         Some(log) => format!(
             "A thread on {many} owns a key-value store whose newest part, {} % of the records’ room, is in local memory, and the \
-             older part in {one}’s, over links of {rate}. It has up to {} operations under way, one under rdma-sync. Who waits \
-             for RDMA sleeps until a frame comes, who waits for Cowbird looks every 200 µs.",
-            log.memory_percent, log.depth
+             older part in {one}’s, over links of {rate}. It has {under_way}, one under rdma-sync. It sleeps until a frame of RDMA's \
+             comes, and looks for Cowbird's answers every 200 µs.",
+            log.memory_percent
         ),
     };
     format!(

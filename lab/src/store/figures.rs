@@ -1,7 +1,6 @@
 //! Combined results of a store's clients, live and at the end.
 
 use super::bulk::BulkReport;
-use super::client::{ClientReport, Contents, LogCosts, MixReport, SoFar};
 use crate::control::SwitchStats;
 use crate::error::LabError;
 use crate::measure::{self, Plan, Times};
@@ -13,6 +12,7 @@ use crate::stats::cdf;
 use crate::sys;
 use crate::text;
 use crate::workload::Span;
+use crate::ycsb::{ClientReport, Contents, MixReport, SoFar};
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_history::Effects;
 use p4rack_wire::Histogram;
@@ -29,8 +29,6 @@ pub(crate) struct Measured<'a> {
     pub(crate) reports: &'a [ClientReport],
     /// Totals of all records at the end.
     pub(crate) contents: Contents,
-    /// Duration of each mix, nanoseconds.
-    pub(crate) spans_ns: &'a [u64],
     /// Time span of the clients' operations.
     pub(crate) window: Span,
     /// Bulk writes during the clients' operations, if any.
@@ -69,10 +67,10 @@ pub(crate) fn result(
     measured: Measured<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
-    let Measured { reports, contents, spans_ns, window, switch: [early, windowed, last], bulk } = measured;
+    let Measured { reports, contents, window, switch: [early, windowed, last], bulk } = measured;
     let counts = measure::switch_counts(running, &early, &last)?;
     let server = running.index(plan.workload.ends().0)?;
-    let mut figures = together(store, reports, contents, spans_ns);
+    let mut figures = together(store, reports, contents);
     figures.bulk_bps = bulk.map(|bulk| bulk_bps(&[bulk], window.duration_ns));
     for mix in &figures.mixes {
         progress.line(&format!(
@@ -84,7 +82,8 @@ pub(crate) fn result(
             text::micros(mix.p99_us)
         ));
     }
-    let values_bps = |of: &[ClientReport]| values_bps(store, of, spans_ns.iter().sum());
+    let span_ns = whole_ns(reports);
+    let values_bps = |of: &[ClientReport]| values_bps(store, of, span_ns);
     let clients = plan.workload.ends().1.iter().zip(reports);
     let by_client = clients.map(|(host, report)| (host.clone(), values_bps(std::slice::from_ref(report))));
     let by_client: BTreeMap<String, u64> = by_client.collect();
@@ -104,6 +103,18 @@ pub(crate) fn result(
     let times = Times { traffic: window, window };
     measure::fill_queue(&mut result, running, [&windowed, &last], &[server], times)?;
     Ok(result)
+}
+
+/// Span of a mix: that of the slowest client.
+fn span_ns(reports: &[ClientReport], nth: usize) -> u64 {
+    let each = reports.iter().filter_map(|report| report.mixes.get(nth));
+    each.map(|report| report.elapsed_ns).max().unwrap_or(0)
+}
+
+/// Span of all mixes.
+pub(super) fn whole_ns(reports: &[ClientReport]) -> u64 {
+    let mixes = reports.iter().map(|report| report.mixes.len()).max().unwrap_or(0);
+    (0..mixes).map(|nth| span_ns(reports, nth)).sum()
 }
 
 /// Values that were read or written, in bits per second.
@@ -157,22 +168,16 @@ impl Live {
 }
 
 /// Figures of all clients together. Records were written once before them.
-pub(super) fn together(
-    store: &StoreParameters,
-    reports: &[ClientReport],
-    contents: Contents,
-    spans_ns: &[u64],
-) -> StoreResult {
+pub(super) fn together(store: &StoreParameters, reports: &[ClientReport], contents: Contents) -> StoreResult {
     let of = |nth: usize| reports.iter().filter_map(move |report| report.mixes.get(nth));
     let mixes: Vec<MixResult> = store
         .mixes
         .iter()
-        .zip(spans_ns)
         .enumerate()
-        .map(|(nth, (mix, span_ns))| mix_figures(mix.name(), &of(nth).collect::<Vec<_>>(), *span_ns))
+        .map(|(nth, mix)| mix_figures(mix.name(), &of(nth).collect::<Vec<_>>(), span_ns(reports, nth)))
         .collect();
     let all: Vec<&MixReport> = reports.iter().flat_map(|report| &report.mixes).collect();
-    let whole = mix_figures("", &all, spans_ns.iter().sum());
+    let whole = mix_figures("", &all, whole_ns(reports));
     let sum = |of: fn(&ClientReport) -> u64| reports.iter().map(of).sum::<u64>();
     // Each confirmed write is a version of its own. Lost operations may or may not have written.
     let readable = u64::from(store.records).saturating_sub(contents.lost + contents.wrong);
@@ -195,15 +200,16 @@ pub(super) fn together(
     }
 }
 
-fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
+/// Figures of a mix over a span.
+pub(crate) fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
     let mut latencies = Histogram::new();
     for (latency_ns, count) in reports.iter().flat_map(|report| &report.latencies) {
         latencies.record_n(*latency_ns, *count);
     }
     let sum = |of: fn(&MixReport) -> u64| reports.iter().map(|report| of(report)).sum::<u64>();
     let operations = sum(|report| report.operations + report.lost + report.wrong).max(1) as f64;
-    let each = |of: fn(LogCosts) -> u64| {
-        let costs: Option<u64> = reports.iter().map(|report| report.log.map(of)).sum();
+    let each = |of: fn(&MixReport) -> Option<u64>| {
+        let costs: Option<u64> = reports.iter().map(|report| of(report)).sum();
         costs.map(|costs| costs as f64 / operations)
     };
     let quantile_us = |q: f64| latencies.at(q) as f64 / 1e3;
@@ -215,8 +221,8 @@ fn mix_figures(mix: &str, reports: &[&MixReport], span_ns: u64) -> MixResult {
         p999_us: quantile_us(0.999),
         lost: sum(|report| report.lost),
         wrong: sum(|report| report.wrong),
-        cold_share: each(|log| log.cold_reads),
-        thread_cpu_ns: each(|log| log.thread_cpu_ns),
+        cold_share: each(|report| report.cold_reads),
+        thread_cpu_ns: each(|report| report.thread_cpu_ns),
         cdf: cdf(&latencies),
     }
 }
@@ -228,7 +234,7 @@ mod tests {
 
     fn mix(mix: &str, operations: u64, us: u64) -> MixReport {
         let (mix, latencies) = (mix.to_owned(), vec![(us * 1_000, operations)]);
-        MixReport { mix, operations, latencies, ..MixReport::default() }
+        MixReport { mix, operations, latencies, elapsed_ns: 1_000_000_000, ..MixReport::default() }
     }
 
     /// Ten records, two clients with 100 and 200 operations of mix A and 300 of mix C, and 30 and 60 writes.
@@ -237,6 +243,7 @@ mod tests {
             records: 10,
             value_bytes: 8,
             mixes: vec![Mix::A, Mix::C],
+            depth: 1,
             bulk: None,
             log: None,
         };
@@ -248,7 +255,7 @@ mod tests {
         let (mut clients, mut contents) = ([client(1), client(2)], Contents::default());
         contents.versions = 10 + 90;
         change(&mut clients, &mut contents);
-        together(&store, &clients, contents, &[1_000_000_000; 2])
+        together(&store, &clients, contents)
     }
 
     #[test]

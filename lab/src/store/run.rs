@@ -1,8 +1,6 @@
 //! The store's workload on a running rack.
 
-use super::Store;
 use super::bulk::{self, BulkReport};
-use super::client::{self, ClientConfig, ClientReport};
 use super::figures::{self, Measured};
 use super::slot::slot_bytes;
 use super::slots::Slots;
@@ -18,6 +16,7 @@ use crate::sys;
 use crate::text;
 use crate::ways::{self, End, Reach};
 use crate::workload::{Span, print_result};
+use crate::ycsb::{self, Client, ClientConfig, ClientReport, Error, Store};
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::Store as StoreParameters;
 use p4rack_fabric::remote::{Link, Service, Way};
@@ -147,9 +146,7 @@ pub(crate) fn run(
     running.check()?;
     let last = control::stats(running)?;
     let switch = [early, windowed, last];
-    let part_ns = plan.window_ns / store.mixes.len().max(1) as u64;
-    let spans_ns = vec![part_ns; store.mixes.len()];
-    let measured = Measured { reports: &reports, contents, spans_ns: &spans_ns, window, switch, bulk };
+    let measured = Measured { reports: &reports, contents, window, switch, bulk };
     figures::result(running, store, plan, measured, progress)
 }
 
@@ -210,39 +207,44 @@ pub fn serve(path: &Path) -> Result<(), LabError> {
 pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Task) -> Result<(), LabError> {
     let (rack, store) = described(path)?;
     let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
-    let (place, region_bytes) = (bulk_place(&store), region_bytes(&store));
-    let config = ClientConfig { mixes: store.mixes, records: store.records, value_bytes, seed, tells: true };
+    let (place, region_bytes, depth) = (bulk_place(&store), region_bytes(&store), store.depth as usize);
+    let mut config = ClientConfig { mixes: store.mixes, records: store.records, depth, seed, tells: true };
     let Some(mut end) = end else {
         let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
         let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
         if let Task::Bulk(span) = task {
             return told(bulk::over_tcp(at, span));
         }
-        let connected = TcpStore::connect(at, value_bytes);
-        return operate(connected.map_err(LabError::system("connecting to the store"))?, &config, task);
+        let connected = TcpStore::connect(at, value_bytes, seed);
+        return operate(&mut connected.map_err(LabError::system("connecting to the store"))?, &config, task);
     };
+    let way = end.way;
     // Its clients share the records.
     end.place.shared = true;
-    let under_way = UnderWay::of(bulk::UNDER_WAY as u64, slot_bytes(value_bytes) as u32);
+    let under_way = UnderWay::of(depth.max(bulk::UNDER_WAY) as u64, slot_bytes(value_bytes) as u32);
     let shape = Shape { region_bytes, reads: under_way, writes: under_way };
     let (mut remote, _held) = end.open(&rack, shape)?;
-    match task {
-        Task::Bulk(span) => told(bulk::over(remote.as_mut(), place, span, bulk::UNDER_WAY)),
-        _ => operate(Slots::new(remote, value_bytes, own + 1, config.records), &config, task),
+    if let Task::Bulk(span) = task {
+        return told(bulk::over(remote.as_mut(), place, span, bulk::UNDER_WAY));
     }
+    config.depth = way.depth(depth);
+    let slots = Slots::new(remote, value_bytes, own + 1, config.records);
+    operate(&mut slots.map_err(|lacks| LabError::Unfit(format!("{way} {lacks}")))?, &config, task)
 }
 
-fn operate(mut store: impl Store, config: &ClientConfig, task: Task) -> Result<(), LabError> {
+fn operate(store: &mut impl Store, config: &ClientConfig, task: Task) -> Result<(), LabError> {
+    let mut client = Client::new(store, config);
     let done = match task {
-        Task::Load => client::load(&mut store, config),
-        Task::Run(span) => client::run(&mut store, config, span).and_then(|report| print_result(&report)),
+        Task::Load => client.load().and_then(|()| match client.contents()? {
+            all if all.lost + all.wrong == 0 => Ok(()),
+            missing => Err(Error::NotLoaded(missing.lost + missing.wrong)),
+        }),
+        Task::Run(span) => ycsb::run(store, config, span).and_then(|report| Ok(print_result(&report)?)),
         // Not of a client.
         Task::Bulk(_) => Ok(()),
-        Task::Contents => {
-            client::contents(&mut store, config.records).and_then(|contents| print_result(&contents))
-        }
+        Task::Contents => client.contents().and_then(|contents| Ok(print_result(&contents)?)),
     };
-    done.map_err(LabError::system("using the store"))
+    done.map_err(|error| LabError::measurement("using the store", error))
 }
 
 fn told(done: std::io::Result<BulkReport>) -> Result<(), LabError> {

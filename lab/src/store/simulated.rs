@@ -5,8 +5,7 @@
 //! repeatable.
 
 use super::bulk::{self, BulkReport};
-use super::client::{self, ClientConfig, ClientReport, Contents};
-use super::figures::{bulk_bps, together, values_bps};
+use super::figures::{bulk_bps, together, values_bps, whole_ns};
 use super::run::{bulk_place, check, region_bytes};
 use super::slots::Slots;
 use crate::edm::REGION_KEY;
@@ -14,6 +13,7 @@ use crate::error::LabError;
 use crate::network::HOST_INTERFACE;
 use crate::results::SchemeResult;
 use crate::workload::{Span, seed};
+use crate::ycsb::{self, Client, ClientConfig, ClientReport, Contents};
 use p4rack_codegen::Rack;
 use p4rack_codegen::rack::{Store, Workload};
 use p4rack_fabric::edm::host::compute::Request;
@@ -23,45 +23,46 @@ use p4rack_hosts::remote::{Abilities, Operation, Order, Outcome, Remote, RemoteE
 use p4rack_hosts::remote::{Opcode, WordOrder, Written};
 use p4rack_sim::{MemoryHost, MemoryRack};
 use p4rack_wire::Nanos;
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+/// Operations of a client under way at most.
+const UNDER_WAY_MAX: usize = 256;
 /// Time from writing the records to the clients' operations.
 const LEAD_NS: u64 = 1_000_000;
 
-/// Event that a client waits for.
-enum Wish {
-    Done(u64, Request),
-    Time(u64),
+/// What a client asks for, and until when it waits for an answer.
+struct Wish {
+    asks: Vec<Asked>,
+    until_ns: u64,
 }
 
-/// Reply to it: the time, and the results of its operations.
-type Told = (u64, Option<Result<Vec<u8>, Error>>);
+/// Reply to it: the time, and results of operations, by their tags.
+type Told = (u64, Vec<(u64, Result<Vec<u8>, Error>)>);
 
-/// A client's end: remote memory with one operation in flight.
+/// What an operation ends with.
+#[derive(Clone, Copy)]
+enum Kind {
+    Read,
+    Write,
+    Modify,
+}
+
+/// A client's end of remote memory.
 struct Virtual {
     abilities: Abilities,
     now_ns: u64,
-    asked: Option<Asked>,
+    /// Operations that are submitted with the next poll.
+    asks: Vec<Asked>,
+    /// Those under way, by tag.
+    under_way: Vec<(u64, Kind)>,
     wishes: Sender<Wish>,
     told: Receiver<Told>,
 }
 
-/// An operation that is submitted with the next poll.
 struct Asked {
     tag: u64,
     address: u64,
     request: Request,
-}
-
-impl Virtual {
-    fn wait(&mut self, wish: Wish) -> Result<Option<Result<Vec<u8>, Error>>, RemoteError> {
-        let given_up = || RemoteError::Broken("the run in virtual time was given up".to_owned());
-        self.wishes.send(wish).map_err(|_| given_up())?;
-        let (now_ns, done) = self.told.recv().map_err(|_| given_up())?;
-        self.now_ns = now_ns;
-        Ok(done)
-    }
 }
 
 impl Remote for Virtual {
@@ -71,35 +72,43 @@ impl Remote for Virtual {
 
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
         self.abilities.check(&operation)?;
-        if self.asked.is_some() {
+        if self.under_way.len() >= self.abilities.under_way_max {
             return Err(Status::Full);
         }
-        let (address, request) = match operation {
-            Operation::Read { at, bytes } => (at, Request::Read(bytes)),
-            Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec())),
-            Operation::Modify { at, opcode, operands } => (at, Request::Modify(opcode, operands)),
+        let (address, request, kind) = match operation {
+            Operation::Read { at, bytes } => (at, Request::Read(bytes), Kind::Read),
+            Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec()), Kind::Write),
+            Operation::Modify { at, opcode, operands } => {
+                (at, Request::Modify(opcode, operands), Kind::Modify)
+            }
         };
-        self.asked = Some(Asked { tag, address, request });
+        self.under_way.push((tag, kind));
+        self.asks.push(Asked { tag, address, request });
         Ok(())
     }
 
     fn poll(&mut self, until: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-        let Some(Asked { tag, address, request }) = self.asked.take() else {
-            return if until.0 > self.now_ns { self.wait(Wish::Time(until.0)).map(drop) } else { Ok(()) };
-        };
-        let (is_read, is_write) = (matches!(request, Request::Read(_)), matches!(request, Request::Write(_)));
-        match self.wait(Wish::Done(address, request))? {
-            Some(Ok(bytes)) if is_read => ended(tag, Outcome::Read(&bytes)),
-            Some(Ok(_)) if is_write => ended(tag, Outcome::Written),
-            Some(Ok(bytes)) => ended(
-                tag,
-                match bytes.first_chunk() {
+        if self.under_way.is_empty() && until.0 <= self.now_ns {
+            return Ok(());
+        }
+        let given_up = || RemoteError::Broken("the run in virtual time was given up".to_owned());
+        let wish = Wish { asks: std::mem::take(&mut self.asks), until_ns: until.0.max(self.now_ns) };
+        self.wishes.send(wish).map_err(|_| given_up())?;
+        let (now_ns, done) = self.told.recv().map_err(|_| given_up())?;
+        self.now_ns = now_ns;
+        for (tag, result) in done {
+            let Some(nth) = self.under_way.iter().position(|(open, _)| *open == tag) else { continue };
+            let (_, kind) = self.under_way.swap_remove(nth);
+            let outcome = match (&result, kind) {
+                (Ok(bytes), Kind::Read) => Outcome::Read(bytes),
+                (Ok(_), Kind::Write) => Outcome::Written,
+                (Ok(bytes), Kind::Modify) => match bytes.first_chunk() {
                     Some(word) => Outcome::Word(u64::from_be_bytes(*word)),
                     None => Outcome::Failed(Status::Unknown),
                 },
-            ),
-            Some(Err(error)) => ended(tag, Outcome::Failed(Status::from(&error))),
-            None => ended(tag, Outcome::Failed(Status::Unknown)),
+                (Err(error), _) => Outcome::Failed(Status::from(error)),
+            };
+            ended(tag, outcome);
         }
         Ok(())
     }
@@ -109,20 +118,15 @@ impl Remote for Virtual {
     }
 }
 
-/// The simulator's end of a client: the event that the client waits for.
+/// The simulator's end of a client: what the client waits for.
 struct Waiting {
     host: usize,
     wishes: Receiver<Wish>,
     told: Sender<Told>,
-    state: State,
-}
-
-enum State {
-    Runs,
-    /// The end of the operation with this number.
-    Asks(u64),
-    Sleeps(u64),
-    Ended,
+    /// Its operations under way: their numbers, and tags.
+    asked: Vec<(u64, u64)>,
+    /// Until when it waits; `None` once it has ended.
+    until_ns: Option<u64>,
 }
 
 /// Runs the workload on the rack, which runs a scheme with EDM.
@@ -144,7 +148,7 @@ pub fn run(
         read_bytes_max: edm.message_bytes_max,
         write_bytes_max: edm.message_bytes_max,
         whole_bytes: edm.chunk_bytes,
-        under_way_max: 1,
+        under_way_max: UNDER_WAY_MAX,
         atomics: &Opcode::ALL,
         words: WordOrder::BigEndian,
         writes: Written::Sent,
@@ -157,7 +161,7 @@ pub fn run(
         .map(|name| p4rack_memory::node(rack, name).map(usize::from))
         .collect::<Result<_, _>>()?;
     let first = &hosts[..hosts.len().min(1)];
-    simulated.together(first, |_| from, |_, store, config| client::load(store, config))?;
+    simulated.together(first, |_| from, |_, store, config| Client::new(store, config).load())?;
     simulated.rack.start_counting();
     let span = Span { start_ns: simulated.rack.now().0 + LEAD_NS, duration_ns: window_ns };
     // The bulk host's writers come after the clients.
@@ -171,8 +175,8 @@ pub fn run(
         &all,
         |nth| seed(from, nth + 1),
         |nth, store, config| match nth < clients {
-            true => client::run(store, config, span).map(|report| (Some(report), None)),
-            false => bulk::over(store.memory().remote(), place, span, 1).map(|report| (None, Some(report))),
+            true => ycsb::run(store, config, span).map(|report| (Some(without_processor(report)), None)),
+            false => Ok((None, Some(bulk::over(store.memory(), place, span, 1)?))),
         },
     )?;
     let (reports, bulk): (Vec<Option<ClientReport>>, Vec<Option<BulkReport>>) = done.into_iter().unzip();
@@ -181,12 +185,11 @@ pub fn run(
     let counts = simulated.rack.counts(server);
     let counts = counts.ok_or_else(|| LabError::Unfit("the server has no port at the switch".to_owned()))?;
     let contents: Vec<Contents> =
-        simulated.together(first, |_| from, |_, store, config| client::contents(store, config.records))?;
-    let values_bps = values_bps(store, &reports, window_ns);
-    let spans_ns = vec![window_ns / store.mixes.len().max(1) as u64; store.mixes.len()];
+        simulated.together(first, |_| from, |_, store, config| Client::new(store, config).contents())?;
+    let values_bps = values_bps(store, &reports, whole_ns(&reports));
     let contents = contents.first().copied();
     let contents = contents.ok_or_else(|| LabError::Unfit("the store has no clients".to_owned()))?;
-    let mut figures = together(store, &reports, contents, &spans_ns);
+    let mut figures = together(store, &reports, contents);
     figures.bulk_bps = store.bulk.as_ref().map(|_| bulk_bps(&bulk, window_ns));
     Ok(SchemeResult {
         name: rack.scheme().name(),
@@ -200,6 +203,12 @@ pub fn run(
         store: Some(figures),
         ..SchemeResult::default()
     })
+}
+
+/// Clients in virtual time take no time of a processor.
+fn without_processor(mut report: ClientReport) -> ClientReport {
+    report.mixes.iter_mut().for_each(|mix| mix.thread_cpu_ns = None);
+    report
 }
 
 /// The rack, whose server has memory for all records.
@@ -234,7 +243,7 @@ impl Simulated<'_> {
         &mut self,
         hosts: &[usize],
         seed: impl Fn(usize) -> u64,
-        program: impl Fn(usize, &mut Slots<Virtual>, &ClientConfig) -> io::Result<T> + Sync,
+        program: impl Fn(usize, &mut Slots<Virtual>, &ClientConfig) -> Result<T, ycsb::Error> + Sync,
     ) -> Result<Vec<T>, LabError> {
         let now_ns = self.rack.now().0;
         let (value_bytes, store, program) = (self.store.value_bytes as usize, self.store, &program);
@@ -247,23 +256,26 @@ impl Simulated<'_> {
                 let config = ClientConfig {
                     mixes: store.mixes.clone(),
                     records: store.records,
-                    value_bytes,
+                    depth: store.depth as usize,
                     seed: seed(nth),
                     tells: false,
                 };
                 let abilities = self.abilities.clone();
-                let memory = Virtual { abilities, now_ns, asked: None, wishes: to_us, told: from_us };
+                let (asks, under_way) = (Vec::new(), Vec::new());
+                let memory = Virtual { abilities, now_ns, asks, under_way, wishes: to_us, told: from_us };
                 threads.push(scope.spawn(move || {
-                    let mut store = Slots::new(memory, value_bytes, host as u16 + 1, config.records);
-                    program(nth, &mut store, &config)
+                    let slots = Slots::new(memory, value_bytes, host as u16 + 1, config.records);
+                    program(nth, &mut slots.map_err(ycsb::Error::gone)?, &config)
                 }));
-                waiting.push(Waiting { host, wishes, told, state: State::Runs });
+                waiting.push(Waiting { host, wishes, told, asked: Vec::new(), until_ns: Some(now_ns) });
             }
             let conducted = self.conduct(&mut waiting);
             // Dropping the channels ends clients that still wait.
             drop(waiting);
             let ended = threads.into_iter().map(|thread| match thread.join() {
-                Ok(done) => done.map_err(LabError::system("using the store in virtual time")),
+                Ok(done) => {
+                    done.map_err(|error| LabError::measurement("using the store in virtual time", error))
+                }
                 Err(_) => Err(LabError::Unfit("a client of the store in virtual time panicked".to_owned())),
             });
             let ended: Result<Vec<T>, LabError> = ended.collect();
@@ -277,52 +289,53 @@ impl Simulated<'_> {
             self.listen(client);
         }
         loop {
-            if clients.iter().all(|client| matches!(client.state, State::Ended)) {
-                return Ok(());
-            }
-            let sleeps = |client: &Waiting| match client.state {
-                State::Sleeps(until_ns) => Some(until_ns),
-                _ => None,
-            };
-            let first = (0..clients.len()).filter_map(|nth| Some((sleeps(&clients[nth])?, nth))).min();
-            let until = first.map_or(Nanos::MAX, |(until_ns, _)| Nanos(until_ns));
-            let (client, done) = match (self.rack.next(until), first) {
-                (Some((host, number, outcome)), _) => {
-                    let asks = |client: &&mut Waiting| {
-                        client.host == host && matches!(client.state, State::Asks(asked) if asked == number)
+            let waits = |nth: usize| Some((clients[nth].until_ns?, nth));
+            let Some((until_ns, first)) = (0..clients.len()).filter_map(waits).min() else { return Ok(()) };
+            let (client, done) = match self.rack.next(Nanos(until_ns)) {
+                Some((host, number, outcome)) => {
+                    let place = |client: &Waiting| {
+                        let asked = client.asked.iter().position(|(asked, _)| *asked == number);
+                        asked.filter(|_| client.host == host && client.until_ns.is_some())
                     };
-                    let Some(client) = clients.iter_mut().find(asks) else { continue };
-                    (client, Some(result(outcome)))
+                    let Some((nth, place)) =
+                        clients.iter().enumerate().find_map(|(nth, client)| Some((nth, place(client)?)))
+                    else {
+                        continue;
+                    };
+                    let (_, tag) = clients[nth].asked.swap_remove(place);
+                    (&mut clients[nth], vec![(tag, result(outcome))])
                 }
-                (None, Some((_, nth))) => (&mut clients[nth], None),
-                (None, None) => {
+                None if until_ns == u64::MAX => {
                     let why = "clients wait, and nothing happens any more in virtual time";
                     return Err(LabError::Unfit(why.to_owned()));
                 }
+                None => (&mut clients[first], Vec::new()),
             };
             self.tell(client, done);
             self.listen(client);
         }
     }
 
-    fn tell(&self, client: &Waiting, done: Option<Result<Vec<u8>, Error>>) {
+    fn tell(&self, client: &Waiting, done: Vec<(u64, Result<Vec<u8>, Error>)>) {
         // The next receive reveals that a client has ended.
         let _ = client.told.send((self.rack.now().0, done));
     }
 
     /// Blocks until a client waits for an event.
     fn listen(&mut self, client: &mut Waiting) {
-        client.state = loop {
-            match client.wishes.recv() {
-                Err(_) => break State::Ended,
-                Ok(Wish::Time(until_ns)) => break State::Sleeps(until_ns),
-                Ok(Wish::Done(address, request)) => {
-                    match self.rack.ask(client.host, self.server, REGION_KEY, address, request) {
-                        Ok(number) => break State::Asks(number),
-                        Err(refused) => self.tell(client, Some(Err(refused.into()))),
-                    }
+        client.until_ns = loop {
+            let Ok(wish) = client.wishes.recv() else { break None };
+            let mut refused = Vec::new();
+            for Asked { tag, address, request } in wish.asks {
+                match self.rack.ask(client.host, self.server, REGION_KEY, address, request) {
+                    Ok(number) => client.asked.push((number, tag)),
+                    Err(why) => refused.push((tag, Err(why.into()))),
                 }
             }
+            if refused.is_empty() {
+                break Some(wish.until_ns);
+            }
+            self.tell(client, refused);
         };
     }
 }

@@ -31,6 +31,24 @@ fn clients_lose_nothing_in_virtual_time_under_any_mode() {
     }
 }
 
+/// Clients with several operations in flight lose nothing either, and do more in the same time.
+#[test]
+fn operations_in_flight_are_checked_in_virtual_time_too() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/edm-kv.toml");
+    let rack = Rack::load(example).unwrap().under(Scheme::EDM_TIMED_DST).unwrap();
+    let mut workload = rack.workload.clone().unwrap();
+    // One client alone leaves room on the server's link.
+    workload.senders.truncate(1);
+    let reads_per_s = [1, 8].map(|depth| {
+        let store = Store { records: 50, depth, ..workload.store.clone().unwrap() };
+        let result = run(&rack, &workload, &store, 1, 100_000_000).unwrap();
+        let figures = result.store.unwrap();
+        assert_eq!((figures.lost, figures.wrong), (0, 0), "depth {depth}: {figures:?}");
+        figures.mixes[2].ops_per_s
+    });
+    assert!(reads_per_s[1] > 1.5 * reads_per_s[0], "{reads_per_s:?}");
+}
+
 #[test]
 fn a_run_in_virtual_time_is_repeatable() {
     let figures = |from| {

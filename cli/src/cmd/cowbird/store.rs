@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         false => println!("{}{NO_ICRC}", table(&all)),
     }
     let sum = |of: fn(&MixFigures) -> u64| all.iter().map(of).sum::<u64>();
-    match (sum(|figures| figures.lost), sum(|figures| figures.wrong)) {
+    match (sum(|figures| figures.mix.lost), sum(|figures| figures.mix.wrong)) {
         (0, 0) => Ok(()),
         (lost, wrong) => Err(format!("{lost} operations or records were lost, {wrong} values were wrong")),
     }
@@ -104,14 +104,15 @@ fn table(all: &[MixFigures]) -> String {
     let mut rows = Rows::new(&head);
     for figures in all {
         let ns = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{ns:.0}"));
+        let mix = &figures.mix;
         rows.push(vec![
             figures.scheme.title().to_owned(),
-            figures.mix.to_string(),
-            format!("{:.0}", figures.ops_per_s),
-            format!("{:.1}", figures.p50_us),
-            format!("{:.1}", figures.p99_us),
-            format!("{:.1}", 100.0 * figures.cold_share),
-            format!("{:.0}", figures.thread_cpu_ns),
+            mix.mix.clone(),
+            format!("{:.0}", mix.ops_per_s),
+            format!("{:.1}", mix.p50_us),
+            format!("{:.1}", mix.p99_us),
+            mix.cold_share.map_or("–".to_owned(), |share| format!("{:.1}", 100.0 * share)),
+            ns(mix.thread_cpu_ns),
             ns(figures.adapter_cpu_ns),
             ns(figures.engine_cpu_ns),
             ns(figures.pool_cpu_ns),
