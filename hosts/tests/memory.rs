@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/pieces.rs"]
+mod pieces;
+
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_hosts::memory::{
     Client, ClientConfig, EdmPortError, Error, Handle, NodeAddress, Operation, PortConfig, Remote, Server,
     ServerConfig, ServerError, ServerReport,
 };
+use p4rack_hosts::remote;
 use p4rack_netdev::link::VethEnd;
 use p4rack_netdev::signal::Signals;
 use p4rack_netdev::{Links, NetNs, PacketSocket, Poller, clock, packet};
@@ -191,6 +195,15 @@ fn never(_: Kind, _: u64) -> bool {
 
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n * 7 + n / 256) as u8).collect()
+}
+
+#[test]
+fn pieces_of_another_hosts_memory_are_gathered_and_scattered() {
+    with_rack(never, None, |ns| {
+        let client = ns.run(|| Client::open(client_config())).unwrap().unwrap();
+        let edm = remote::Edm::new(client, REMOTE, START + BYTES as u64);
+        pieces::gathers_and_scatters(&mut remote::Pieces::new(edm), START);
+    });
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Access to bytes of any length and place, in pieces that remote memory takes.
 
-use p4rack_hosts::remote::{Operation, Order, Outcome, Remote, Shape, Status, Written};
+use p4rack_hosts::remote::{Operation, Order, Outcome, Piece, Pieces, Remote, Shape, Status, Written};
 use p4rack_wire::Nanos;
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const WAIT: Nanos = Nanos::from_millis(5);
 /// Tag of writes; that of a read is the position of its bytes.
 const WRITE: u64 = u64::MAX;
+/// Pieces of a read that are asked for together, at most.
+const PIECES_MAX: u64 = 64;
 
 /// A region with a length, like a file.
 ///
@@ -45,6 +47,8 @@ impl Region {
             let why = "this way does not say when a write is in the memory: put a `Certain` in front of it";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
+        let gathers = remote.abilities().pieces_max > 0;
+        let remote = if gathers { remote } else { Box::new(Pieces::new(remote)) };
         Ok(Region { remote, shape, len: 0, touched: 0, writing: 0, failed: None })
     }
 
@@ -97,17 +101,23 @@ impl Region {
         if matches!(self.remote.abilities().order, Order::SameBytes | Order::None) {
             self.sync()?;
         }
-        let piece_bytes = self.shape.reads.longest_bytes as usize;
-        let (mut asked, mut came) = (0, 0);
-        while came < out.len() {
-            while asked < out.len()
-                && ((asked - came) as u64).div_ceil(piece_bytes as u64) < self.shape.reads.count
-            {
-                let bytes = piece_bytes.min(out.len() - asked);
-                self.submit(asked as u64, Operation::Read { at: at + asked as u64, bytes: bytes as u32 })?;
-                asked += bytes;
+        // Together they come as one answer where the way has that.
+        let piece_bytes = u64::from(self.shape.reads.longest_bytes);
+        let together = self.shape.reads.count.min(PIECES_MAX).min(self.remote.abilities().pieces_max as u64);
+        let all_bytes = (piece_bytes * together).min(self.shape.reads.bytes.max(piece_bytes)) as usize;
+        let (mut asked, mut pieces) = (0, Vec::new());
+        while asked < out.len() {
+            let part = all_bytes.max(1).min(out.len() - asked);
+            let (start, end) = (at + asked as u64, at + (asked + part) as u64);
+            let firsts = (start..end).step_by(piece_bytes as usize);
+            pieces.clear();
+            pieces.extend(firsts.map(|at| Piece { at, bytes: piece_bytes.min(end - at) as u32 }));
+            self.submit(asked as u64, Operation::Gather { pieces: &pieces })?;
+            asked += part;
+            let mut came = asked - part;
+            while came < asked {
+                self.wait(&mut out[..asked], &mut came)?;
             }
-            self.wait(&mut out[..asked], &mut came)?;
         }
         Ok(())
     }

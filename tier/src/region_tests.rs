@@ -35,6 +35,7 @@ fn abilities(shape: Shape) -> Abilities {
         read_bytes_max: shape.reads.longest_bytes,
         write_bytes_max: shape.writes.longest_bytes,
         whole_bytes: 1,
+        pieces_max: 0,
         under_way_max: 100,
         atomics: &[],
         words: WordOrder::BigEndian,
@@ -60,7 +61,7 @@ impl Remote for Late {
                 assert!(writes < self.shape.writes.count);
                 self.asked.push_back(Asked::Write(tag, at, bytes.to_vec()));
             }
-            Operation::Modify { .. } => unreachable!(),
+            Operation::Gather { .. } | Operation::Scatter { .. } | Operation::Modify { .. } => unreachable!(),
         }
         Ok(())
     }
@@ -187,7 +188,7 @@ fn what_nobody_asked_for_is_an_error() {
             Ok(())
         }
     }
-    let chatty = || Box::new(Chatty(abilities(small())));
+    let chatty = || Box::new(Chatty(Abilities { pieces_max: 64, ..abilities(small()) }));
     let mut region = Region::new(chatty(), small()).unwrap();
     region.set_len(10).unwrap();
     assert_eq!(region.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::InvalidData);

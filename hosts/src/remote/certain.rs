@@ -66,6 +66,8 @@ impl<R: Remote> Certain<R> {
             writes: Written::There,
             // A repeated operation may take effect after later ones.
             order: Order::None,
+            // Each piece is repeated by itself.
+            pieces_max: 0,
             write_bytes_max,
             ..abilities.clone()
         };
@@ -111,6 +113,7 @@ impl<R: Remote> Remote for Certain<R> {
             Operation::Read { at, bytes } => What::Read { at, bytes },
             Operation::Write { at, bytes } => What::Write { at, bytes: bytes.to_vec() },
             Operation::Modify { .. } => What::Modify,
+            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
         };
         self.inner.submit(self.under_way.next(), operation)?;
         let until = self.inner.now() + PATIENCE;

@@ -33,6 +33,7 @@ impl Edm {
             read_bytes_max: node.message_bytes_max,
             write_bytes_max: node.message_bytes_max,
             whole_bytes: node.chunk_bytes,
+            pieces_max: 0,
             under_way_max: node.waiting_max,
             atomics: &Opcode::ALL,
             words: WordOrder::BigEndian,
@@ -53,6 +54,7 @@ impl Remote for Edm {
         let (address, request, kind) = match operation {
             Operation::Read { at, bytes } => (at, Request::Read(bytes), Kind::Read),
             Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec()), Kind::Write),
+            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
             Operation::Modify { at, opcode, operands } => {
                 (at, Request::Modify(opcode, operands), Kind::Modify)
             }

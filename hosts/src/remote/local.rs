@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Maximum bytes of an operation.
 const BYTES_MAX: u32 = 1 << 24;
+/// Maximum pieces of an operation.
+const PIECES_MAX: usize = 4_096;
 /// Maximum operations that have ended and were not delivered.
 const ENDED_MAX: usize = 65_536;
 
@@ -36,6 +38,7 @@ impl Local {
             read_bytes_max: BYTES_MAX,
             write_bytes_max: BYTES_MAX,
             whole_bytes: BYTES_MAX,
+            pieces_max: PIECES_MAX,
             under_way_max: ENDED_MAX,
             atomics: &Opcode::ALL,
             words: WordOrder::BigEndian,
@@ -67,6 +70,21 @@ impl Remote for Local {
             }
             Operation::Write { at, bytes } => {
                 self.bytes[at as usize..][..bytes.len()].copy_from_slice(bytes);
+                Ended::Written
+            }
+            Operation::Gather { pieces } => {
+                let mut all = Vec::new();
+                for piece in pieces {
+                    all.extend_from_slice(&self.bytes[piece.at as usize..][..piece.bytes as usize]);
+                }
+                Ended::Read(all)
+            }
+            Operation::Scatter { pieces, mut bytes } => {
+                for piece in pieces {
+                    let (one, rest) = bytes.split_at(piece.bytes as usize);
+                    self.bytes[piece.at as usize..][..one.len()].copy_from_slice(one);
+                    bytes = rest;
+                }
                 Ended::Written
             }
             Operation::Modify { at, opcode, operands } => {

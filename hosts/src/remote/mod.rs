@@ -10,7 +10,7 @@
 //!
 //! Programs use [`Remote`]: they submit operations under tags of their own and poll for outcomes. [`open`] opens a way by name.
 //! A new way is a module here with a line in [`OPENERS`], and a line in `p4rack_fabric::remote`, the list of names. A wrapper,
-//! such as [`Certain`], is a [`Remote`] around another.
+//! such as [`Certain`], is a [`Remote`] around another. [`open`] puts [`Pieces`] around each way that can't gather and scatter.
 //!
 //! **Order.** [`Abilities::order`] defines which operations take effect in the order of submission. In any case, an operation that
 //! is submitted after the end of another takes effect after it, provided that the end means that it is in the memory
@@ -28,6 +28,7 @@ mod local;
 mod operation;
 mod own;
 mod pair;
+mod pieces;
 mod region;
 mod rings;
 pub mod setting;
@@ -39,9 +40,12 @@ pub use delayed::Delayed;
 pub use edm::Edm;
 pub use error::RemoteError;
 pub use local::Local;
-pub use operation::{Abilities, Operation, Order, Outcome, Shape, Status, UnderWay, WordOrder, Written};
+pub use operation::{
+    Abilities, Operation, Order, Outcome, Piece, Shape, Status, UnderWay, WordOrder, Written,
+};
 pub use own::Own;
 pub use p4rack_wire::edm::Opcode;
+pub use pieces::Pieces;
 pub use region::Region;
 pub use window::Window;
 
@@ -192,7 +196,8 @@ static OPENERS: &[(Way, Open)] = &[
 pub fn open(way: Way, place: Place, shape: Shape) -> Result<Opened, RemoteError> {
     let opener = OPENERS.iter().find(|(known, _)| *known == way);
     let (_, open) = opener.ok_or_else(|| RemoteError::Lacks(format!("a module that opens {way}")))?;
-    open(place, shape)
+    let (remote, held) = open(place, shape)?;
+    Ok(if remote.abilities().pieces_max > 0 { (remote, held) } else { (Box::new(Pieces::new(remote)), held) })
 }
 
 #[cfg(test)]

@@ -3,6 +3,15 @@
 use p4rack_wire::edm::Opcode;
 use std::fmt;
 
+/// A piece of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset of the first byte.
+    pub at: u64,
+    /// Number of bytes.
+    pub bytes: u32,
+}
+
 /// An operation on a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
@@ -18,6 +27,18 @@ pub enum Operation<'a> {
         /// Offset of the first byte.
         at: u64,
         /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// Reads pieces. The outcome has the bytes of all, in the order of the pieces.
+    Gather {
+        /// The pieces.
+        pieces: &'a [Piece],
+    },
+    /// Writes pieces. Ends when all writes have ended.
+    Scatter {
+        /// The pieces.
+        pieces: &'a [Piece],
+        /// The bytes of all, in the order of the pieces.
         bytes: &'a [u8],
     },
     /// Changes a word of eight bytes in one step.
@@ -41,9 +62,9 @@ impl Operation<'_> {
 /// Outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// The bytes of a read, valid only during this call.
+    /// The bytes of a read or gather, valid only during this call.
     Read(&'a [u8]),
-    /// The write has ended; [`Abilities::writes`] defines what that means.
+    /// The write, or each piece of a scatter, has ended; [`Abilities::writes`] defines what that means.
     Written,
     /// The word before the atomic operation.
     Word(u64),
@@ -182,6 +203,8 @@ pub struct Abilities {
     pub write_bytes_max: u32,
     /// Bytes of a write that become visible in one step, if they begin where a write begins.
     pub whole_bytes: u32,
+    /// Maximum pieces of a gather or scatter; 0: the way has neither, and needs [`Pieces`](super::Pieces) around it.
+    pub pieces_max: usize,
     /// Maximum operations in flight.
     pub under_way_max: usize,
     /// Supported atomic operations.
@@ -197,16 +220,26 @@ pub struct Abilities {
 impl Abilities {
     /// Checks that this way takes an operation: a supported kind, a valid length, bytes within the region.
     pub fn check(&self, operation: &Operation<'_>) -> Result<(), Status> {
-        let (at, bytes, most) = match *operation {
-            Operation::Read { at, bytes } => (at, u64::from(bytes), self.read_bytes_max),
-            Operation::Write { at, bytes } => (at, bytes.len() as u64, self.write_bytes_max),
+        match *operation {
+            Operation::Read { at, bytes } => self.check_bytes(at, bytes.into(), self.read_bytes_max),
+            Operation::Write { at, bytes } => self.check_bytes(at, bytes.len() as u64, self.write_bytes_max),
+            Operation::Gather { pieces } => self.check_pieces(pieces, self.read_bytes_max).map(drop),
+            Operation::Scatter { pieces, bytes } => {
+                match self.check_pieces(pieces, self.write_bytes_max)? == bytes.len() as u64 {
+                    true => Ok(()),
+                    false => Err(Status::BadLength),
+                }
+            }
             Operation::Modify { at, opcode, .. } => {
                 if !at.is_multiple_of(8) || !self.atomics.contains(&opcode) {
                     return Err(Status::BadOperation);
                 }
-                (at, 8, 8)
+                self.check_bytes(at, 8, 8)
             }
-        };
+        }
+    }
+
+    fn check_bytes(&self, at: u64, bytes: u64, most: u32) -> Result<(), Status> {
         if bytes == 0 || bytes > most.into() {
             return Err(Status::BadLength);
         }
@@ -214,6 +247,20 @@ impl Abilities {
             Some(end) if end <= self.region_bytes => Ok(()),
             _ => Err(Status::OutOfBounds),
         }
+    }
+
+    /// Checks each piece, and returns the bytes of all.
+    fn check_pieces(&self, pieces: &[Piece], most: u32) -> Result<u64, Status> {
+        if self.pieces_max == 0 {
+            return Err(Status::BadOperation);
+        }
+        if pieces.is_empty() || pieces.len() > self.pieces_max {
+            return Err(Status::BadLength);
+        }
+        let checked = pieces.iter().map(|piece| {
+            self.check_bytes(piece.at, piece.bytes.into(), most).map(|()| u64::from(piece.bytes))
+        });
+        checked.sum()
     }
 }
 
@@ -270,6 +317,8 @@ mod tests {
         }
     }
 
+    const ONE: Piece = Piece { at: 0, bytes: 8 };
+
     #[test]
     fn what_a_way_does_not_take_is_refused_for_a_reason() {
         let abilities = Abilities {
@@ -277,6 +326,7 @@ mod tests {
             read_bytes_max: 16,
             write_bytes_max: 8,
             whole_bytes: 8,
+            pieces_max: 2,
             under_way_max: 1,
             atomics: &[Opcode::Cas],
             words: WordOrder::BigEndian,
@@ -295,8 +345,21 @@ mod tests {
             (Operation::cas(60, 0, 1), Err(Status::BadOperation)),
             (Operation::cas(64, 0, 1), Err(Status::OutOfBounds)),
             (add, Err(Status::BadOperation)),
+            (Operation::Gather { pieces: &[ONE, ONE] }, Ok(())),
+            (Operation::Gather { pieces: &[] }, Err(Status::BadLength)),
+            (Operation::Gather { pieces: &[ONE; 3] }, Err(Status::BadLength)),
+            (Operation::Gather { pieces: &[ONE, Piece { at: 60, bytes: 5 }] }, Err(Status::OutOfBounds)),
+            (Operation::Gather { pieces: &[ONE, Piece { at: 60, bytes: 0 }] }, Err(Status::BadLength)),
+            (Operation::Scatter { pieces: &[ONE, ONE], bytes: &[0; 16] }, Ok(())),
+            (Operation::Scatter { pieces: &[ONE, ONE], bytes: &[0; 15] }, Err(Status::BadLength)),
+            (
+                Operation::Scatter { pieces: &[Piece { at: 0, bytes: 9 }], bytes: &[0; 9] },
+                Err(Status::BadLength),
+            ),
         ] {
             assert_eq!(abilities.check(&operation), expected, "{operation:?}");
         }
+        let without = Abilities { pieces_max: 0, ..abilities };
+        assert_eq!(without.check(&Operation::Gather { pieces: &[ONE] }), Err(Status::BadOperation));
     }
 }

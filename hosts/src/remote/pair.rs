@@ -31,6 +31,7 @@ impl Remote for Pair {
             Operation::Write { at, bytes } => {
                 Request::Write { key, address: start + at, bytes: bytes.to_vec(), immediate: None }
             }
+            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
             Operation::Modify { at, opcode: Opcode::Cas, operands: [compare, swap] } => {
                 Request::CompareSwap { key, address: start + at, compare, swap }
             }
@@ -114,6 +115,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         read_bytes_max: config.message_bytes_max,
         write_bytes_max: config.message_bytes_max,
         whole_bytes: config.mtu.bytes(),
+        pieces_max: 0,
         under_way_max: config.requests_max,
         atomics: &[Opcode::Cas, Opcode::FetchAdd],
         words: WordOrder::LittleEndian,

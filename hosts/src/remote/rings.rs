@@ -35,7 +35,9 @@ impl Remote for Rings {
         let (id, tags) = match operation {
             Operation::Read { at, bytes } => (self.client.async_read(0, at, bytes), &mut self.reads),
             Operation::Write { at, bytes } => (self.client.async_write(0, bytes, at), &mut self.writes),
-            Operation::Modify { .. } => return Err(Status::BadOperation),
+            Operation::Modify { .. } | Operation::Gather { .. } | Operation::Scatter { .. } => {
+                return Err(Status::BadOperation);
+            }
         };
         let id = id.map_err(status)?;
         // A new request belongs to no group.
@@ -116,6 +118,7 @@ pub(super) fn open(place: Place, shape: Shape) -> Result<Opened, RemoteError> {
         read_bytes_max: shape.reads.longest_bytes,
         write_bytes_max: shape.writes.longest_bytes,
         whole_bytes: mtu_bytes,
+        pieces_max: 0,
         under_way_max: (shape.reads.count + shape.writes.count) as usize,
         atomics: &[],
         words: WordOrder::LittleEndian,

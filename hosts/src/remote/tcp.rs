@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! hello:   "p4rackB1" | bytes of the region (8)                          server to client, first message
-//! request: what (1) | opcode (1) | 0 (2) | bytes (4) | at (8) | data     data: a write's bytes, or two operands (8 each)
+//! request: what (1) | opcode (1) | 0 (2) | bytes (4) | at (8) | data     data: a write's bytes, two operands (8 each), or pieces:
+//!                                                                        at (8), bytes (4) of each, `at` of them, and a scatter's bytes
 //! answer:  status (1) | 0 (3) | bytes (4) | data                         data: a read's bytes, or the word before
 //! ```
 //!
 //! Numbers are big-endian. Answers are in the order of requests; a status of 0 is success. Each request takes effect in one step.
 
 use super::{Abilities, Held, Opened, Operation, Order, Outcome, Place, Remote, RemoteError, Shape};
-use super::{Opcode, Status, WordOrder, Written};
+use super::{Opcode, Piece, Status, WordOrder, Written};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
 use std::collections::VecDeque;
@@ -20,13 +21,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const MAGIC: [u8; 8] = *b"p4rackB1";
-const HELLO_BYTES: usize = 16;
+/// How a server begins.
+pub const MAGIC: [u8; 8] = *b"p4rackB1";
+/// Bytes with which it begins.
+pub const HELLO_BYTES: usize = 16;
 const REQUEST_BYTES: usize = 16;
 const ANSWER_BYTES: usize = 8;
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 const MODIFY: u8 = 2;
+const GATHER: u8 = 3;
+const SCATTER: u8 = 4;
+/// Bytes of a piece in a request.
+const PIECE_BYTES: usize = 12;
+/// Maximum pieces of an operation.
+const PIECES_MAX: usize = 256;
 /// Maximum bytes of an operation.
 const BYTES_MAX: u32 = 1 << 24;
 /// Maximum operations of a client in flight.
@@ -44,6 +53,65 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut all = [0; N];
     all.copy_from_slice(&bytes[at..at + N]);
     all
+}
+
+/// A piece's encoding in requests.
+fn encoded(piece: Piece) -> [u8; PIECE_BYTES] {
+    let mut all = [0; PIECE_BYTES];
+    all[..8].copy_from_slice(&piece.at.to_be_bytes());
+    all[8..].copy_from_slice(&piece.bytes.to_be_bytes());
+    all
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// An atomic operation.
+    Modify,
+    /// Several reads.
+    Gather,
+    /// Several writes.
+    Scatter,
+}
+
+/// A request in a captured stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it asks for.
+    pub kind: Kind,
+    /// Address of the first byte, of one piece.
+    pub address: Option<u64>,
+    /// Bytes, of one piece.
+    pub bytes: Option<u32>,
+    /// Bytes of the request with its data.
+    pub length: usize,
+}
+
+/// The request at the start of a client's stream, whose data may be incomplete. `None`: its head is incomplete, or malformed.
+pub fn request(stream: &[u8]) -> Option<Request> {
+    let head: &[u8; REQUEST_BYTES] = stream.first_chunk()?;
+    let (bytes, at) = (u32::from_be_bytes(array(head, 4)), u64::from_be_bytes(array(head, 8)));
+    let (kind, carried) = match head[0] {
+        READ => (Kind::Read, 0),
+        WRITE => (Kind::Write, bytes),
+        MODIFY => (Kind::Modify, 16),
+        GATHER => (Kind::Gather, bytes),
+        SCATTER => (Kind::Scatter, bytes),
+        _ => return None,
+    };
+    let is_one = !matches!(kind, Kind::Gather | Kind::Scatter);
+    let (address, bytes) = (is_one.then_some(at), is_one.then_some(bytes));
+    Some(Request { kind, address, bytes, length: REQUEST_BYTES + carried as usize })
+}
+
+/// The answer at the start of a server's stream, behind the hello: its status, 0 for success, and its length.
+pub fn answer(stream: &[u8]) -> Option<(u8, usize)> {
+    let head: &[u8; ANSWER_BYTES] = stream.first_chunk()?;
+    Some((head[0], ANSWER_BYTES + u32::from_be_bytes(array(head, 4)) as usize))
 }
 
 /// A server's region.
@@ -120,7 +188,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
             let bytes = u32::from_be_bytes(array(&request, 4));
             let carried = match request[0] {
                 READ => 0,
-                WRITE => bytes,
+                WRITE | GATHER | SCATTER => bytes,
                 MODIFY => 16,
                 _ => return Err(ErrorKind::InvalidData.into()),
             };
@@ -146,6 +214,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
     fn carry_out(&self, request: &[u8], bytes: u32, data: &mut Vec<u8>) -> Option<Status> {
         let at = u64::from_be_bytes(array(request, 8));
         let carried = std::mem::take(data);
+        if matches!(request[0], GATHER | SCATTER) {
+            return self.carry_out_pieces(request[0] == SCATTER, &carried, at, data);
+        }
         let length = if request[0] == MODIFY { 8 } else { bytes };
         if length == 0 || length > BYTES_MAX {
             return Some(Status::BadLength);
@@ -169,6 +240,52 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + 'static> Served<B> {
                 let old = u64::from_be_bytes(array(there, 0));
                 there.copy_from_slice(&opcode.apply(old, operands).to_be_bytes());
                 data.extend_from_slice(&old.to_be_bytes());
+            }
+        }
+        None
+    }
+
+    /// Carries out a gather or a scatter in one step, or nothing of it.
+    fn carry_out_pieces(
+        &self,
+        writes: bool,
+        carried: &[u8],
+        count: u64,
+        data: &mut Vec<u8>,
+    ) -> Option<Status> {
+        let count = usize::try_from(count).ok().filter(|count| (1..=PIECES_MAX).contains(count));
+        let Some((pieces, mut bytes)) = count.and_then(|count| carried.split_at_checked(count * PIECE_BYTES))
+        else {
+            return Some(Status::BadLength);
+        };
+        if self.read_only && writes {
+            return Some(Status::NotPermitted);
+        }
+        let pieces = || {
+            pieces.chunks_exact(PIECE_BYTES).map(|piece| {
+                let (at, bytes) = (u64::from_be_bytes(array(piece, 0)), u32::from_be_bytes(array(piece, 8)));
+                let at = usize::try_from(at).ok()?;
+                Some(at..at.checked_add(bytes as usize)?)
+            })
+        };
+        let mut region = self.lock();
+        let mut total = 0;
+        for piece in pieces() {
+            let Some(there) = piece.and_then(|piece| region.as_ref().get(piece)) else {
+                return Some(Status::OutOfBounds);
+            };
+            total += there.len();
+        }
+        if total == 0 || total > BYTES_MAX as usize || (writes && total != bytes.len()) {
+            return Some(Status::BadLength);
+        }
+        for piece in pieces().flatten() {
+            if writes {
+                let (one, rest) = bytes.split_at(piece.len());
+                region.as_mut()[piece].copy_from_slice(one);
+                bytes = rest;
+            } else {
+                data.extend_from_slice(&region.as_ref()[piece]);
             }
         }
         None
@@ -223,6 +340,7 @@ impl Tcp {
             read_bytes_max: BYTES_MAX,
             write_bytes_max: BYTES_MAX,
             whole_bytes: BYTES_MAX,
+            pieces_max: PIECES_MAX,
             under_way_max: UNDER_WAY_MAX,
             atomics: &Opcode::ALL,
             words: WordOrder::BigEndian,
@@ -274,8 +392,8 @@ impl Tcp {
                 return Err(RemoteError::Broken("the server of bytes answers without a request".into()));
             };
             let outcome = match (status, what) {
-                (0, READ) => Outcome::Read(data),
-                (0, WRITE) => Outcome::Written,
+                (0, READ | GATHER) => Outcome::Read(data),
+                (0, WRITE | SCATTER) => Outcome::Written,
                 (0, _) if bytes == 8 => Outcome::Word(u64::from_be_bytes(array(data, 0))),
                 (status, _) => Outcome::Failed(Status::of(status).unwrap_or(Status::Unknown)),
             };
@@ -300,6 +418,14 @@ impl Remote for Tcp {
 
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
         self.abilities.check(&operation)?;
+        let carried = match operation {
+            Operation::Gather { pieces } => pieces.iter().map(|piece| u64::from(piece.bytes)).sum(),
+            Operation::Scatter { pieces, bytes } => (pieces.len() * PIECE_BYTES + bytes.len()) as u64,
+            _ => 0,
+        };
+        if carried > BYTES_MAX.into() {
+            return Err(Status::BadLength);
+        }
         if self.asked.len() >= UNDER_WAY_MAX {
             return Err(Status::Full);
         }
@@ -313,6 +439,16 @@ impl Remote for Tcp {
             Operation::Read { at, bytes } => head(READ, 0, bytes, at),
             Operation::Write { at, bytes } => {
                 head(WRITE, 0, bytes.len() as u32, at);
+                self.out.extend_from_slice(bytes);
+            }
+            Operation::Gather { pieces } => {
+                head(GATHER, 0, (pieces.len() * PIECE_BYTES) as u32, pieces.len() as u64);
+                pieces.iter().for_each(|piece| self.out.extend_from_slice(&encoded(*piece)));
+            }
+            Operation::Scatter { pieces, bytes } => {
+                let carried = pieces.len() * PIECE_BYTES + bytes.len();
+                head(SCATTER, 0, carried as u32, pieces.len() as u64);
+                pieces.iter().for_each(|piece| self.out.extend_from_slice(&encoded(*piece)));
                 self.out.extend_from_slice(bytes);
             }
             Operation::Modify { at, opcode, operands } => {

@@ -47,7 +47,9 @@ impl Remote for Slow {
         match operation {
             Operation::Read { at, bytes } => self.reads.push((tag, at, bytes)),
             Operation::Write { at, bytes } => self.writes.push((tag, at, bytes.to_vec())),
-            Operation::Modify { .. } => return Err(Status::BadOperation),
+            Operation::Gather { .. } | Operation::Scatter { .. } | Operation::Modify { .. } => {
+                return Err(Status::BadOperation);
+            }
         }
         Ok(())
     }

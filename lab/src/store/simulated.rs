@@ -78,6 +78,7 @@ impl Remote for Virtual {
         let (address, request, kind) = match operation {
             Operation::Read { at, bytes } => (at, Request::Read(bytes), Kind::Read),
             Operation::Write { at, bytes } => (at, Request::Write(bytes.to_vec()), Kind::Write),
+            Operation::Gather { .. } | Operation::Scatter { .. } => return Err(Status::BadOperation),
             Operation::Modify { at, opcode, operands } => {
                 (at, Request::Modify(opcode, operands), Kind::Modify)
             }
@@ -148,6 +149,7 @@ pub fn run(
         read_bytes_max: edm.message_bytes_max,
         write_bytes_max: edm.message_bytes_max,
         whole_bytes: edm.chunk_bytes,
+        pieces_max: 0,
         under_way_max: UNDER_WAY_MAX,
         atomics: &Opcode::ALL,
         words: WordOrder::BigEndian,
