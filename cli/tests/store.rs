@@ -76,12 +76,32 @@ fn slots_are_carried_by_any_way_with_atomic_operations() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("results.json");
     let output = p4rack()
-        .args(["up", "--duration", "1", "--scheme", "tcp", "--scheme", "rdma"])
+        .args(["up", "--duration", "1", "--scheme", "tcp", "--scheme", "rdma", "--set", "workload.depth=4"])
         .arg(repo("examples/edm-kv.toml"))
         .arg(format!("--json={}", json.display()))
+        .arg("--pcap")
+        .arg(folder.path())
         .output()
         .unwrap();
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    for (way, answers) in [("tcp", "ANSWER"), ("rdma", "ACK")] {
+        let follow = |options: &[&str]| {
+            let output = p4rack()
+                .args(["memory", "follow", "--way", way, "--from", "h2"])
+                .args(options)
+                .args([repo("examples/edm-kv.toml"), folder.path().join(way)])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{way}: {}", stderr(&output));
+            stdout(&output)
+        };
+        let list = follow(&["--most", "5"]);
+        assert_eq!(list.matches("asked by h2: complete").count(), 5, "{way}: {list}");
+        // The first one writes or locks a record, and each of its frames is on two links.
+        let timeline = follow(&["--operation", "1"]);
+        let is_on = |link: &str| timeline.contains(link);
+        assert!(is_on(answers) && is_on("port2_in") && is_on("port1_out"), "{way}: {timeline}");
+    }
     let results: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
     let schemes = results["schemes"].as_array().unwrap();
     assert_eq!(schemes.iter().map(|scheme| &scheme["name"]).collect::<Vec<_>>(), ["tcp", "rdma"]);

@@ -3,7 +3,6 @@
 mod bench;
 mod follow;
 mod operate;
-mod operations;
 mod serve;
 
 use super::adapter::Tls;
@@ -66,7 +65,8 @@ enum Command {
     Bench(Box<bench::Args>),
     /// Follow memory operations through captures of links, such as those of `up --pcap`
     ///
-    /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links.
+    /// Lists the operations that the captures show; --operation N shows one as a timeline of its frames on all links. By TCP these are the
+    /// requests of connections that begin in the captures, by Cowbird those of its engine.
     Follow(follow::Args),
 }
 

@@ -1,102 +1,9 @@
-//! Memory operations, put together from the frames of captures.
+//! EDM's operations: requests, demands, grants and data.
 
+use super::operation::{Operation, Seen, What, begin};
 use p4rack_wire::edm::{self, Control, GRANTED_LATER, Kind, Message, OPEN, Status};
-use p4rack_wire::{EtherType, MacAddr, Nanos};
-use serde::Serialize;
+use p4rack_wire::{EtherType, MacAddr};
 use std::collections::HashMap;
-
-/// A frame as one capture has it.
-#[derive(Clone, Debug)]
-pub struct Seen<'a> {
-    /// Time of the capture.
-    pub time: Nanos,
-    /// Name of the capture: link and direction.
-    pub at: &'a str,
-    /// The frame.
-    pub frame: &'a [u8],
-}
-
-impl Seen<'_> {
-    /// Whether the frame has left the switch, as the names of its captures say.
-    fn is_behind_switch(&self) -> bool {
-        self.at.ends_with("_out")
-    }
-}
-
-/// What a frame did for its operation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Event {
-    /// Time of the capture, in ns since 1970 or since the beginning of a simulation.
-    pub time_ns: u64,
-    /// Where it was seen: link and direction.
-    pub at: String,
-    /// `RREQ`, `GRANT`, …
-    pub kind: &'static str,
-    /// Its numbers, for people.
-    pub says: String,
-}
-
-/// What a node asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum What {
-    /// RREQ.
-    Read,
-    /// RREQ that opens a session.
-    Open,
-    /// WREQ.
-    Write,
-    /// RMWREQ.
-    Modify,
-}
-
-/// One operation with all of its frames.
-#[derive(Clone, Debug, Serialize)]
-pub struct Operation {
-    /// Its number in the captures, from 1.
-    pub number: usize,
-    /// The requester.
-    #[serde(serialize_with = "as_text")]
-    pub from: MacAddr,
-    /// The memory node.
-    #[serde(serialize_with = "as_text")]
-    pub to: MacAddr,
-    /// Chosen by the requester.
-    pub id: u16,
-    /// What it does; `None` if only grants were seen.
-    pub what: Option<What>,
-    /// Address of the first byte, if a frame with it was seen.
-    pub address: Option<u64>,
-    /// Bytes of the message.
-    pub bytes: Option<u32>,
-    /// Number of the status in the last answer.
-    pub status: Option<u8>,
-    /// The requester's start, if a frame with it was seen. Another start has other messages of the same ids.
-    pub start: Option<u16>,
-    /// The first capture that has its last byte.
-    pub last_at: Option<String>,
-    /// Whether its last byte was seen behind the switch, or in more than one capture: it has reached its receiver's link.
-    pub complete: bool,
-    /// Its frames, by time.
-    pub events: Vec<Event>,
-}
-
-fn as_text<S: serde::Serializer>(mac: &MacAddr, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(mac)
-}
-
-impl Operation {
-    /// Time between its first and its last frame, in ns.
-    pub fn took_ns(&self) -> u64 {
-        let time = |event: Option<&Event>| event.map_or(0, |event| event.time_ns);
-        time(self.events.last()) - time(self.events.first())
-    }
-
-    /// Whether a capture has a frame of this kind of it.
-    fn was_seen(&self, kind: &str, at: &str) -> bool {
-        self.events.iter().any(|event| event.kind == kind && event.at == at)
-    }
-}
 
 /// A frame's part in an operation.
 struct Part {
@@ -187,14 +94,13 @@ fn part(seen: &Seen<'_>, ether_type: EtherType, unit_ns: u64) -> Option<Part> {
     }
 }
 
-/// Operations of all frames, in the order in which they begin; waits are in units of `unit_ns`. An id may be used again once its
+/// Operations of all frames, which are in order of time, in the order in which they begin; waits are in units of `unit_ns`. An id may be used again once its
 /// operation is complete, and by a node that has started again.
-pub fn operations(mut seen: Vec<Seen<'_>>, ether_type: EtherType, unit_ns: u64) -> Vec<Operation> {
-    seen.sort_by_key(|seen| seen.time);
+pub fn operations(seen: &[Seen<'_>], ether_type: EtherType, unit_ns: u64) -> Vec<Operation> {
     let mut all: Vec<Operation> = Vec::new();
     let mut known: HashMap<(MacAddr, MacAddr, u16, bool), Vec<usize>> = HashMap::new();
     for seen in seen {
-        let Some(part) = part(&seen, ether_type, unit_ns) else { continue };
+        let Some(part) = part(seen, ether_type, unit_ns) else { continue };
         // Writes have ids of their own.
         let of_id = known.entry((part.from, part.to, part.id, part.what == Some(What::Write))).or_default();
         let is_same_start = |nth: &usize| match (all[*nth].start, part.start) {
@@ -210,22 +116,9 @@ pub fn operations(mut seen: Vec<Seen<'_>>, ether_type: EtherType, unit_ns: u64) 
             }
         });
         let nth = at_hand.unwrap_or_else(|| {
-            all.push(Operation {
-                number: all.len() + 1,
-                from: part.from,
-                to: part.to,
-                id: part.id,
-                what: None,
-                address: None,
-                bytes: None,
-                status: None,
-                start: None,
-                last_at: None,
-                complete: false,
-                events: Vec::new(),
-            });
-            of_id.push(all.len() - 1);
-            all.len() - 1
+            let nth = begin(&mut all, part.from, part.to, part.id.into());
+            of_id.push(nth);
+            nth
         });
         let operation = &mut all[nth];
         operation.what = operation.what.or(part.what);
@@ -233,18 +126,13 @@ pub fn operations(mut seen: Vec<Seen<'_>>, ether_type: EtherType, unit_ns: u64) 
         operation.bytes = operation.bytes.or(part.bytes);
         operation.status = part.status.or(operation.status);
         operation.start = operation.start.or(part.start);
-        if part.last {
-            operation.complete |=
-                seen.is_behind_switch() || operation.last_at.as_ref().is_some_and(|at| at != seen.at);
-            operation.last_at.get_or_insert_with(|| seen.at.to_owned());
-        }
-        let name = Kind::ALL.iter().find(|(kind, _)| *kind == part.kind).map_or("", |(_, name)| name);
-        operation.events.push(Event {
-            time_ns: seen.time.0,
-            at: seen.at.to_owned(),
-            kind: name.strip_prefix("EDM_").unwrap_or(name),
-            says: part.says,
+        let refused = operation.status.filter(|code| *code != Status::Done as u8);
+        operation.refused = refused.map(|code| {
+            Status::of(code)
+                .map_or_else(|| format!("status {code}"), |status| status.name().replace('_', " "))
         });
+        let name = Kind::ALL.iter().find(|(kind, _)| *kind == part.kind).map_or("", |(_, name)| name);
+        operation.add(seen, name.strip_prefix("EDM_").unwrap_or(name), part.says, part.last);
     }
     all
 }
@@ -252,6 +140,7 @@ pub fn operations(mut seen: Vec<Seen<'_>>, ether_type: EtherType, unit_ns: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use p4rack_wire::Nanos;
     use p4rack_wire::edm::{VERSION, emit_frame};
 
     const ASKS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
@@ -291,8 +180,10 @@ mod tests {
     }
 
     fn operations_of(frames: &[(u64, &str, Vec<u8>)], unit_ns: u64) -> Vec<Operation> {
-        let seen = frames.iter().map(|(time, at, frame)| Seen { time: Nanos(*time), at, frame }).collect();
-        operations(seen, EtherType::EDM_DEFAULT, unit_ns)
+        let seen = frames.iter().map(|(time, at, frame)| Seen { time: Nanos(*time), at, frame });
+        let mut seen: Vec<Seen<'_>> = seen.collect();
+        seen.sort_by_key(|seen| seen.time);
+        operations(&seen, EtherType::EDM_DEFAULT, unit_ns)
     }
 
     #[test]

@@ -1,12 +1,19 @@
 //! `p4rack memory follow`: a memory operation on its way through captures.
+//!
+//! What the frames of a way say, a module each knows; what carries a way's operations is its service.
 
-use super::operations::{Operation, Seen, What, operations};
+mod bytes;
+mod edm;
+mod operation;
+mod rdma;
+
 use super::{SchemeArgs, described, in_words};
+use operation::{Operation, Seen};
 use p4rack_codegen::Rack;
+use p4rack_fabric::remote::{Service, Way};
 use p4rack_lab::rows::Rows;
 use p4rack_lab::text;
 use p4rack_wire::MacAddr;
-use p4rack_wire::edm::Status;
 use p4rack_wire::pcap::Reader;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -18,7 +25,7 @@ const LIST: usize = 50;
 /// Arguments of `p4rack memory follow`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Rack description with an [edm] table
+    /// Rack description
     rack: PathBuf,
     /// Captures in pcap format, or folders of them, of as many links as there are; clocks must agree
     #[arg(required = true)]
@@ -48,7 +55,7 @@ pub struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), String> {
     let rack = described(&args.rack, &args.scheme)?;
-    let ether_type = p4rack_memory::edm(&rack).map_err(in_words)?.ether_type;
+    let way = p4rack_memory::way(&rack, args.scheme.way).map_err(in_words)?;
     if let Some(name) = &args.from {
         p4rack_memory::node(&rack, name).map_err(in_words)?;
     }
@@ -66,10 +73,10 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         }
     }
     let frames = seen.len();
-    let all = operations(seen, ether_type, rack.switch.time_unit_ns);
+    let (all, whose) = operations(&rack, way, seen)?;
     if all.is_empty() {
         return Err(format!(
-            "none of the {frames} frames is EDM's (EtherType {ether_type}); capture with `p4rack up RACK --pcap DIR`"
+            "none of the {frames} frames is {whose}; capture with `p4rack up RACK --pcap DIR`"
         ));
     }
     let wanted = |operation: &&Operation| {
@@ -94,6 +101,26 @@ pub(super) fn run(args: &Args) -> Result<(), String> {
         (false, None) => print!("{}", list(&rack, &found, args.most)),
     }
     Ok(())
+}
+
+/// The operations that frames show, and whose frames these are.
+fn operations(rack: &Rack, way: Way, mut seen: Vec<Seen<'_>>) -> Result<(Vec<Operation>, String), String> {
+    seen.sort_by_key(|seen| seen.time);
+    Ok(match way.definition().service {
+        Service::Node => {
+            let ether_type = p4rack_memory::edm(rack).map_err(in_words)?.ether_type;
+            let all = edm::operations(&seen, ether_type, rack.switch.time_unit_ns);
+            (all, format!("EDM's (EtherType {ether_type})"))
+        }
+        Service::Pool => (rdma::operations(&seen), "RDMA's".to_owned()),
+        Service::Bytes => (
+            bytes::operations(&seen),
+            "of a connection to a server of bytes, from its first one on".to_owned(),
+        ),
+        Service::None => {
+            return Err(format!("--way {way}: that memory is each program's own, and no frame reaches it"));
+        }
+    })
 }
 
 /// The files among these paths, and those in folders whose names end in `.pcap`.
@@ -134,13 +161,7 @@ fn name_of(rack: &Rack, mac: MacAddr) -> String {
 }
 
 fn sentence(rack: &Rack, operation: &Operation) -> String {
-    let what = match operation.what {
-        Some(What::Read) => "read",
-        Some(What::Open) => "session",
-        Some(What::Write) => "write",
-        Some(What::Modify) => "modify",
-        None => "part",
-    };
+    let what = operation.what.map_or("part", |what| what.name());
     let bytes = operation.bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes"));
     let address = operation.address.map_or_else(String::new, |address| format!(" at {address:#x}"));
     let (from, to) = (name_of(rack, operation.from), name_of(rack, operation.to));
@@ -149,11 +170,10 @@ fn sentence(rack: &Rack, operation: &Operation) -> String {
 
 /// How it ended, as far as the captures show.
 fn end(operation: &Operation) -> String {
-    match operation.status {
-        Some(code) if code != Status::Done as u8 => Status::of(code)
-            .map_or_else(|| format!("status {code}"), |status| status.name().replace('_', " ")),
-        _ if operation.complete => "complete".to_owned(),
-        _ => match &operation.last_at {
+    match &operation.refused {
+        Some(why) => why.clone(),
+        None if operation.complete => "complete".to_owned(),
+        None => match &operation.last_at {
             Some(at) => format!("last byte seen at {at} alone"),
             None => "not complete".to_owned(),
         },
