@@ -45,7 +45,7 @@ pub(super) struct Args {
 }
 
 fn value(text: &str) -> Result<u32, String> {
-    match text.parse::<u32>() {
+    match crate::numbers::number::<u32>(text) {
         Ok(bytes) if (8..=VALUE_BYTES_MAX).contains(&bytes) && bytes.is_multiple_of(8) => Ok(bytes),
         _ => Err(format!("write a multiple of 8, up to {VALUE_BYTES_MAX}")),
     }
