@@ -3,7 +3,7 @@
 use p4rack_p4::ir::{Crc, HashAlgorithm};
 use std::sync::Arc;
 
-/// CRC-16/ARC, which v1model and TNA call crc16.
+/// CRC-16/ARC: `crc16` in all architectures.
 const CRC16: Crc = Crc { width: 16, polynomial: 0x8005, reflected: true, initial: 0, final_xor: 0 };
 
 /// The Internet checksum (RFC 1071).
