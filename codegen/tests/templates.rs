@@ -132,12 +132,17 @@ fn with_comments(path: &Path, text: String) -> String {
     if path.extension().is_none_or(|ending| ending != "toml") {
         return text;
     }
-    let is_prose = |line: &str| {
+    let is_key = |line: &str| {
         ["holds", "writer", "wraps", "doc"].contains(&line.split(' ').next().unwrap_or_default())
     };
-    text.lines()
-        .map(|line| if is_prose(line) { format!("// {line}\n") } else { format!("{line}\n") })
-        .collect()
+    // Prose of several lines ends with a line of quotes.
+    let mut goes_on = false;
+    let as_rendered = |line: &str| {
+        let is_prose = goes_on || is_key(line);
+        goes_on = if goes_on { line != "\"\"\"" } else { is_prose && line.ends_with("\"\"\"") };
+        if is_prose { format!("// {line}\n") } else { format!("{line}\n") }
+    };
+    text.lines().map(as_rendered).collect()
 }
 
 fn terms_of(room: &str) -> BTreeMap<String, String> {

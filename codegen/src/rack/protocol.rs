@@ -31,7 +31,7 @@ pub trait Definition: Sync {
     fn templates(&self) -> &'static [(&'static str, &'static str)];
 
     /// Declarations of its registers, as TOML, named by path. Each register becomes a partial `FOLDER/REGISTER` where the
-    /// architecture changes registers as the folder says.
+    /// architecture changes registers as the folder says, or on all architectures if the folder is the protocol's own.
     fn registers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }

@@ -3,14 +3,24 @@
 const SPACES: usize = 4;
 
 /// The text with each statement as deep as the braces around it. What goes on from the line before keeps its distance to it.
+/// Of several empty lines one is left, and none at the edges of a block.
 pub(super) fn indented(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut braces, mut brackets, mut goes_on, mut moved) = (0usize, 0usize, false, 0isize);
+    let (mut is_empty, mut opens) = (false, true);
     for line in text.lines() {
         let words = line.trim_start();
+        if words.is_empty() {
+            is_empty = true;
+            continue;
+        }
+        if is_empty && !opens && !words.starts_with('}') {
+            out.push('\n');
+        }
+        (is_empty, opens) = (false, code(words).ends_with('{'));
         let stood = line.len() - words.len();
         let code = code(words);
-        let stands = if words.is_empty() || words.starts_with('#') {
+        let stands = if words.starts_with('#') {
             stood
         } else if brackets > 0 || goes_on {
             stood.saturating_add_signed(moved)
@@ -49,8 +59,8 @@ mod tests {
 
     #[test]
     fn statements_stand_as_deep_as_their_braces() {
-        let text = "control c() {\n// why\naction a(bit<8> x,\n         bit<8> y) {\n        if (x == 1 ||\n            y == 2) {\n    \
-                    m = x // first\n        + y;\n}\n    }\n\n#define A {\n    table t { key = { m : exact; } }\n}\n";
+        let text = "\ncontrol c() {\n\n// why\naction a(bit<8> x,\n         bit<8> y) {\n        if (x == 1 ||\n            y == 2) {\n    \
+                    m = x // first\n        + y;\n}\n\n    }\n\n\n#define A {\n    table t { key = { m : exact; } }\n}\n";
         let expected = "control c() {\n    // why\n    action a(bit<8> x,\n             bit<8> y) {\n        if (x == 1 ||\n            y == 2) {\n            \
                         m = x // first\n                + y;\n        }\n    }\n\n#define A {\n    table t { key = { m : exact; } }\n}\n";
         assert_eq!(indented(text), expected);

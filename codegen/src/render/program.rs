@@ -210,14 +210,22 @@ fn add_protocol(
     for (name, text) in terms(protocol.terms())? {
         register(handlebars, &[(&format!("{section}/{name}"), &text)])?;
     }
-    let folder = format!("{section}/{}/", arch.registers());
-    for (path, file) in protocol.registers().iter().filter(|(path, _)| path.starts_with(&folder)) {
+    let folders = [section.to_owned(), format!("{section}/{}", arch.registers())];
+    for (path, file) in protocol.registers() {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if !folders.iter().any(|one| one == folder) {
+            continue;
+        }
         for (name, values) in
             registers::declared(section, file).map_err(|error| format!("{path}: {error}"))?
         {
             let text = handlebars.render(supply(arch).register, &values);
             let text = text.map_err(|error| format!("{path}: {name}: {error}"))?;
-            register(handlebars, &[(&format!("{folder}{name}"), &text)])?;
+            let partial = format!("{folder}/{name}");
+            if handlebars.has_template(&partial) {
+                return Err(format!("{path}: {name}: there is a template {partial} already"));
+            }
+            register(handlebars, &[(&partial, &text)])?;
         }
     }
     Ok(())

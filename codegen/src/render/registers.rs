@@ -2,15 +2,21 @@
 //!
 //! A protocol declares registers in TOML: what a cell holds, what can be done with it, and what a frame does. The template
 //! `register` of an architecture makes P4 of a declaration. The result is itself a partial, so a declaration may use terms and
-//! values of its protocol; the protocol's templates place it by `{{> PROTOCOL/FOLDER/REGISTER}}`.
+//! values of its protocol; the protocol's templates place it by `{{> PROTOCOL/FOLDER/REGISTER}}`, or `{{> PROTOCOL/REGISTER}}`
+//! where all architectures have the same one.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+/// Comments are wrapped at this width, without their `// `.
+const COMMENT_WIDTH: usize = 123;
 
 /// A file of declarations.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declarations {
+    /// What the names of accesses begin with in P4, if that is not the section's.
+    prefix: Option<String>,
     register: Vec<Register>,
 }
 
@@ -19,12 +25,19 @@ struct Declarations {
 struct Register {
     /// Its name in P4.
     name: String,
+    /// Its partial's, if that is another one: the name in P4 may depend on values of the protocol.
+    partial: Option<String>,
+    /// A list among these values: there is a register for each of its items.
+    each: Option<String>,
     /// What a cell holds.
     holds: String,
     /// Which frames write it.
     writer: String,
     /// When it wraps: continues a sentence about the cell.
     wraps: String,
+    /// What else a reader should know.
+    #[serde(default)]
+    doc: String,
     /// The type of a cell.
     cell: String,
     cells: Cells,
@@ -56,7 +69,10 @@ struct Access {
     name: String,
     #[serde(default)]
     doc: String,
-    /// The type of what it gives, unless that is the cell's.
+    /// What has to hold of the protocol's values for the access to be there: names, or `!` and a name.
+    #[serde(default)]
+    only: Vec<String>,
+    /// The type of what it gives, unless that is the cell's. Empty: it gives nothing.
     gives: Option<String>,
     /// Where that goes, if anywhere.
     #[serde(default)]
@@ -87,33 +103,68 @@ struct Accesses {
 /// The registers that a file of `section` declares: names and values for the template `register`.
 pub(super) fn declared(section: &str, file: &str) -> Result<Vec<(String, Value)>, String> {
     let declarations: Declarations = toml::from_str(file).map_err(|error| error.to_string())?;
-    declarations.register.iter().map(|one| Ok((one.name.clone(), values(section, one)?))).collect()
+    let prefix = declarations.prefix.unwrap_or_else(|| format!("{section}_"));
+    let partial = |one: &Register| one.partial.as_ref().unwrap_or(&one.name).clone();
+    declarations.register.iter().map(|one| Ok((partial(one), values(&prefix, one)?))).collect()
 }
 
-fn values(section: &str, register: &Register) -> Result<Value, String> {
+fn values(prefix: &str, register: &Register) -> Result<Value, String> {
     let access = register.access.iter().map(|access| {
+        let gives = access.gives.as_ref().unwrap_or(&register.cell);
         json!({
             "name": access.name,
-            "doc": access.doc,
-            "gives": access.gives.as_ref().unwrap_or(&register.cell),
+            "begin": access.only.iter().map(|condition| begin(condition)).collect::<Vec<_>>(),
+            "end": access.only.iter().rev().map(|condition| end(condition)).collect::<Vec<_>>(),
+            "doc": wrapped(&access.doc),
+            "gives": if gives.is_empty() { &register.cell } else { gives },
+            "result": !gives.is_empty(),
             "into": access.into,
             "alu": access.r#as.as_ref().unwrap_or(&access.name),
             "body": body(access),
             "instead": access.instead,
         })
     });
-    let accesses = register.accesses.as_ref().map(|table| table_values(register, table)).transpose()?;
+    let accesses = register.accesses.iter().map(|table| table_values(register, table));
     Ok(json!({
-        "section": section,
+        "prefix": prefix,
         "name": register.name,
-        "holds": register.holds,
-        "writer": register.writer,
-        "wraps": register.wraps,
+        "begin": register.each.iter().map(|list| format!("{{{{#each {list}}}}}")).collect::<Vec<_>>(),
+        "end": register.each.iter().map(|_| "{{/each}}").collect::<Vec<_>>(),
+        "doc": wrapped(&register.doc),
+        "holds": wrapped(&register.holds),
+        "written": wrapped(&format!("Written by {}; it {}.", register.writer, register.wraps)),
         "cell": register.cell,
         "cells": register.cells,
         "access": access.collect::<Vec<_>>(),
-        "accesses": accesses,
+        "accesses": accesses.collect::<Result<Vec<_>, String>>()?,
     }))
+}
+
+/// What a template has before and behind the part that a condition is about.
+fn begin(condition: &str) -> String {
+    match condition.strip_prefix('!') {
+        Some(name) => format!("{{{{#unless {name}}}}}"),
+        None => format!("{{{{#if {condition}}}}}"),
+    }
+}
+
+fn end(condition: &str) -> &'static str {
+    if condition.starts_with('!') { "{{/unless}}" } else { "{{/if}}" }
+}
+
+/// Prose as the lines of a comment.
+fn wrapped(prose: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in prose.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= COMMENT_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The lines of what an ALU does; none if there is no ALU of this name.
@@ -143,7 +194,7 @@ fn table_values(register: &Register, table: &Accesses) -> Result<Value, String> 
         Ok(json!({ "matched": matched, "access": access, "acts": access != "NoAction" }))
     });
     Ok(json!({
-        "doc": table.doc,
+        "doc": wrapped(&table.doc),
         "key": key.collect::<Vec<_>>(),
         "entries": entries.collect::<Result<Vec<_>, String>>()?,
         "size": table.size,
@@ -152,7 +203,7 @@ fn table_values(register: &Register, table: &Accesses) -> Result<Value, String> 
 
 #[cfg(test)]
 mod tests {
-    use super::declared;
+    use super::{declared, wrapped};
 
     const COUNT: &str = "[[register]]\nname = \"c_done\"\nholds = \"What is done.\"\nwriter = \"answers\"\nwraps = \"never wraps\"\n\
         cell = \"bit<32>\"\ncells = { size = \"4\", index = \"bit<2>\", at = \"meta.host\" }\n\
@@ -167,8 +218,39 @@ mod tests {
         assert_eq!(name, "c_done");
         assert_eq!(values["access"][0]["body"][0], "result = value;");
         assert_eq!(values["access"][1]["body"][0], "value  = meta.count;");
-        assert_eq!(values["accesses"]["key"][1]["name"], "late");
-        assert_eq!(values["accesses"]["entries"][0]["access"], "put_done");
+        assert_eq!(values["accesses"][0]["key"][1]["name"], "late");
+        assert_eq!(values["accesses"][0]["entries"][0]["access"], "put_done");
+    }
+
+    #[test]
+    fn conditions_and_lists_stand_around_what_they_are_about() {
+        let some = COUNT.replace(
+            "[[register.access]]\nname = \"put",
+            "[[register.access]]\nonly = [\"a\", \"!b\"]\ngives = \"\"\nname = \"put",
+        );
+        let registers = declared("c", &some.replace("holds", "partial = \"c\"\neach = \"sides\"\nholds"))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let [(name, values)] = registers.as_slice() else { panic!("{registers:?}") };
+        assert_eq!(
+            (name.as_str(), &values["name"], &values["prefix"]),
+            ("c", &"c_done".into(), &"c_".into())
+        );
+        assert_eq!(
+            (&values["begin"][0], &values["end"][0]),
+            (&"{{#each sides}}".into(), &"{{/each}}".into())
+        );
+        let put = &values["access"][1];
+        assert_eq!(put["begin"], serde_json::json!(["{{#if a}}", "{{#unless b}}"]));
+        assert_eq!(put["end"], serde_json::json!(["{{/unless}}", "{{/if}}"]));
+        assert_eq!((&put["gives"], &put["result"]), (&"bit<32>".into(), &false.into()));
+    }
+
+    #[test]
+    fn prose_is_wrapped() {
+        assert_eq!(wrapped(" a  b "), ["a b"]);
+        let long = "word ".repeat(30);
+        assert_eq!(wrapped(&long).iter().map(String::len).collect::<Vec<_>>(), [119, 29]);
+        assert!(wrapped("").is_empty());
     }
 
     #[test]
