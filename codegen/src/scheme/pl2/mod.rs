@@ -225,6 +225,10 @@ impl super::Definition for Definition {
         program::TEMPLATES
     }
 
+    fn registers(&self) -> &'static [(&'static str, &'static str)] {
+        program::REGISTERS
+    }
+
     fn terms(&self) -> &'static str {
         program::TERMS
     }

@@ -5,7 +5,7 @@ use super::{Clocks, DEMOTED, EARLY_SLOTS, Mode, Pl2, REFUSED};
 use super::{PRIORITY_CONTROL, PRIORITY_SCHEDULED};
 use crate::rack::Rack;
 use crate::scheme::Header;
-use crate::scheme::parts::{index_constants, templates};
+use crate::scheme::parts::{declarations, index_constants, templates};
 use p4rack_wire::HeaderDesc;
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::pl2::{Control, Kind, Management, NOT_NOW, Side, VERSION};
@@ -90,6 +90,17 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/verdicts",
 ];
 
+/// PL2's registers.
+pub(super) const REGISTERS: &[(&str, &str)] = declarations![
+    "pl2/registers/lanes",
+    "pl2/registers/counter",
+    "pl2/registers/clock",
+    "pl2/registers/calendar",
+    "pl2/alu/lanes",
+    "pl2/alu/counter",
+    "pl2/alu/clock",
+];
+
 /// Values of a port's number: `PORT_COUNT` of the P4 text.
 const PORTS: usize = 512;
 
@@ -167,6 +178,7 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
         "drop_threshold": pl2.drop_threshold_slots,
     });
     context["slots_type"] = json!("bit<32>");
+    context["sides"] = json!([{ "side": "in", "does": "source" }, { "side": "out", "does": "destination" }]);
     if alu {
         add_alu(pl2, rack, &mut context);
     }
@@ -177,23 +189,17 @@ pub(super) fn context(pl2: &Pl2, rack: &Rack) -> Value {
 fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let counter = pl2.mode == Mode::Counter;
     let chain = !counter && pl2.clocks == Clocks::Chain;
-    let side = |side: &str| {
-        let from = if chain && side == "out" { "earliest" } else { "now" };
-        json!({
-            "side": side,
-            "register": format!("{side}_reservation"),
-            "reserves": counter || side == "out" || pl2.clocks != Clocks::Dst,
-            "from": from,
-        })
-    };
-    context["sides"] = json!(["in", "out"].map(side));
+    for side in context["sides"].as_array_mut().into_iter().flatten() {
+        let out = side["side"] == "out";
+        side["reserves"] = json!(counter || out || pl2.clocks != Clocks::Dst);
+        side["from"] = json!(if chain && out { "earliest" } else { "now" });
+    }
     let pair = !counter && pl2.clocks == Clocks::Pair;
     let sides = |both: bool| if both { &["in", "out"][..] } else { &["out"] };
     context["pair"] = json!(pair);
     let start = |side: &&str| {
         json!({
             "side": side,
-            "register": format!("starts_{side}"),
             "set": format!("set_start_{side}"),
             "look": format!("look_at_start_{side}"),
         })
