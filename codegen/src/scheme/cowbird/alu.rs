@@ -50,7 +50,6 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
             "answer": answer,
             "looked": looked,
             "side": side,
-            "register": format!("cowbird_{name}_high"),
             "follow": format!("cowbird_follow_{name}"),
             "put": format!("cowbird_put_{name}"),
         })

@@ -72,6 +72,7 @@ pub(super) const REGISTERS: &[(&str, &str)] = declarations![
     "cowbird/alu/judged",
     "cowbird/alu/slots",
     "cowbird/alu/ends",
+    "cowbird/alu/highs",
 ];
 
 /// Time to live of sent packets.

@@ -65,7 +65,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     let others = [managed("destination", last_link), managed("rights", cells - 1)];
     context["managed"] = json!(source.into_iter().chain(others).collect::<Vec<Value>>());
     for clock in context["clocks"].as_array_mut().into_iter().flatten() {
-        let is_source = clock["register"] == "edm_source_free";
+        let is_source = clock["side"] == "source";
         let (of, side) = if is_source { ("from", "SOURCE") } else { ("to", "DESTINATION") };
         clock["index"] = json!(format!("meta.edm_{of}[15:0]"));
         clock["wait"] = json!(format!("meta.edm_{of}_wait"));
@@ -89,7 +89,6 @@ fn add_claims(edm: &Edm, context: &mut Value) {
     let claim = |side: &str, of: &str| {
         json!({
             "side": side,
-            "register": format!("edm_{side}_claimed"),
             "claim": format!("edm_claim_{side}"),
             "index": format!("meta.edm_{of}[15:0]"),
             "time": format!("edm_{of}_claim"),
@@ -149,11 +148,13 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["ring_index"] = json!(ring);
     context["ring_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits));
     context["place_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits + ring_bits));
-    let end = |end: &str| json!({ "register": format!("edm_ring_{end}"), "alu": format!("edm_move_{end}") });
-    context["ring_ends"] = json!([end("tail"), end("head")]);
+    context["ring_ends"] = json!([
+        { "end": "tail", "moves": "goes in", "writer": "demands that wait" },
+        { "end": "head", "moves": "comes out", "writer": "frames that serve demands" },
+    ]);
     let word = |word: &str, field: &str, doc: &str| {
         json!({
-            "register": format!("edm_ring_{word}"),
+            "word": word,
             "put": format!("edm_put_{word}"),
             "take": format!("edm_take_{word}"),
             "field": field,

@@ -5,14 +5,16 @@ use super::times::Pages;
 use crate::rack::Rack;
 use serde_json::{Value, json};
 
-/// Context for all architectures.
-pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
+/// Context for all architectures, beside that of all modes.
+pub(super) fn context(edm: &Edm, rack: &Rack, common: &Value) -> Value {
     let Pages { bits, low, cell, cells } = edm.pages(rack);
     let page = |side: &str, of: &str, half: &str| {
         json!({
+            "side": side,
+            "links": common["links"],
+            "link_type": common["link_type"],
             "half": half,
             "odd": u8::from(half == "odd"),
-            "register": format!("edm_{side}_{half}"),
             "look": format!("edm_look_at_{side}_{half}"),
             "take": format!("edm_take_{side}_{half}"),
             "clear": format!("edm_clear_{side}_{half}"),
@@ -25,8 +27,9 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     let side = |side: &str, of: &str| {
         json!({
             "side": side,
+            "links": common["links"],
+            "link_type": common["link_type"],
             "of": of,
-            "begin": format!("edm_{side}_begin"),
             "look": format!("edm_look_at_{side}"),
             "move": format!("edm_move_{side}"),
             "write": format!("edm_write_{side}"),
@@ -65,7 +68,6 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
         calendar["link"] = json!(format!("meta.edm_{of}[15:0]"));
         calendar["last"] = json!(format!("meta.edm_{of}_last"));
         calendar["clash"] = json!(format!("meta.edm_{of}_clash"));
-        calendar["claimed"] = json!(format!("edm_{side}_claimed"));
         calendar["claim"] = json!(format!("edm_claim_{side}"));
         for way in ["read", "write"] {
             let op = format!("EDM_OP_{}_{}", way.to_uppercase(), side.to_uppercase());

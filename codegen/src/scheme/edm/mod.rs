@@ -192,6 +192,10 @@ impl super::Definition for Definition {
     fn templates(&self) -> &'static [(&'static str, &'static str)] {
         program::TEMPLATES
     }
+
+    fn registers(&self) -> &'static [(&'static str, &'static str)] {
+        program::REGISTERS
+    }
 }
 
 impl Protocol for Edm {

@@ -4,7 +4,7 @@ use super::times::{HEADERS, UNIT_BYTES};
 use super::{CLASS_CONTROL, CLASS_DATA, DEMOTED, Edm, Mode, alu, calendar};
 use crate::rack::Rack;
 use crate::scheme::Header;
-use crate::scheme::parts::{index_constants, templates};
+use crate::scheme::parts::{declarations, index_constants, templates};
 use p4rack_wire::HeaderDesc;
 use p4rack_wire::edm::{Control, Kind, Management, Message, Target, VERSION, WORD_BYTES};
 use p4rack_wire::ethernet::overhead;
@@ -60,7 +60,6 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/later_first",
     "edm/alu/matched_decisions",
     "edm/alu/states",
-    "edm/alu/claims_controls",
     "edm/alu/controls",
     "edm/alu/begin",
     "edm/alu/requests",
@@ -82,6 +81,17 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/calendar_schedule",
     "edm/alu/matched_controls",
     "edm/alu/matched_schedule",
+];
+
+/// EDM's registers.
+pub(super) const REGISTERS: &[(&str, &str)] = declarations![
+    "edm/lanes",
+    "edm/clocks",
+    "edm/calendars",
+    "edm/registers/rings",
+    "edm/alu/claims",
+    "edm/alu/calendars",
+    "edm/alu/rings",
 ];
 
 /// The fields that all EDM frames begin with.
@@ -117,7 +127,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         json!({
             "links": links,
             "link_type": if on_alu { "bit<16>" } else { "bit<32>" },
-            "register": format!("edm_{side}_free"),
+            "side": side,
             "reserve": format!("edm_reserve_{side}"),
             "look_at": format!("edm_look_at_{side}"),
             "write": format!("edm_write_{side}"),
@@ -175,7 +185,7 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
     add_shares(edm, rack, &mut context);
     let of_mode = match edm.mode {
         Mode::TimedDst | Mode::Timed => json!({}),
-        Mode::Calendar => calendar::context(edm, rack),
+        Mode::Calendar => calendar::context(edm, rack, &context),
         Mode::Matched => rings(edm, rack),
     };
     for (key, value) in of_mode.as_object().into_iter().flatten() {
