@@ -3998,7 +3998,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 cowbird_ports.apply();
             }
         } else {
-
             if (hdr.ethernet.dstAddr[40:40] == 0) {
                 l2_forward.apply();
             }
@@ -4355,8 +4354,9 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
 
     // Numbers have 24 bits here, positions 32. What is beyond follows from the highest two of these bits: whether they went from
     // 3 to 0 since they were last seen, or back.
+
     // What is beyond the low bits of the head, and the highest two of those when last seen.
-    // Written by red blocks and replies to the controller; it wraps at 2^32.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
     Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_head_high;
 
     RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_head_high) cowbird_follow_head = {
@@ -4375,6 +4375,102 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         void apply(inout cowbird_high_t value, out bit<32> result) {
             value.top  = (bit<32>) meta.cowbird.head;
             value.high = hdr.cowbird_answer.head_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of reads that are done, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.reads == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.reads - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.reads;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.reads;
+            value.high = hdr.cowbird_answer.done_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of writes that are done, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.writes == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.writes - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.writes;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.writes;
+            value.high = hdr.cowbird_answer.done_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of the end of their responses, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.response == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.response - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.response;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.response;
+            value.high = hdr.cowbird_answer.end_high;
+            result = 0;
+        }
+    };
+
+    // What is beyond the low bits of the end of their requests' data, and the highest two of those when last seen.
+    // Written by red blocks, replies to the controller; it wraps at 2^32.
+    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            if (value.top - (bit<32>) meta.cowbird.request == COWBIRD_TOPS) {
+                value.high = value.high + 1;
+            } else if ((bit<32>) meta.cowbird.request - value.top == COWBIRD_TOPS) {
+                value.high = value.high - 1;
+            }
+            value.top = (bit<32>) meta.cowbird.request;
+            result = value.high;
+        }
+    };
+
+    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
+        void apply(inout cowbird_high_t value, out bit<32> result) {
+            value.top  = (bit<32>) meta.cowbird.request;
+            value.high = hdr.cowbird_answer.end_high;
             result = 0;
         }
     };
@@ -4411,30 +4507,6 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // What is beyond the low bits of reads that are done, and the highest two of those when last seen.
-    // Written by red blocks and replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_reads_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_follow_reads = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.reads == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.reads - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.reads;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_reads_high) cowbird_put_reads = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.reads;
-            value.high = hdr.cowbird_answer.done_high;
-            result = 0;
-        }
-    };
-
     @hidden action cowbird_reads_told() {
         hdr.cowbird_block.reads_high = cowbird_follow_reads.execute(hdr.sent.instance[5:0]);
     }
@@ -4466,30 +4538,6 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         size = 8;
     }
-
-    // What is beyond the low bits of writes that are done, and the highest two of those when last seen.
-    // Written by red blocks and replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_writes_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_follow_writes = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.writes == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.writes - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.writes;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_writes_high) cowbird_put_writes = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.writes;
-            value.high = hdr.cowbird_answer.done_high;
-            result = 0;
-        }
-    };
 
     @hidden action cowbird_writes_told() {
         hdr.cowbird_block.writes_high = cowbird_follow_writes.execute(hdr.sent.instance[5:0]);
@@ -4523,30 +4571,6 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         size = 8;
     }
 
-    // What is beyond the low bits of the end of their responses, and the highest two of those when last seen.
-    // Written by red blocks and replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_response_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_follow_response = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.response == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.response - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.response;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_response_high) cowbird_put_response = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.response;
-            value.high = hdr.cowbird_answer.end_high;
-            result = 0;
-        }
-    };
-
     @hidden action cowbird_response_told() {
         hdr.cowbird_block.response_high = cowbird_follow_response.execute(hdr.sent.instance[5:0]);
     }
@@ -4572,30 +4596,6 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         }
         size = 8;
     }
-
-    // What is beyond the low bits of the end of their requests' data, and the highest two of those when last seen.
-    // Written by red blocks and replies to the controller; it wraps at 2^32.
-    Register<cowbird_high_t, cowbird_instance_t>(COWBIRD_INSTANCES) cowbird_request_high;
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_follow_request = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            if (value.top - (bit<32>) meta.cowbird.request == COWBIRD_TOPS) {
-                value.high = value.high + 1;
-            } else if ((bit<32>) meta.cowbird.request - value.top == COWBIRD_TOPS) {
-                value.high = value.high - 1;
-            }
-            value.top = (bit<32>) meta.cowbird.request;
-            result = value.high;
-        }
-    };
-
-    RegisterAction<cowbird_high_t, cowbird_instance_t, bit<32>>(cowbird_request_high) cowbird_put_request = {
-        void apply(inout cowbird_high_t value, out bit<32> result) {
-            value.top  = (bit<32>) meta.cowbird.request;
-            value.high = hdr.cowbird_answer.end_high;
-            result = 0;
-        }
-    };
 
     @hidden action cowbird_request_told() {
         hdr.cowbird_block.request_high = cowbird_follow_request.execute(hdr.sent.instance[5:0]);

@@ -920,9 +920,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //                       a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
     //
     // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -933,6 +936,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             value = (int<32>) meta.edm_now;
         }
     };
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
     // A demand's: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
@@ -954,7 +961,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's, whether it asks for the next window or for nothing. Who holds more than one already gets none.
+    // A chunk's. One with more than a window gets none.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value >= meta.edm_need && value <= EDM_WINDOW) {
@@ -969,7 +976,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of a demand or a chunk for which there is no time: it is granted nothing. The controller looks by it.
+    // Of what there is no time for: it is granted nothing. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
         void apply(inout bit<32> value, out bit<32> result) {
             value  = value |-| meta.edm_need;
@@ -1018,8 +1025,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
     // pages behind these two. So nothing has to be given back or shifted. Who takes a cell of a later page moves the calendar,
     // and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+
     // The page of the source link before which all cells are taken.
-    // Written by frames that take cells, and by the controller; it wraps as the time does.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_begin;
 
     // How far ahead of the page the calendar begins.
@@ -1033,7 +1041,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of who takes cells of the page: what is before `edm_base` is given up.
+    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_begin) edm_move_source = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -1057,8 +1065,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_source_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1092,8 +1100,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_source_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1128,7 +1136,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // The page of the destination link before which all cells are taken.
-    // Written by frames that take cells, and by the controller; it wraps as the time does.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_begin;
 
     // How far ahead of the page the calendar begins.
@@ -1142,7 +1150,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of who takes cells of the page: what is before `edm_base` is given up.
+    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_begin) edm_move_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm_page < (bit<32>) EDM_HORIZON) {
@@ -1166,8 +1174,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1201,8 +1209,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     Register<pair_t, bit<16>>(PORT_COUNT) edm_destination_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -1238,7 +1246,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // When a frame last took cells of a link's calendar. Who came before that may have looked at it before, so what it found may
     // be taken: it takes nothing.
-    // When a frame last took cells of the link, plus the time of a pass.
+
+    // When a frame last took cells of the source link, plus the time of a pass.
     // Written by frames that take cells; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
 
@@ -1253,7 +1262,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // When a frame last took cells of the link, plus the time of a pass.
+    // When a frame last took cells of the destination link, plus the time of a pass.
     // Written by frames that take cells; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
 

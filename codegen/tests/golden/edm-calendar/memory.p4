@@ -473,9 +473,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //                       a cell of time is granted once at each link; the second pass of a frame takes what the first one saw
     //
     // A demand grants a window. The first chunk of each window grants the next one: the data says what is left.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
@@ -487,6 +490,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         value = (int<32>) meta.edm_now;
         edm_touched.write(at, value);
     }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
     // A demand's: the lane must be free.
     @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
@@ -523,7 +530,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // Of a demand or a chunk for which there is no time: it is granted nothing.
+    // Of what there is no time for: it is granted nothing.
     @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
@@ -532,7 +539,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // When what was last granted of a lane's message may leave.
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        edm_rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) edm_due;
 
     @hidden action edm_set_due(in bit<32> at, out int<32> result) {
@@ -548,13 +563,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_due.read(value, at);
         result = value - (int<32>) meta.edm_now;
         edm_due.write(at, value);
-    }
-
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
     }
 
     // Which cells of its page have begun when a frame comes.
@@ -598,8 +606,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
     // pages behind these two. So nothing has to be given back or shifted. Who takes a cell of a later page moves the calendar,
     // and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+
     // The page of the source link before which all cells are taken.
-    // Written by frames that take cells, and by the controller; it wraps as the time does.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_source_begin;
 
     // How far ahead of the page the calendar begins.
@@ -614,7 +623,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_begin.write(at, value);
     }
 
-    // Of who takes cells of the page: what is before `edm_base` is given up.
+    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
     @hidden action edm_move_source(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_source_begin.read(value, at);
@@ -640,8 +649,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_begin.write(at, value);
     }
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_source_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -678,8 +687,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_even.write(at, value);
     }
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the source link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_source_odd;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -717,7 +726,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     }
 
     // The page of the destination link before which all cells are taken.
-    // Written by frames that take cells, and by the controller; it wraps as the time does.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_destination_begin;
 
     // How far ahead of the page the calendar begins.
@@ -732,7 +741,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_begin.write(at, value);
     }
 
-    // Of who takes cells of the page: what is before `edm_base` is given up.
+    // Of a frame that takes cells of the page: what is before `edm_base` is given up.
     @hidden action edm_move_destination(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_destination_begin.read(value, at);
@@ -758,8 +767,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_begin.write(at, value);
     }
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_destination_even;
 
     // Of the page with which both calendars begin, or of the next one.
@@ -796,8 +805,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_even.write(at, value);
     }
 
-    // A page of the link: when it begins, and a bit for each of its cells that is taken.
-    // Written by frames that take cells, and by the controller; its begin wraps as the time does.
+    // A page of the destination link: when it begins, and a bit for each of its cells that is taken.
+    // Written by frames that take cells, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_destination_odd;
 
     // Of the page with which both calendars begin, or of the next one.

@@ -909,9 +909,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //                       demands for which a destination has no time yet wait in its rings, shortest rest first
     //
     // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -922,6 +925,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             value = (int<32>) meta.edm_now;
         }
     };
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
     // A demand's: the lane must be free.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
@@ -943,7 +950,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's, whether it asks for the next window or for nothing. Who holds more than one already gets none.
+    // A chunk's. One with more than a window gets none.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_ask = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value >= meta.edm_need && value <= EDM_WINDOW) {
@@ -958,7 +965,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Of a demand or a chunk for which there is no time: it is granted nothing. The controller looks by it.
+    // Of what there is no time for: it is granted nothing. The controller looks by it.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_give_back = {
         void apply(inout bit<32> value, out bit<32> result) {
             value  = value |-| meta.edm_need;
@@ -969,10 +976,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // When the link is next free. Reserves time there, unless the link is granted too far ahead: differences are without a
-    // sign, so what is in the past is beyond EDM_HORIZON.
+    // When the link is next free, as a destination.
+    // Written by what is granted, the frame behind it, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
+    // Reserves time there, unless the link is granted too far ahead: differences are without a sign, so what is in the past is
+    // beyond EDM_HORIZON.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if ((bit<32>) value - meta.edm_now < EDM_AHEAD) {
@@ -987,8 +996,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost.
-    // The window's end is in `edm_now` and the excess in `edm_to_time`, since all bodies together read two values.
+    // What a window took too much of it, unless another demand was granted the time behind it meanwhile: then that is lost. The
+    // window's end is in `edm_now` and the excess in `edm_to_time`, since all bodies together read two values.
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_settle_destination = {
         void apply(inout int<32> value, out int<32> result) {
             if (value == (int<32>) meta.edm_now) {
@@ -1020,8 +1029,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // In which of the link's rings demands wait: a bit for each ring. Frames pass it before the clock. A demand that finds
-    // others there waits as well; one that finds nobody, and then the link too far ahead, comes again to set its bit.
+    // In which of the link's rings demands wait: a bit for each ring.
+    // Written by demands that wait, frames that serve them; it does not count.
+    // Frames pass it before the clock. A demand that finds others there waits as well; one that finds none, and then the link too
+    // far ahead, comes again to set its bit.
     Register<bit<32>, bit<16>>(PORT_COUNT) edm_waiting;
 
     RegisterAction<bit<32>, bit<16>, bit<32>>(edm_waiting) edm_join_others = {
@@ -1054,9 +1065,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // How many demands wait in each ring, where the next one goes in, and where the next one comes out.
+
+    // How many demands wait in the ring.
+    // Written by demands that wait, frames that serve them; it never wraps.
     Register<bit<32>, bit<5>>(24) edm_ring_count;
-    Register<bit<32>, bit<5>>(24) edm_ring_tail;
-    Register<bit<32>, bit<5>>(24) edm_ring_head;
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_count) edm_enter_ring = {
         void apply(inout bit<32> value, out bit<32> result) {
@@ -1082,12 +1094,20 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Where the next demand goes in.
+    // Written by demands that wait; it wraps at 2^32, a multiple of the ring.
+    Register<bit<32>, bit<5>>(24) edm_ring_tail;
+
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_tail) edm_move_tail = {
         void apply(inout bit<32> value, out bit<32> result) {
             result = value;
             value  = value + 1;
         }
     };
+
+    // Where the next demand comes out.
+    // Written by frames that serve demands; it wraps at 2^32, a multiple of the ring.
+    Register<bit<32>, bit<5>>(24) edm_ring_head;
 
     RegisterAction<bit<32>, bit<5>, bit<32>>(edm_ring_head) edm_move_head = {
         void apply(inout bit<32> value, out bit<32> result) {
@@ -1097,7 +1117,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // The demands: who asks for what, and what of it a window grants.
-    // By place in a ring, of the demand that waits there: whose message it is. Written by the demand.
+
+    // By place in a ring, of the demand that waits there: whose message it is.
+    // Written by the demand; it does not count.
     Register<bit<32>, bit<9>>(384) edm_ring_who;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_who) edm_put_who = {
@@ -1113,7 +1135,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // By place in a ring, of the demand that waits there: where in that the window begins. Written by the demand.
+    // By place in a ring, of the demand that waits there: where in that the window begins.
+    // Written by the demand; it does not count.
     Register<bit<32>, bit<9>>(384) edm_ring_offset;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_offset) edm_put_offset = {
@@ -1129,7 +1152,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // By place in a ring, of the demand that waits there: the window's bytes. Written by the demand.
+    // By place in a ring, of the demand that waits there: the window's bytes.
+    // Written by the demand; it does not count.
     Register<bit<32>, bit<9>>(384) edm_ring_bytes;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(edm_ring_bytes) edm_put_bytes = {

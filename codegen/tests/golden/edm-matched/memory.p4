@@ -437,9 +437,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //                       demands for which a destination has no time yet wait in its rings, shortest rest first
     //
     // A demand asks for a window. The first chunk of each window asks for the next one: the data says what is left.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
@@ -451,6 +454,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         value = (int<32>) meta.edm_now;
         edm_touched.write(at, value);
     }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
     // A demand's: the lane must be free.
     @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
@@ -487,7 +494,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // Of a demand or a chunk for which there is no time: it is granted nothing.
+    // Of what there is no time for: it is granted nothing.
     @hidden action edm_give_back(in bit<32> at, out bit<32> result) {
         bit<32> value;
         edm_rights.read(value, at);
@@ -496,7 +503,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // When what was last granted of a lane's message may leave.
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        edm_rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) edm_due;
 
     @hidden action edm_set_due(in bit<32> at, out int<32> result) {
@@ -514,13 +529,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_due.write(at, value);
     }
 
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
-    }
-
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
@@ -528,6 +536,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
     // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
     // whole window, and the next one gives back what was too much, unless another demand got the time behind it meanwhile.
+
+    // When the link is next free, as a destination; behind that, how many demands wait for it.
+    // Written by what is granted, demands that wait, copies that serve them, the controller; it wraps as the time does.
     register<bit<64>>(PORT_COUNT) edm_destination_free;
 
     @hidden action edm_read_destination(in bit<32> at) {
@@ -569,7 +580,29 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_free.write(at, (meta.edm_now + meta.edm_to_time) ++ meta.edm_waiting);
     }
 
-    register<bit<32>>(4) edm_waiting_0; // of messages with 1024 bytes left, or less
+    // How many demands wait in the ring of messages with 1024 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) edm_waiting_0;
+
+    // How many demands wait in the ring of messages with 4096 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) edm_waiting_1;
+
+    // How many demands wait in the ring of messages with 16384 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) edm_waiting_2;
+
+    // How many demands wait in the ring of messages with 65536 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) edm_waiting_3;
+
+    // How many demands wait in the ring of messages with 262144 bytes left, or less.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) edm_waiting_4;
+
+    // How many demands wait in the ring of longer messages.
+    // Written by demands that wait, copies that serve them; it never wraps.
+    register<bit<32>>(4) edm_waiting_5;
 
     @hidden action edm_enter_0(in bit<32> at) {
         bit<32> count;
@@ -585,8 +618,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_waiting_0.write(at, count |-| 1);
     }
 
-    register<bit<32>>(4) edm_waiting_1; // of messages with 4096 bytes left, or less
-
     @hidden action edm_enter_1(in bit<32> at) {
         bit<32> count;
         edm_waiting_1.read(count, at);
@@ -600,8 +631,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_class = count == 0 ? EDM_RINGS : 8w1;
         edm_waiting_1.write(at, count |-| 1);
     }
-
-    register<bit<32>>(4) edm_waiting_2; // of messages with 16384 bytes left, or less
 
     @hidden action edm_enter_2(in bit<32> at) {
         bit<32> count;
@@ -617,8 +646,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_waiting_2.write(at, count |-| 1);
     }
 
-    register<bit<32>>(4) edm_waiting_3; // of messages with 65536 bytes left, or less
-
     @hidden action edm_enter_3(in bit<32> at) {
         bit<32> count;
         edm_waiting_3.read(count, at);
@@ -632,8 +659,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.edm_class = count == 0 ? EDM_RINGS : 8w3;
         edm_waiting_3.write(at, count |-| 1);
     }
-
-    register<bit<32>>(4) edm_waiting_4; // of messages with 262144 bytes left, or less
 
     @hidden action edm_enter_4(in bit<32> at) {
         bit<32> count;
@@ -649,8 +674,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_waiting_4.write(at, count |-| 1);
     }
 
-    register<bit<32>>(4) edm_waiting_5; // of longer messages
-
     @hidden action edm_enter_5(in bit<32> at) {
         bit<32> count;
         edm_waiting_5.read(count, at);
@@ -665,13 +688,28 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_waiting_5.write(at, count |-| 1);
     }
 
-    register<bit<32>>(24) edm_ring_tail; // where the next demand goes in, and where the next one comes out
-    register<bit<32>>(24) edm_ring_head; // both wrap at 2^32, a multiple of the ring
-    // By place in a ring, of the demand that waits there: whose it is, for what, and what time its window takes.
-    // Written by the demand.
+    // Where the next demand goes in.
+    // Written by demands that wait; it wraps at 2^32, a multiple of the ring.
+    register<bit<32>>(24) edm_ring_tail;
+
+    // Where the next demand comes out.
+    // Written by copies that serve demands; it wraps at 2^32, a multiple of the ring.
+    register<bit<32>>(24) edm_ring_head;
+
+    // By place in a ring, of the demand that waits there: whose it is.
+    // Written by the demand; it does not count.
     register<bit<64>>(384) edm_ring_who;
+
+    // The same: for what.
+    // Written by the demand; it does not count.
     register<bit<64>>(384) edm_ring_what;
+
+    // The same: what time its window takes.
+    // Written by the demand; it does not count.
     register<bit<32>>(384) edm_ring_time;
+
+    // The same: its lane.
+    // Written by the demand; it does not count.
     register<bit<32>>(384) edm_ring_lane;
 
     @hidden action edm_put_in_ring() {

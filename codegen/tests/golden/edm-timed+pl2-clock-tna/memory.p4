@@ -1345,16 +1345,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
     // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
     // of both hosts and of the cell side by side.
-    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
-    Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
-    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
-    Register<int<32>, cell_t>(CELL_COUNT) starts_in; // a time
-    Register<int<32>, cell_t>(CELL_COUNT) starts_out; // a time
+
+    // 0 if the lane is free, else HELD and the half whose reservation has not begun; HARD once frames don't free it.
+    // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
+    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock;
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = value;
             if (value == 0) {
                 value = meta.half;
             }
@@ -1371,8 +1370,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // A half's first scheduled frame frees the lane for the next reservation; the controller does so even if it is locked for
     // frames.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = value;
             if (value == meta.half || value == meta.hard_half) {
                 value = 0;
             }
@@ -1391,87 +1390,104 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Frames that the half may still send in its slots.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<bit<16>, cell_t>(CELL_COUNT) rights;
+
     // What was left of the half's last reservation is forfeit.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
-        void apply(inout bit<16> frames, out bit<16> before) {
-            before = frames;
-            frames = meta.right;
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            value  = meta.right;
         }
     };
 
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot.
-    // Gives 1 if there was one left, as all that a frame takes.
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
+    // 1 if there was one left, as all that a frame takes.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
-        void apply(inout bit<16> frames, out bit<16> used) {
-            used = 0;
-            if (frames != 0) {
-                frames = frames - 1;
-                used   = 1;
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = 0;
+            if (value != 0) {
+                value  = value - 1;
+                result = 1;
             }
         }
     };
 
+    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
+
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
-        void apply(inout int<16> frames) {
-            frames = (int<16>) meta.right;
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.right;
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
-        void apply(inout int<16> frames) {
-            frames = (int<16>) meta.standing;
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.standing;
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout int<16> frames, out int<16> before) {
-            before = frames;
-            if (frames > 0) {
-                frames = frames - 1;
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+            if (value > 0) {
+                value = value - 1;
             }
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
-        void apply(inout int<16> frames, out int<16> before) {
-            before = frames;
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
         }
     };
 
     // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
     // for both.
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
+
     RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
-        void apply(inout int<32> start) {
-            start = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
     RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
-        void apply(inout int<32> start, out int<32> window) {
-            window = 0;
-            if (start - (int<32>) meta.opens_in > 0) {
-                window = start - (int<32>) meta.opens_in;
-            } else if (start - (int<32>) meta.closes_in < 0) {
-                window = start - (int<32>) meta.closes_in;
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.opens_in > 0) {
+                result = value - (int<32>) meta.opens_in;
+            } else if (value - (int<32>) meta.closes_in < 0) {
+                result = value - (int<32>) meta.closes_in;
             }
         }
     };
 
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
+
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
-        void apply(inout int<32> start) {
-            start = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
-        void apply(inout int<32> start, out int<32> window) {
-            window = 0;
-            if (start - (int<32>) meta.opens_out > 0) {
-                window = start - (int<32>) meta.opens_out;
-            } else if (start - (int<32>) meta.closes_out < 0) {
-                window = start - (int<32>) meta.closes_out;
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.opens_out > 0) {
+                result = value - (int<32>) meta.opens_out;
+            } else if (value - (int<32>) meta.closes_out < 0) {
+                result = value - (int<32>) meta.closes_out;
             }
         }
     };
@@ -1482,41 +1498,82 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
     // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
     // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
+
+    // When the link is next free, as a source.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
     Register<int<32>, link_t>(PORT_COUNT) in_reservation;
-    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
 
     // Tells how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-                free = (int<32>) meta.now + (int<32>) meta.time_in;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.now + (int<32>) meta.time_in;
             } else {
-                wait = free - (int<32>) meta.now;
-                free = free + (int<32>) meta.time_in;
+                result = value - (int<32>) meta.now;
+                value  = value + (int<32>) meta.time_in;
             }
         }
     };
 
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
             } else {
-                wait = free - (int<32>) meta.now;
+                result = value - (int<32>) meta.now;
             }
         }
     };
 
     // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
             } else {
-                wait = free - (int<32>) meta.now;
+                result = value - (int<32>) meta.now;
             }
-            free = (int<32>) meta.now + (int<32>) meta.time_in;
+            value = (int<32>) meta.now + (int<32>) meta.time_in;
+        }
+    };
+
+    // When the link is next free, as a destination.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
+    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
+
+    // Tells how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.now + (int<32>) meta.time_out;
+            } else {
+                result = value - (int<32>) meta.now;
+                value  = value + (int<32>) meta.time_out;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.now;
+            }
+            value = (int<32>) meta.now + (int<32>) meta.time_out;
         }
     };
 
@@ -1537,41 +1594,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const default_action = NoAction();
         size = 1024;
     }
-
-    // Tells how far ahead it begins.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-                free = (int<32>) meta.now + (int<32>) meta.time_out;
-            } else {
-                wait = free - (int<32>) meta.now;
-                free = free + (int<32>) meta.time_out;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-            } else {
-                wait = free - (int<32>) meta.now;
-            }
-        }
-    };
-
-    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-            } else {
-                wait = free - (int<32>) meta.now;
-            }
-            free = (int<32>) meta.now + (int<32>) meta.time_out;
-        }
-    };
 
     // The time that a reservation takes: a target that does not multiply looks it up.
     action take_time_out(time_t time) {
@@ -1851,9 +1873,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // edm_destination_free  a destination gets granted chunks one after the other
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -1877,11 +1902,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
+
     // A demand's: the lane must be free, or given up.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value <= meta.edm_amount) {
                 value  = meta.edm_need;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A chunk's. What is granted behind it is no more than itself.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm_need) {
+                value  = value |-| meta.edm_amount;
                 result = 1;
             } else {
                 result = 0;
@@ -1915,10 +1956,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // How far ahead a link's time is claimed, before rights to it are known: a demand claims time for a chunk or a window, and
-    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk
-    // takes, they are granted a chunk.
-    // Until when the link's time is claimed.
-    // Written by demands and last chunks of windows; it wraps as the time does.
+    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk takes, they are
+    // granted a chunk.
+
+    // Until when the time of the link is claimed, as a source.
+    // Written by demands, last chunks of windows; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
@@ -1936,8 +1978,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Until when the link's time is claimed.
-    // Written by demands and last chunks of windows; it wraps as the time does.
+    // Until when the time of the link is claimed, as a destination.
+    // Written by demands, last chunks of windows; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
@@ -1955,22 +1997,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's. What is granted behind it is no more than itself.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm_need) {
-                value  = value |-| meta.edm_amount;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+
+    // When the link is next free, as a source.
+    // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_reserve_source = {
@@ -2007,7 +2039,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+    // When the link is next free, as a destination.
+    // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {

@@ -591,7 +591,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // as it should be; one idle for longer may look reserved for up to 2^30 units, once, and then is
     // free again. Reservations never reach HORIZON: lanes bound what all hosts together can have
     // reserved, and rack descriptions for which this could be so much are refused.
+
+    // When the link is next free, as a source.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
     register<time_t>(PORT_COUNT) in_reservation;
+
+    // When the link is next free, as a destination.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
     register<time_t>(PORT_COUNT) out_reservation;
 
     @hidden action reserve_in() {
@@ -675,10 +681,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //
     // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
     // send takes a second pass.
-    register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
-    register<bit<32>>(CELL_COUNT) rights;   // bytes on the wire
-    register<bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
-    register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
+
+    // 0 if the lane is free, else 1 or 2, the half whose reservation has not begun; and HARD once frames don't free it.
+    // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
+    register<bit<8>>(LANE_COUNT) lane_lock;
+
+    // What the half may still send in its slots: bytes on the wire.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    register<bit<32>>(CELL_COUNT) rights;
+
+    // The same of frames without slots; or HAS_SLOTS: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    register<bit<32>>(CELL_COUNT) rights_unsolicited;
+
+    // When the half's burst may begin, and WENT_UNSOLICITED.
+    // Written by RSVs; it wraps as the time does.
+    register<bit<64>>(CELL_COUNT) starts;
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     @hidden action take_lane() {
@@ -809,9 +827,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // edm_destination_free  a destination gets granted chunks one after the other
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
@@ -823,6 +844,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         value = (int<32>) meta.edm_now;
         edm_touched.write(at, value);
     }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
     // A demand's: the lane must be free.
     @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
@@ -859,7 +884,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // When what was last granted of a lane's message may leave.
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        edm_rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) edm_due;
 
     @hidden action edm_set_due(in bit<32> at, out int<32> result) {
@@ -877,17 +910,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_due.write(at, value);
     }
 
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
-    }
-
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+
+    // When the link is next free, as a source.
+    // Written by what is granted, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_source_free;
 
     @hidden action edm_reserve_source(in bit<32> at, out int<32> result) {
@@ -927,7 +955,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_source_free.write(at, value);
     }
 
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+    // When the link is next free, as a destination.
+    // Written by what is granted, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_destination_free;
 
     @hidden action edm_reserve_destination(in bit<32> at, out int<32> result) {

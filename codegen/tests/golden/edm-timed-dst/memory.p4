@@ -401,9 +401,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // edm_destination_free  a destination gets granted chunks one after the other
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
-    register<int<32>>(EDM_CELL_COUNT) edm_touched;
-    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    register<int<32>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     @hidden action edm_touch(in bit<32> at, out int<32> result) {
         int<32> value;
         edm_touched.read(value, at);
@@ -415,6 +418,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         value = (int<32>) meta.edm_now;
         edm_touched.write(at, value);
     }
+
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    register<bit<32>>(EDM_CELL_COUNT) edm_rights;
 
     // A demand's: the lane must be free.
     @hidden action edm_take_lane(in bit<32> at, out bit<32> result) {
@@ -451,7 +458,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_rights.write(at, value);
     }
 
-    // When what was last granted of a lane's message may leave.
+    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
+        bit<32> value;
+        edm_rights.read(value, at);
+        result = value;
+        edm_rights.write(at, value);
+    }
+
+    // When what was last granted of the lane's message may leave.
+    // Written by demands and chunks that are granted something; it wraps as the time does.
     register<int<32>>(EDM_CELL_COUNT) edm_due;
 
     @hidden action edm_set_due(in bit<32> at, out int<32> result) {
@@ -469,17 +484,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_due.write(at, value);
     }
 
-    @hidden action edm_look_at_rights(in bit<32> at, out bit<32> result) {
-        bit<32> value;
-        edm_rights.read(value, at);
-        result = value;
-        edm_rights.write(at, value);
-    }
-
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+
+    // When the link is next free, as a destination.
+    // Written by what is granted, the controller; it wraps as the time does.
     register<int<32>>(PORT_COUNT) edm_destination_free;
 
     @hidden action edm_reserve_destination(in bit<32> at, out int<32> result) {

@@ -850,9 +850,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // edm_destination_free  a destination gets granted chunks one after the other
     //
     // A demand grants what the window holds. Each further chunk is granted when one passes: the data says what is left.
-    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
-    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
 
+    // When the lane's message last went on.
+    // Written by demands, chunks; it wraps as the time does.
+    Register<int<32>, bit<6>>(EDM_CELL_COUNT) edm_touched;
+
+    // Whether a message in this lane has stopped for so long that the lane is free.
     RegisterAction<int<32>, bit<6>, int<32>>(edm_touched) edm_touch = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.edm_now > 0 || value - (int<32>) meta.edm_now < -EDM_EXPIRY) {
@@ -876,11 +879,27 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Bytes of the lane's message that are granted and were not sent. 0: the lane is free.
+    // Written by demands, chunks, the controller; it never wraps.
+    Register<bit<32>, bit<6>>(EDM_CELL_COUNT) edm_rights;
+
     // A demand's: the lane must be free, or given up.
     RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_take_lane = {
         void apply(inout bit<32> value, out bit<32> result) {
             if (value <= meta.edm_amount) {
                 value  = meta.edm_need;
+                result = 1;
+            } else {
+                result = 0;
+            }
+        }
+    };
+
+    // A chunk's. What is granted behind it is no more than itself.
+    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
+        void apply(inout bit<32> value, out bit<32> result) {
+            if (value >= meta.edm_need) {
+                value  = value |-| meta.edm_amount;
                 result = 1;
             } else {
                 result = 0;
@@ -914,10 +933,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     };
 
     // How far ahead a link's time is claimed, before rights to it are known: a demand claims time for a chunk or a window, and
-    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk
-    // takes, they are granted a chunk.
-    // Until when the link's time is claimed.
-    // Written by demands and last chunks of windows; it wraps as the time does.
+    // so does the last chunk of a window for the next one. Where a link is claimed further ahead than a chunk takes, they are
+    // granted a chunk.
+
+    // Until when the time of the link is claimed, as a source.
+    // Written by demands, last chunks of windows; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_source_claimed) edm_claim_source = {
@@ -935,8 +955,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // Until when the link's time is claimed.
-    // Written by demands and last chunks of windows; it wraps as the time does.
+    // Until when the time of the link is claimed, as a destination.
+    // Written by demands, last chunks of windows; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_claimed;
 
     RegisterAction<int<32>, bit<16>, bit<8>>(edm_destination_claimed) edm_claim_destination = {
@@ -954,22 +974,12 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // A chunk's. What is granted behind it is no more than itself.
-    RegisterAction<bit<32>, bit<6>, bit<32>>(edm_rights) edm_use_rights = {
-        void apply(inout bit<32> value, out bit<32> result) {
-            if (value >= meta.edm_need) {
-                value  = value |-| meta.edm_amount;
-                result = 1;
-            } else {
-                result = 0;
-            }
-        }
-    };
-
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+
+    // When the link is next free, as a source.
+    // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_source_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_source_free) edm_reserve_source = {
@@ -1006,7 +1016,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
-    // When the link is next free. Written by what is granted, and by the controller; it wraps as the time does.
+    // When the link is next free, as a destination.
+    // Written by what is granted, the controller; it wraps as the time does.
     Register<int<32>, bit<16>>(PORT_COUNT) edm_destination_free;
 
     RegisterAction<int<32>, bit<16>, int<32>>(edm_destination_free) edm_reserve_destination = {

@@ -682,16 +682,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
     // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
     // of both hosts and of the cell side by side.
-    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
-    Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
-    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
-    Register<int<32>, cell_t>(CELL_COUNT) starts_in; // a time
-    Register<int<32>, cell_t>(CELL_COUNT) starts_out; // a time
+
+    // 0 if the lane is free, else HELD and the half whose reservation has not begun; HARD once frames don't free it.
+    // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
+    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock;
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = value;
             if (value == 0) {
                 value = meta.half;
             }
@@ -708,8 +707,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // A half's first scheduled frame frees the lane for the next reservation; the controller does so even if it is locked for
     // frames.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = value;
             if (value == meta.half || value == meta.hard_half) {
                 value = 0;
             }
@@ -728,87 +727,104 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Frames that the half may still send in its slots.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<bit<16>, cell_t>(CELL_COUNT) rights;
+
     // What was left of the half's last reservation is forfeit.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
-        void apply(inout bit<16> frames, out bit<16> before) {
-            before = frames;
-            frames = meta.right;
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            value  = meta.right;
         }
     };
 
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot.
-    // Gives 1 if there was one left, as all that a frame takes.
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
+    // 1 if there was one left, as all that a frame takes.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
-        void apply(inout bit<16> frames, out bit<16> used) {
-            used = 0;
-            if (frames != 0) {
-                frames = frames - 1;
-                used   = 1;
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = 0;
+            if (value != 0) {
+                value  = value - 1;
+                result = 1;
             }
         }
     };
 
+    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
+
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
-        void apply(inout int<16> frames) {
-            frames = (int<16>) meta.right;
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.right;
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
-        void apply(inout int<16> frames) {
-            frames = (int<16>) meta.standing;
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.standing;
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout int<16> frames, out int<16> before) {
-            before = frames;
-            if (frames > 0) {
-                frames = frames - 1;
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+            if (value > 0) {
+                value = value - 1;
             }
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
-        void apply(inout int<16> frames, out int<16> before) {
-            before = frames;
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
         }
     };
 
     // Either port may be free later than the other: a burst comes too early if it does for one of them, and too late if it does
     // for both.
+
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_in;
+
     RegisterAction<int<32>, cell_t, int<32>>(starts_in) set_start_in = {
-        void apply(inout int<32> start) {
-            start = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.opens_in + (int<32>) meta.closes_in;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
     RegisterAction<int<32>, cell_t, int<32>>(starts_in) look_at_start_in = {
-        void apply(inout int<32> start, out int<32> window) {
-            window = 0;
-            if (start - (int<32>) meta.opens_in > 0) {
-                window = start - (int<32>) meta.opens_in;
-            } else if (start - (int<32>) meta.closes_in < 0) {
-                window = start - (int<32>) meta.closes_in;
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.opens_in > 0) {
+                result = value - (int<32>) meta.opens_in;
+            } else if (value - (int<32>) meta.closes_in < 0) {
+                result = value - (int<32>) meta.closes_in;
             }
         }
     };
 
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
+
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
-        void apply(inout int<32> start) {
-            start = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
-        void apply(inout int<32> start, out int<32> window) {
-            window = 0;
-            if (start - (int<32>) meta.opens_out > 0) {
-                window = start - (int<32>) meta.opens_out;
-            } else if (start - (int<32>) meta.closes_out < 0) {
-                window = start - (int<32>) meta.closes_out;
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.opens_out > 0) {
+                result = value - (int<32>) meta.opens_out;
+            } else if (value - (int<32>) meta.closes_out < 0) {
+                result = value - (int<32>) meta.closes_out;
             }
         }
     };
@@ -819,41 +835,82 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // reserved from now if it is below HORIZON; anything else is a time in the past, and the port is free. HORIZON is as short
     // as lanes permit: they bound what all hosts together can have reserved. A port idle for up to 2^32 - HORIZON units is
     // free, as it should be; at the next one it may look reserved for up to HORIZON units, and then is free again.
+
+    // When the link is next free, as a source.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
     Register<int<32>, link_t>(PORT_COUNT) in_reservation;
-    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
 
     // Tells how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-                free = (int<32>) meta.now + (int<32>) meta.time_in;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.now + (int<32>) meta.time_in;
             } else {
-                wait = free - (int<32>) meta.now;
-                free = free + (int<32>) meta.time_in;
+                result = value - (int<32>) meta.now;
+                value  = value + (int<32>) meta.time_in;
             }
         }
     };
 
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) look_at_in = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
             } else {
-                wait = free - (int<32>) meta.now;
+                result = value - (int<32>) meta.now;
             }
         }
     };
 
     // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) write_in = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
             } else {
-                wait = free - (int<32>) meta.now;
+                result = value - (int<32>) meta.now;
             }
-            free = (int<32>) meta.now + (int<32>) meta.time_in;
+            value = (int<32>) meta.now + (int<32>) meta.time_in;
+        }
+    };
+
+    // When the link is next free, as a destination.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
+    Register<int<32>, link_t>(PORT_COUNT) out_reservation;
+
+    // Tells how far ahead it begins.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+                value  = (int<32>) meta.now + (int<32>) meta.time_out;
+            } else {
+                result = value - (int<32>) meta.now;
+                value  = value + (int<32>) meta.time_out;
+            }
+        }
+    };
+
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.now;
+            }
+        }
+    };
+
+    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
+    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
+        void apply(inout int<32> value, out int<32> result) {
+            if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
+                result = 0;
+            } else {
+                result = value - (int<32>) meta.now;
+            }
+            value = (int<32>) meta.now + (int<32>) meta.time_out;
         }
     };
 
@@ -874,41 +931,6 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const default_action = NoAction();
         size = 1024;
     }
-
-    // Tells how far ahead it begins.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-                free = (int<32>) meta.now + (int<32>) meta.time_out;
-            } else {
-                wait = free - (int<32>) meta.now;
-                free = free + (int<32>) meta.time_out;
-            }
-        }
-    };
-
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) look_at_out = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-            } else {
-                wait = free - (int<32>) meta.now;
-            }
-        }
-    };
-
-    // The controller's write and reset. Its values are time from now; the one before goes back in the frame.
-    RegisterAction<int<32>, link_t, int<32>>(out_reservation) write_out = {
-        void apply(inout int<32> free, out int<32> wait) {
-            if (free - (int<32>) meta.now < 0 || free - (int<32>) meta.now >= (int<32>) HORIZON) {
-                wait = 0;
-            } else {
-                wait = free - (int<32>) meta.now;
-            }
-            free = (int<32>) meta.now + (int<32>) meta.time_out;
-        }
-    };
 
     // The time that a reservation takes: a target that does not multiply looks it up.
     action take_time_out(time_t time) {

@@ -354,7 +354,13 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // as it should be; one idle for longer may look reserved for up to 2^30 units, once, and then is
     // free again. Reservations never reach HORIZON: lanes bound what all hosts together can have
     // reserved, and rack descriptions for which this could be so much are refused.
+
+    // When the link is next free, as a source.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
     register<time_t>(PORT_COUNT) in_reservation;
+
+    // When the link is next free, as a destination.
+    // Written by RSVs that are granted, the controller; it wraps as the time does.
     register<time_t>(PORT_COUNT) out_reservation;
 
     @hidden action reserve_in() {
@@ -438,10 +444,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //
     // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
     // send takes a second pass.
-    register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
-    register<bit<32>>(CELL_COUNT) rights;   // bytes on the wire
-    register<bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
-    register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
+
+    // 0 if the lane is free, else 1 or 2, the half whose reservation has not begun; and HARD once frames don't free it.
+    // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
+    register<bit<8>>(LANE_COUNT) lane_lock;
+
+    // What the half may still send in its slots: bytes on the wire.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    register<bit<32>>(CELL_COUNT) rights;
+
+    // The same of frames without slots; or HAS_SLOTS: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    register<bit<32>>(CELL_COUNT) rights_unsolicited;
+
+    // When the half's burst may begin, and WENT_UNSOLICITED.
+    // Written by RSVs; it wraps as the time does.
+    register<bit<64>>(CELL_COUNT) starts;
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     @hidden action take_lane() {

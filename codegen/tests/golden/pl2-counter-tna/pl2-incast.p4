@@ -755,15 +755,15 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Here a cell is read and written by an ALU of its register, once a pass. What it decides on was computed before, what
     // follows from its answer is computed after, with subtractions whose signs are looked at. Cells are found by the numbers
     // of both hosts and of the cell side by side.
-    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock; // 0: free; else the half whose reservation has not begun
-    Register<bit<16>, cell_t>(CELL_COUNT) rights; // frames
-    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS, NOT_ASKED: it has its slots
-    Register<int<32>, cell_t>(CELL_COUNT) starts_out; // a time
+
+    // 0 if the lane is free, else HELD and the half whose reservation has not begun; HARD once frames don't free it.
+    // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
+    Register<bit<8>, lane_t>(LANE_COUNT) lane_lock;
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = value;
             if (value == 0) {
                 value = meta.half;
             }
@@ -780,8 +780,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // A half's first scheduled frame frees the lane for the next reservation; the controller does so even if it is locked for
     // frames.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) begin_in_lane = {
-        void apply(inout bit<8> value, out bit<8> before) {
-            before = value;
+        void apply(inout bit<8> value, out bit<8> result) {
+            result = value;
             if (value == meta.half || value == meta.hard_half) {
                 value = 0;
             }
@@ -800,143 +800,160 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         }
     };
 
+    // Frames that the half may still send in its slots.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<bit<16>, cell_t>(CELL_COUNT) rights;
+
     // What was left of the half's last reservation is forfeit.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) replace_rights = {
-        void apply(inout bit<16> frames, out bit<16> before) {
-            before = frames;
-            frames = meta.right;
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = value;
+            value  = meta.right;
         }
     };
 
-    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot.
-    // Gives 1 if there was one left, as all that a frame takes.
+    // By frames, each as long as any: their length is known in egress alone, which drops those that are longer than a slot. Gives
+    // 1 if there was one left, as all that a frame takes.
     RegisterAction<bit<16>, cell_t, bit<16>>(rights) use_rights = {
-        void apply(inout bit<16> frames, out bit<16> used) {
-            used = 0;
-            if (frames != 0) {
-                frames = frames - 1;
-                used   = 1;
+        void apply(inout bit<16> value, out bit<16> result) {
+            result = 0;
+            if (value != 0) {
+                value  = value - 1;
+                result = 1;
             }
         }
     };
 
+    // The same of frames without slots; or HAS_SLOTS, NOT_ASKED: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    Register<int<16>, cell_t>(CELL_COUNT) rights_unsolicited;
+
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) go_unsolicited = {
-        void apply(inout int<16> frames) {
-            frames = (int<16>) meta.right;
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.right;
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) stand = {
-        void apply(inout int<16> frames) {
-            frames = (int<16>) meta.standing;
+        void apply(inout int<16> value) {
+            value = (int<16>) meta.standing;
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) use_unsolicited = {
-        void apply(inout int<16> frames, out int<16> before) {
-            before = frames;
-            if (frames > 0) {
-                frames = frames - 1;
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
+            if (value > 0) {
+                value = value - 1;
             }
         }
     };
 
     RegisterAction<int<16>, cell_t, int<16>>(rights_unsolicited) look_unsolicited = {
-        void apply(inout int<16> frames, out int<16> before) {
-            before = frames;
+        void apply(inout int<16> value, out int<16> result) {
+            result = value;
         }
     };
 
+    // When the half's burst may begin.
+    // Written by RSVs; it wraps as the time does.
+    Register<int<32>, cell_t>(CELL_COUNT) starts_out;
+
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) set_start_out = {
-        void apply(inout int<32> start) {
-            start = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
+        void apply(inout int<32> value) {
+            value = (int<32>) meta.opens_out + (int<32>) meta.closes_out;
         }
     };
 
     // Whether its burst comes in time: above 0 it comes too early by so much, below 0 too late.
     RegisterAction<int<32>, cell_t, int<32>>(starts_out) look_at_start_out = {
-        void apply(inout int<32> start, out int<32> window) {
-            window = 0;
-            if (start - (int<32>) meta.opens_out > 0) {
-                window = start - (int<32>) meta.opens_out;
-            } else if (start - (int<32>) meta.closes_out < 0) {
-                window = start - (int<32>) meta.closes_out;
+        void apply(inout int<32> value, out int<32> result) {
+            result = 0;
+            if (value - (int<32>) meta.opens_out > 0) {
+                result = value - (int<32>) meta.opens_out;
+            } else if (value - (int<32>) meta.closes_out < 0) {
+                result = value - (int<32>) meta.closes_out;
             }
         }
     };
 
-    // Slots reserved at each port, as a source and as a destination: the sum of `rights` over its cells, always. So what
-    // is added here stands there, and only what stands there is taken off.
+    // What is added to a link's slots stands in its cells' `rights`, and only what stands there is taken off.
+
+    // Slots reserved at the link, as a source: the sum of `rights` over its cells, always.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
     Register<wait_t, link_t>(PORT_COUNT) in_reservation;
-    Register<wait_t, link_t>(PORT_COUNT) out_reservation;
 
     // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
     // what is added.
     RegisterAction<wait_t, link_t, wait_t>(in_reservation) reserve_in = {
-        void apply(inout wait_t slots, out wait_t wait) {
-            if (slots < meta.left) {
-                wait  = 0;
-                slots = meta.left + meta.added;
+        void apply(inout wait_t value, out wait_t result) {
+            if (value < meta.left) {
+                result = 0;
+                value  = meta.left + meta.added;
             } else {
-                wait  = slots - meta.left;
-                slots = slots + meta.added;
+                result = value - meta.left;
+                value  = value + meta.added;
             }
         }
     };
 
     // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
     RegisterAction<wait_t, link_t, wait_t>(in_reservation) take_off_in = {
-        void apply(inout wait_t slots) {
-            slots = slots |-| meta.left;
+        void apply(inout wait_t value) {
+            value = value |-| meta.left;
         }
     };
 
     RegisterAction<wait_t, link_t, wait_t>(in_reservation) look_at_in = {
-        void apply(inout wait_t slots, out wait_t before) {
-            before = slots;
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
         }
     };
 
     // The controller's write and reset: the value before goes back in the frame.
     RegisterAction<wait_t, link_t, wait_t>(in_reservation) write_in = {
-        void apply(inout wait_t slots, out wait_t before) {
-            before = slots;
-            slots  = meta.added;
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
+            value  = meta.added;
         }
     };
+
+    // Slots reserved at the link, as a destination: the sum of `rights` over its cells, always.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    Register<wait_t, link_t>(PORT_COUNT) out_reservation;
 
     // A reservation first gives back what its cell still held, is told what is left, and then takes its own: the difference is
     // what is added.
     RegisterAction<wait_t, link_t, wait_t>(out_reservation) reserve_out = {
-        void apply(inout wait_t slots, out wait_t wait) {
-            if (slots < meta.left) {
-                wait  = 0;
-                slots = meta.left + meta.added;
+        void apply(inout wait_t value, out wait_t result) {
+            if (value < meta.left) {
+                result = 0;
+                value  = meta.left + meta.added;
             } else {
-                wait  = slots - meta.left;
-                slots = slots + meta.added;
+                result = value - meta.left;
+                value  = value + meta.added;
             }
         }
     };
 
     // What a frame uses up, or a cell gives back. Saturating, since the controller may write what it likes.
     RegisterAction<wait_t, link_t, wait_t>(out_reservation) take_off_out = {
-        void apply(inout wait_t slots) {
-            slots = slots |-| meta.left;
+        void apply(inout wait_t value) {
+            value = value |-| meta.left;
         }
     };
 
     RegisterAction<wait_t, link_t, wait_t>(out_reservation) look_at_out = {
-        void apply(inout wait_t slots, out wait_t before) {
-            before = slots;
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
         }
     };
 
     // The controller's write and reset: the value before goes back in the frame.
     RegisterAction<wait_t, link_t, wait_t>(out_reservation) write_out = {
-        void apply(inout wait_t slots, out wait_t before) {
-            before = slots;
-            slots  = meta.added;
+        void apply(inout wait_t value, out wait_t result) {
+            result = value;
+            value  = meta.added;
         }
     };
 

@@ -340,11 +340,16 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         size = 1024;
     }
 
-    // Slots reserved at each port, as a source and as a destination: the sum of `rights` over its cells, always. So what
-    // is added here stands there, and only what stands there is taken off. Every read-modify-write is one action,
-    // because an action is what the target runs undivided; and no pass of a packet meets the same
-    // register twice.
+    // What is added to a port's slots stands in its cells' `rights`, and only what stands there is taken off. Every
+    // read-modify-write is one action, because an action is what the target runs undivided; and no pass of a packet meets the
+    // same register twice.
+
+    // Slots reserved at the link, as a source: the sum of `rights` over its cells, always.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
     register<bit<32>>(PORT_COUNT) in_reservation;
+
+    // Slots reserved at the link, as a destination: the sum of `rights` over its cells, always.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
     register<bit<32>>(PORT_COUNT) out_reservation;
 
     // A reservation first gives back what its cell still held, then is told what is left, then takes
@@ -431,10 +436,22 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     //
     // The halves alternate: while one still sends, the next reservation waits in the other. Only what liars or faults
     // send takes a second pass.
-    register<bit<8>>(LANE_COUNT) lane_lock; // 0: free; 1 or 2: this half's reservation has not begun; HARD: ... for sure
-    register<bit<32>>(CELL_COUNT) rights;   // frames
-    register<bit<32>>(CELL_COUNT) rights_unsolicited; // the same; HAS_SLOTS: it has its slots
-    register<bit<64>>(CELL_COUNT) starts; // a time, and WENT_UNSOLICITED
+
+    // 0 if the lane is free, else 1 or 2, the half whose reservation has not begun; and HARD once frames don't free it.
+    // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
+    register<bit<8>>(LANE_COUNT) lane_lock;
+
+    // What the half may still send in its slots: frames.
+    // Written by RSVs, scheduled frames, the controller; it never wraps.
+    register<bit<32>>(CELL_COUNT) rights;
+
+    // The same of frames without slots; or HAS_SLOTS: it has its slots.
+    // Written by RSVs, unsolicited frames, the controller; it never wraps.
+    register<bit<32>>(CELL_COUNT) rights_unsolicited;
+
+    // When the half's burst may begin, and WENT_UNSOLICITED.
+    // Written by RSVs; it wraps as the time does.
+    register<bit<64>>(CELL_COUNT) starts;
 
     // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
     @hidden action take_lane() {
