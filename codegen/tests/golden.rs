@@ -282,12 +282,17 @@ fn no_line_is_untidy() {
 
 #[test]
 fn what_a_reader_would_remark_on_is_found() {
-    let program = "const bit<8> SPARE = 1;\nstruct metadata_t {\n    bit<8> kept; // why\n    bit<8> written;\n}\n\
+    let program = "const bit<8> SPARE = 1;\ntypedef bit<8> spare_t;\nstruct metadata_t {\n    bit<8> kept; // why\n    bit<8> written;\n}\n\
         // What it holds.\nRegister<bit<8>, bit<8>>(4) told;\n\nRegister<bit<8>, bit<8>>(4) silent;\n\
-        action keep_3() {\n    meta.kept = meta.kept + 1;\n    meta.written[3:0] = told.read(0) + silent.read(0);\n}\n\
-        @hidden table third {\n    const entries = {\n        (0, 2 &&& 2) : keep_3();\n    }\n}\ncontrol c() { apply { third.apply(); } }\n";
+        action keep_3(bit<8> why) {\n    bit<8> spare = 1;\n  meta.kept = meta.kept + 1;\n    meta.written[3:0] = told.read(0) + silent.read(0);\n}\n\
+        @hidden table third {\n    const entries = {\n        (0, 2 &&& 2) : keep_3();\n\n    }\n}\ncontrol c() { apply { third.apply(); } }\n";
     let expected = [
         "constant SPARE is not used",
+        "type spare_t is not used",
+        "parameter why of action keep_3 is not used",
+        "variable spare is not used",
+        "line 13 is indented by 2 and not by 4",
+        "line 20 follows an empty line at the edge of a block",
         "action keep_3 is named by a place, not by what it decides",
         "table third is named by a place, not by what it decides",
         "struct metadata_t is not used",

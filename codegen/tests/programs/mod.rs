@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Constant tables whose keys count or are sets of bits.
-const NUMBERS: [&str; 9] = [
+const NUMBERS: [&str; 8] = [
     "cowbird_measure",
     "edm_begun",
     "edm_destination_ends",
     "edm_first",
-    "edm_others",
     "edm_places",
     "edm_rings",
     "edm_runs",
     "edm_source_ends",
 ];
 
-/// Declarations without a use, fields that nothing reads, numbers without a name in keys, names that are places in a row, and
-/// registers without a sentence.
+/// Lines at the wrong depth, declarations without a use, fields that nothing reads, numbers without a name in keys, names that are
+/// places in a row, and registers without a sentence.
 pub fn faults(p4: &str) -> Vec<String> {
     let lines: Vec<&str> = p4.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
     let code = lines.join("\n");
@@ -35,7 +34,97 @@ pub fn faults(p4: &str) -> Vec<String> {
     faults.extend(unread.map(|field| format!("field {field} is not read")));
     faults.extend(bare_numbers(&lines));
     faults.extend(undescribed(p4));
+    faults.extend(misplaced(p4, &lines));
+    faults.extend(unused_within(&lines));
     faults
+}
+
+/// Statements that do not stand as deep as the braces around them, and empty lines at the edges of blocks.
+fn misplaced(p4: &str, lines: &[&str]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (mut braces, mut brackets, mut goes_on, mut opens, mut is_empty) = (0, 0, false, false, false);
+    for (n, (line, code)) in p4.lines().zip(lines).enumerate() {
+        let (words, code) = (line.trim(), code.trim());
+        if words.is_empty() || words.starts_with('#') {
+            is_empty = words.is_empty();
+            continue;
+        }
+        let depth = 4 * (braces - i32::from(words.starts_with('}')));
+        let stands = (line.len() - line.trim_start().len()) as i32;
+        if stands != depth && brackets == 0 && !goes_on {
+            faults.push(format!("line {} is indented by {stands} and not by {depth}", n + 1));
+        }
+        if is_empty && (opens || words.starts_with('}')) {
+            faults.push(format!("line {} follows an empty line at the edge of a block", n + 1));
+        }
+        (is_empty, opens) = (false, code.ends_with('{'));
+        if code.is_empty() {
+            continue;
+        }
+        let count = |of: &[char]| code.matches(of).count() as i32;
+        braces += count(&['{']) - count(&['}']);
+        brackets += count(&['(', '[']) - count(&[')', ']']);
+        goes_on = !code.ends_with([';', '{', '}', ',']);
+    }
+    faults
+}
+
+/// Parameters of actions and variables of blocks without a use.
+fn unused_within(lines: &[&str]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut inside: Vec<&str> = Vec::new();
+    for (n, line) in lines.iter().enumerate() {
+        let code = line.trim();
+        let parameters = declared(line).filter(|(kind, _)| *kind == "action").and_then(|(_, name)| {
+            let (_, rest) = code.split_once('(')?;
+            Some((name, rest.split_once(')')?.0))
+        });
+        if let Some((action, list)) = parameters {
+            let names = list.split(',').filter_map(|one| words(one).last());
+            let unused = names.filter(|name| !is_used(name, &lines[n + 1..]));
+            faults.extend(unused.map(|name| format!("parameter {name} of action {action} is not used")));
+        }
+        let of_fields =
+            inside.last().is_none_or(|block| block.starts_with("struct") || block.starts_with("header"));
+        if let Some(variable) = variable(code).filter(|_| !of_fields)
+            && !is_used(variable, &lines[n + 1..])
+        {
+            faults.push(format!("variable {variable} is not used"));
+        }
+        for byte in code.bytes() {
+            match byte {
+                b'{' => inside.push(code),
+                b'}' => drop(inside.pop()),
+                _ => {}
+            }
+        }
+    }
+    faults
+}
+
+/// The variable that a statement declares: `TYPE NAME;` or `TYPE NAME = …;`.
+fn variable(code: &str) -> Option<&str> {
+    let (kind, rest) = code.split_once(' ')?;
+    let is_type =
+        kind == "bool" || kind.starts_with("bit<") || kind.starts_with("int<") || kind.ends_with("_t");
+    let name = words(rest).next().filter(|name| rest.starts_with(name))?;
+    let after = rest[name.len()..].trim_start();
+    (is_type && (after.starts_with(';') || after.starts_with('='))).then_some(name)
+}
+
+/// Whether a name occurs before the block ends in which it is declared.
+fn is_used(name: &str, lines: &[&str]) -> bool {
+    let mut depth = 1;
+    for line in lines {
+        if words(line).any(|word| word == name) {
+            return true;
+        }
+        depth += line.matches('{').count() as i32 - line.matches('}').count() as i32;
+        if depth <= 0 {
+            return false;
+        }
+    }
+    false
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -51,6 +140,9 @@ fn declared(line: &str) -> Option<(&'static str, &str)> {
         if let Some(rest) = line.strip_prefix(kind).and_then(|rest| rest.strip_prefix(' ')) {
             return words(rest).next().map(|name| (kind, name));
         }
+    }
+    if let Some(rest) = line.strip_prefix("typedef ") {
+        return words(rest).last().map(|name| ("type", name));
     }
     let constant = line.strip_prefix("const ").and_then(|rest| rest.split_once('=')).map(|(name, _)| name);
     if let Some(before) = constant.filter(|before| before.contains(' ') && !before.contains("entries")) {
