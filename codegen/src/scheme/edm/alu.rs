@@ -143,7 +143,6 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
     }
     let (link_bits, ring_bits) = (edm.ring_links(rack).ilog2(), edm.ring_demands(rack).ilog2());
     let ring = format!("hdr.came.edm_class[{}:0] ++ meta.edm_to_rings[{}:0]", CLASS_BITS - 1, link_bits - 1);
-    context["left"] = json!("hdr.came.edm_left");
     context["place_index"] = json!(format!("{ring} ++ meta.edm_at[{}:0]", ring_bits - 1));
     context["ring_index"] = json!(ring);
     context["ring_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits));
