@@ -53,8 +53,7 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("states", LINE),
     // Counters and meters.
     ("counters", LINE),
-    // The action for accepted sources: what is said of it, its parameters, its statements.
-    ("accept_doc", LINE),
+    // The action for accepted sources: its parameters, its statements.
     ("accept_parameters", PARAMETER),
     ("accept", LINE),
     // The same of the one for known destinations.
@@ -91,12 +90,14 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("refusal_entries", LINE),
     ("refusable", ""),
     ("counts", LINE),
-    // Egress: its counters, its statements.
+    // Egress: its metadata, states of its parser, its counters, its statements.
+    ("egress_metadata", LINE),
+    ("egress_states", LINE),
     ("egress_counters", LINE),
     ("egress", LINE),
-    // Where a frame's head goes back as a copy behind a header: the fields of that, what stands in them, and states of the
-    // parser of egress.
-    ("egress_metadata", LINE),
+    // Where a frame's head goes back as a copy behind a header: the fields of that, and what stands in them.
+    ("head_fields", LINE),
+    ("head_values", ", "),
     // Frames that a protocol keeps to itself: a condition, what is done with them, which of them stay if they are to be dropped.
     // What precedes them on their way to egress, and the IPv4 header whose checksum is computed there.
     ("own_frames", " || "),
@@ -112,9 +113,6 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("egress_emits", LINE),
     ("egress_parsed", LINE),
     ("sum_header", ""),
-    ("head_fields", LINE),
-    ("head_values", ", "),
-    ("egress_states", LINE),
     // The parser again: what it notes of when a frame came, now or before another pass.
     ("came", LINE),
     ("came_before", LINE),
