@@ -1246,14 +1246,14 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const default_action = NoAction();
         const entries = {
             (COWBIRD_ENTRY,     _) : cowbird_measure_entry();
-            (COWBIRD_PAYLOAD,   0) : cowbird_measure_data(1, 0x0000);
-            (COWBIRD_PAYLOAD,   1) : cowbird_measure_data(1, 0xFFFF);
-            (COWBIRD_PAYLOAD,   2) : cowbird_measure_data(1, 0xFFFE);
-            (COWBIRD_PAYLOAD,   3) : cowbird_measure_data(1, 0xFFFD);
-            (COWBIRD_POOL_READ, 0) : cowbird_measure_data(0, 0x0000);
-            (COWBIRD_POOL_READ, 1) : cowbird_measure_data(0, 0xFFFF);
-            (COWBIRD_POOL_READ, 2) : cowbird_measure_data(0, 0xFFFE);
-            (COWBIRD_POOL_READ, 3) : cowbird_measure_data(0, 0xFFFD);
+            (COWBIRD_PAYLOAD,   0) : cowbird_measure_data(KIND_WRITE, 0x0000);
+            (COWBIRD_PAYLOAD,   1) : cowbird_measure_data(KIND_WRITE, 0xFFFF);
+            (COWBIRD_PAYLOAD,   2) : cowbird_measure_data(KIND_WRITE, 0xFFFE);
+            (COWBIRD_PAYLOAD,   3) : cowbird_measure_data(KIND_WRITE, 0xFFFD);
+            (COWBIRD_POOL_READ, 0) : cowbird_measure_data(KIND_READ, 0x0000);
+            (COWBIRD_POOL_READ, 1) : cowbird_measure_data(KIND_READ, 0xFFFF);
+            (COWBIRD_POOL_READ, 2) : cowbird_measure_data(KIND_READ, 0xFFFE);
+            (COWBIRD_POOL_READ, 3) : cowbird_measure_data(KIND_READ, 0xFFFD);
         }
         size = 16;
     }

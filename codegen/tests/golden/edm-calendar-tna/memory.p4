@@ -94,7 +94,7 @@ const int<32> EDM_EXPIRY  = 65536; // after so long without going on, a message 
 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 
-// What the controller's frames ask of them: each has the bit of 8.
+// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -217,12 +217,14 @@ struct metadata_t {
     bit<8>  edm_memory;             // whether who is asked has memory
     bit<32> edm_total;              // bytes of the message
     bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
     bit<32> edm_bytes;   // what is granted
+    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
     bit<32> edm_amount;             // what it uses up of this
     int<32> edm_expired;            // whether the lane's message has given it up
     bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> edm_held;               // what a lane held, as the controller asks
     bit<8>  edm_to_rate;            // the number of the rate of where data goes
     bit<32> edm_to;                 // where data goes
     bit<8>  edm_from_rate;          // the same of where data comes from
@@ -245,9 +247,9 @@ struct metadata_t {
     bit<8>  edm_asks;   // whether something is to be granted
     bit<32> edm_over;   // what is behind the window, but for a byte; below 0: nothing
     bit<32> edm_start;  // how long the copy's grant has to wait
-    bit<32> edm_page;       // when the present page began; then, that of the cells that were found
-    bit<8>  edm_place;      // the first one's place in it
-    bit<32> edm_before;     // cells of the page that have begun; then, those before that place
+    bit<32> edm_page;       // when the page began from which on cells are looked for, or are taken
+    bit<8>  edm_place;      // the place in it of the first one that is taken
+    bit<32> edm_before;     // cells of the page that come before: have begun, or are before that place
     bit<8>  edm_from_more;  // cells that are granted behind the first one: where data comes from,
     bit<8>  edm_to_more;    // where it goes,
     bit<8>  edm_more;       // and the larger of these
@@ -279,7 +281,6 @@ struct metadata_t {
     bit<32> edm_taken;      // which cells are taken at either link: in the page from which on cells are looked for,
     bit<32> edm_next_taken; // and in the next one
     bit<8>  edm_looks;      // whether the frame looks for cells, to take them in another pass
-    bit<32> edm_left;       // the controller's answer
 }
 
 // Precedes a frame that makes another pass.
@@ -354,6 +355,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_start         = 0;
         meta.head_mark         = 0;
         meta.edm_granted       = 0;
+        meta.edm_held          = 0;
         meta.edm_bytes         = 0;
         meta.edm_need          = 0;
         meta.edm_to_time       = 0;
@@ -386,7 +388,6 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_taken         = 0;
         meta.edm_next_taken    = 0;
         meta.edm_looks         = 0;
-        meta.edm_left          = 0;
         meta.edm_from_even = 0;
         meta.edm_saw_from_even = 0;
         meta.edm_from_odd = 0;
@@ -2348,9 +2349,9 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // edm_rights
         if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_from_clash != 0 || meta.edm_to_clash != 0) {
-            meta.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            meta.edm_held = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
         } else if (meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            meta.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            meta.edm_held = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
         } else if (meta.pass == 0 && meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 if (meta.edm_expired == 0) {
@@ -2411,7 +2412,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
             }
         } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            hdr.edm_management.value = meta.edm_left;
+            hdr.edm_management.value = meta.edm_held;
             edm_reply_to_controller();
         } else if (meta.edm_op == EDM_OP_READ_SOURCE || meta.edm_op == EDM_OP_WRITE_SOURCE) {
             hdr.edm_management.value = (bit<32>) meta.edm_from_ahead;

@@ -97,7 +97,8 @@ const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message 
 const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 const port_t LOOP_PORT = 68; // what is sent by it comes back
 
-// What the controller's frames ask of them: each has the bit of 8.
+// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
+const bit<8> EDM_OP_MANAGED           = 8;
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -209,7 +210,7 @@ header came_t {
     // What only passes behind the second one leave for each other.
     bit<8>  edm_nth;   // grants of demands that waited, so far
     bit<8>  edm_class; // the ring of the last one; while a pass lasts, any
-    bit<32> edm_left;  // where its window left the clock; the controller's answer
+    bit<32> edm_left;  // where its window left the clock
     bit<32> edm_bytes; // what it was granted
 }
 
@@ -244,12 +245,14 @@ struct metadata_t {
     bit<8>  edm_memory;             // whether who is asked has memory
     bit<32> edm_total;              // bytes of the message
     bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
     bit<32> edm_bytes;   // what is granted
+    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
     bit<32> edm_amount;             // what it uses up of this
     int<32> edm_expired;            // whether the lane's message has given it up
     bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> edm_held;               // what a lane held, as the controller asks
     bit<8>  edm_to_rate;            // the number of the rate of where data goes
     bit<32> edm_to;                 // where data goes
     bit<32> edm_to_time;            // what the granted bytes take where they go
@@ -362,6 +365,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_round         = 0;
         meta.edm_start         = 0;
         meta.edm_granted       = 0;
+        meta.edm_held          = 0;
         meta.edm_bytes         = 0;
         meta.edm_need          = 0;
         meta.edm_to_time       = 0;
@@ -1453,11 +1457,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
     // What a frame does with its lane's rights.
     @hidden action edm_look_at_lane() {
-        hdr.came.edm_left = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        meta.edm_held = edm_give_back.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
     @hidden action edm_write_lane() {
-        hdr.came.edm_left = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+        meta.edm_held = edm_replace_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
     }
 
     @hidden action edm_take_free_lane() {
@@ -1546,7 +1550,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         const default_action = NoAction();
         const entries = {
             (EDM_OP_NONE, _, _, _)        : NoAction();
-            (8 &&& 8, _, _, _)            : NoAction(); // the controller's
+            (EDM_OP_MANAGED &&& EDM_OP_MANAGED, _, _, _) : NoAction();
             (_, _, _, 0)                  : NoAction();
             (_, EDM_PASS_UNMARK, _, _)    : edm_unmark();
             (_, EDM_PASS_JOIN, _, _)      : edm_mark();
@@ -1922,7 +1926,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
         } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;
-            hdr.edm_management.value = hdr.came.edm_left;
+            hdr.edm_management.value = meta.edm_held;
             edm_reply_to_controller();
         } else if (meta.edm_op != EDM_OP_NONE) {
             ig_tm_md.qid = EDM_CLASS_CONTROL;

@@ -206,12 +206,13 @@ struct metadata_t {
     bit<32> edm_offset;             // where in the message the chunk starts
     bit<32> edm_size;               // bytes of the chunk
     bit<32> edm_slack;              // below 0: the message is too long
-    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
     @field_list(EDM_COPY) bit<32> edm_bytes;   // what is granted
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
     bit<32> edm_amount;             // what it uses up of this
     int<32> edm_expired;            // whether the lane's message has given it up
     bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> edm_held;               // what a lane held, as the controller asks
     bit<8>  edm_to_rate;            // the number of the rate of where data goes
     @field_list(EDM_COPY) bit<32> edm_to;                 // where data goes
     bit<32> edm_to_time;            // what the granted bytes take where they go
@@ -927,11 +928,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                     }
                     meta.edm_need = hdr.edm_management.value;
                     if (reads) {
-                        edm_look_at_rights(hdr.edm_management.index, meta.edm_granted);
+                        edm_look_at_rights(hdr.edm_management.index, meta.edm_held);
                     } else {
-                        edm_replace_rights(hdr.edm_management.index, meta.edm_granted);
+                        edm_replace_rights(hdr.edm_management.index, meta.edm_held);
                     }
-                    hdr.edm_management.value = meta.edm_granted;
+                    hdr.edm_management.value = meta.edm_held;
                 } else if (hdr.edm_management.target == EDM_TARGET_DESTINATION) {
                     if (hdr.edm_management.index >= PORT_COUNT) {
                         drop(DROP_EDM_BAD_INDEX);

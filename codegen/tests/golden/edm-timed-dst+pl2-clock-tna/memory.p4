@@ -187,7 +187,7 @@ const bit<32> EARLY   = ~((32w1 << 16) - 1); // the bits that are 0 if it is ear
 
 const bit<16> STANDS = 0x8000; // the bit that is 1 if something stands in rights_unsolicited instead of them
 
-// What the controller's frames ask of them: each has the bit of 8.
+// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -337,7 +337,7 @@ struct metadata_t {
     bit<8>  demoted;     // why it loses its class
     // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
     // behind the one, or before the other. Of an RSV `closes` is what its wait is beyond t, and the sum of both its start; of an
-    // unsolicited frame `closes_out` is what is reserved beyond T.
+    // unsolicited frame `closes_out` is what is reserved beyond T: the ALU of `starts` reads these two alone.
     time_t  opens_in;
     time_t  closes_in;
     time_t  opens_out;
@@ -362,11 +362,13 @@ struct metadata_t {
     bit<8>  edm_memory;             // whether who is asked has memory
     bit<32> edm_total;              // bytes of the message
     bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
     bit<32> edm_bytes;   // what is granted
+    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
+    bit<32> edm_amount;             // what it uses up of this; what a lane may hold that a demand takes
     bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> edm_held;               // what a lane held, as the controller asks
     bit<8>  edm_to_rate;            // the number of the rate of where data goes
     bit<32> edm_to;                 // where data goes
     bit<32> edm_to_time;            // what the granted bytes take where they go
@@ -381,7 +383,7 @@ struct metadata_t {
     MirrorId_t head_session; // by which the frame's head goes back
     bit<8> head_mark;
     bit<8> pass; // what the pass before left for this one; 0 in the first
-    time_t  time_in;     // what a reservation takes at the source; or what the controller writes, from now
+    time_t  time_in;     // what is reserved from now at the source: by an RSV, or as the controller writes it
     time_t  time_out;    // the same at the destination
     wait_t  limit_in;    // the source's first wait that is longer than t
     wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
@@ -503,6 +505,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_start         = 0;
         meta.head_mark         = 0;
         meta.edm_granted       = 0;
+        meta.edm_held          = 0;
         meta.edm_bytes         = 0;
         meta.edm_need          = 0;
         meta.edm_to_time       = 0;
@@ -1190,11 +1193,11 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
-    // Each host has its link's rate, by number: nothing assumes equal rates.
     action accept_source(link_t link, bit<8> source, bit<8> rate,
         MirrorId_t edm_session,
         bit<32> edm_link, bit<32> edm_asks, bit<32> edm_asked, bit<8> edm_memory, bit<8> edm_rate,
         bit<32> edm_chunk_time) {
+        // Each host has its link's rate, by number: nothing assumes equal rates.
         meta.link_in  = link;
         meta.source   = source;
         meta.rate_in  = rate;
@@ -2417,7 +2420,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
             // edm_rights
             if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-                meta.edm_granted = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+                meta.edm_held = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
             } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
                 if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                     meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
@@ -2489,7 +2492,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
             }
         } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            hdr.edm_management.value = meta.edm_granted;
+            hdr.edm_management.value = meta.edm_held;
             edm_reply_to_controller();
         } else if (meta.edm_op == EDM_OP_READ_DESTINATION || meta.edm_op == EDM_OP_WRITE_DESTINATION) {
             hdr.edm_management.value = (bit<32>) meta.edm_to_wait;

@@ -91,7 +91,7 @@ typedef bit<32> time_t;
 const int<32> EDM_HORIZON = 16384; // a clock further ahead is in the past
 const int<32> EDM_EXPIRY  = 32768; // after so long without going on, a message gives up its lane
 
-// What the controller's frames ask of them: each has the bit of 8.
+// What the controller's frames ask of them: each has the bit EDM_OP_MANAGED.
 const bit<8> EDM_OP_READ_RIGHTS       = 8;
 const bit<8> EDM_OP_WRITE_RIGHTS      = 9;
 const bit<8> EDM_OP_READ_DESTINATION  = 10;
@@ -203,11 +203,13 @@ struct metadata_t {
     bit<8>  edm_memory;             // whether who is asked has memory
     bit<32> edm_total;              // bytes of the message
     bit<32> edm_offset;             // where in the message the chunk starts
-    bit<32> edm_rest;               // what is behind the window; below 0: nothing
+    bit<32> edm_rest;               // what of the message is left behind what was granted; below 0: nothing
     bit<32> edm_bytes;   // what is granted
+    // The ALU of `edm_rights` reads these two alone, so a demand has other amounts here than a chunk.
     bit<32> edm_need;               // what a demand gives a right to, or a chunk must have one to
-    bit<32> edm_amount;             // what it uses up of this
+    bit<32> edm_amount;             // what it uses up of this; what a lane may hold that a demand takes
     bit<32> edm_granted;            // whether a demand has its lane, or a chunk its right
+    bit<32> edm_held;               // what a lane held, as the controller asks
     bit<8>  edm_to_rate;            // the number of the rate of where data goes
     bit<32> edm_to;                 // where data goes
     bit<8>  edm_from_rate;          // the same of where data comes from
@@ -305,6 +307,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         meta.edm_start         = 0;
         meta.head_mark         = 0;
         meta.edm_granted       = 0;
+        meta.edm_held          = 0;
         meta.edm_bytes         = 0;
         meta.edm_need          = 0;
         meta.edm_to_time       = 0;
@@ -1386,7 +1389,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
 
         // edm_rights
         if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            meta.edm_granted = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
+            meta.edm_held = edm_manage_rights.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
         } else if (meta.edm_op != EDM_OP_NONE && meta.edm_op[3:3] == 0 && meta.edm_memory != 0) {
             if (meta.edm_op == EDM_OP_NOTIFY || meta.edm_op == EDM_OP_REQUEST) {
                 meta.edm_granted = edm_take_lane.execute(meta.edm_cell[5:3] ++ meta.edm_answer ++ meta.edm_id[1:0]);
@@ -1454,7 +1457,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.head_mark = HEAD; ig_dprsr_md.mirror_type = COPY_HEAD;
             }
         } else if (meta.edm_op == EDM_OP_READ_RIGHTS || meta.edm_op == EDM_OP_WRITE_RIGHTS) {
-            hdr.edm_management.value = meta.edm_granted;
+            hdr.edm_management.value = meta.edm_held;
             edm_reply_to_controller();
         } else if (meta.edm_op == EDM_OP_READ_SOURCE || meta.edm_op == EDM_OP_WRITE_SOURCE) {
             hdr.edm_management.value = (bit<32>) meta.edm_from_wait;

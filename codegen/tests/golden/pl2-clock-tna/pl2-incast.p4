@@ -227,7 +227,7 @@ struct metadata_t {
     bit<8>  demoted;     // why it loses its class
     // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
     // behind the one, or before the other. Of an RSV `closes` is what its wait is beyond t, and the sum of both its start; of an
-    // unsolicited frame `closes_out` is what is reserved beyond T.
+    // unsolicited frame `closes_out` is what is reserved beyond T: the ALU of `starts` reads these two alone.
     time_t  opens_in;
     time_t  closes_in;
     time_t  opens_out;
@@ -240,7 +240,7 @@ struct metadata_t {
     port_t known_port; // the port of its destination, wherever the frame goes
     bit<8> accepted; // whether its source may send it
     bit<8> pass; // what the pass before left for this one; 0 in the first
-    time_t  time_in;     // what a reservation takes at the source; or what the controller writes, from now
+    time_t  time_in;     // what is reserved from now at the source: by an RSV, or as the controller writes it
     time_t  time_out;    // the same at the destination
     wait_t  limit_in;    // the source's first wait that is longer than t
     wait_t  limit_out;   // the destination's; of an unsolicited frame, longer than T
@@ -607,8 +607,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         best_effort_color = best_effort_meter.execute(ig_intr_md.ingress_port);
     }
 
-    // Each host has its link's rate, by number: nothing assumes equal rates.
     action accept_source(link_t link, bit<8> source, bit<8> rate) {
+        // Each host has its link's rate, by number: nothing assumes equal rates.
         meta.link_in  = link;
         meta.source   = source;
         meta.rate_in  = rate;

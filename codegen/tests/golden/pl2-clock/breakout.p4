@@ -310,8 +310,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         exit;
     }
 
-    // Slots come with the entries, so each port has its own: nothing assumes equal rates.
     action accept_source(bit<32> slot, bit<32> link, bit<32> cells) {
+        // Slots come with the entries, so each port has its own: nothing assumes equal rates.
         meta.source_slot  = (time_t) slot;
         meta.source       = link;
         meta.source_cells = cells;

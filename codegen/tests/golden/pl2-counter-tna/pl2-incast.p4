@@ -247,7 +247,7 @@ struct metadata_t {
     bit<8>  demoted;     // why it loses its class
     // Of each side: the latest and the earliest start of a burst that may come now, and how much its reservation's start is
     // behind the one, or before the other. Of an RSV `closes` is what its wait is beyond t, and the sum of both its start; of an
-    // unsolicited frame `closes_out` is what is reserved beyond T.
+    // unsolicited frame `closes_out` is what is reserved beyond T: the ALU of `starts` reads these two alone.
     time_t  opens_out;
     time_t  closes_out;
     bit<32> window_out;
@@ -680,8 +680,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         best_effort_color = best_effort_meter.execute(hdr.came.port);
     }
 
-    // Each host has its link's rate, by number: nothing assumes equal rates.
     action accept_source(link_t link, bit<8> source, bit<8> rate) {
+        // Each host has its link's rate, by number: nothing assumes equal rates.
         meta.link_in  = link;
         meta.source   = source;
         meta.rate_in  = rate;
