@@ -1,0 +1,67 @@
+//! Policies of a cache of remote memory: what to fetch, what to drop, what to write back. No I/O, no clock.
+//!
+//! ```text
+//!            access(block, write)                 actions, in order
+//!  driver ───────────────────────▶ Policy ──────────────────────────▶ driver: requests to remote memory, copies
+//!                                    │
+//!                                    └─ Served: from host memory, from device memory, from remote memory
+//! ```
+//!
+//! Remote memory is an array of blocks of equal size, numbered from 0. A policy knows numbers only; bytes, requests and
+//! latencies are the driver's. [`POLICIES`] lists all policies. A new one is a module that implements [`Policy`] and a line there.
+//!
+//! Memory of a policy is allocated when it is made. An access takes constant time, some policies' amortised, and allocates nothing.
+
+mod actions;
+mod arc;
+mod arena;
+mod belady;
+mod counts;
+mod filter;
+mod ghosts;
+mod kona;
+mod lists;
+mod lru;
+mod page_cache;
+mod pages;
+mod registry;
+mod ring;
+mod runs;
+mod s3_fifo;
+mod shape;
+mod sieve;
+pub mod simulate;
+mod tiny_lfu;
+mod two_q;
+mod unimem;
+
+pub use actions::{Action, Actions, MAX_ACTIONS};
+pub use registry::{Build, Definition, POLICIES, find};
+pub use runs::Parts;
+pub use shape::{Refused, Shape};
+
+/// Number of a block of remote memory.
+pub type Block = u32;
+
+/// What served an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Served {
+    /// Memory of the host: whole pages.
+    Host,
+    /// Memory of the device: single blocks. All local memory is this if a policy has one tier.
+    Device,
+    /// Remote memory: the access waits for its fetch.
+    Remote,
+}
+
+/// A policy of a cache of remote memory.
+///
+/// A driver calls [`access`](Policy::access) for each access and carries out the actions in their order. Afterwards the block
+/// is local. At no time, not even between two actions, are there more blocks than the capacity.
+pub trait Policy: Send {
+    /// An access to `block`, which is below [`Shape::footprint`]. `actions` is cleared first.
+    fn access(&mut self, block: Block, write: bool, actions: &mut Actions) -> Served;
+
+    /// Bytes of the policy's own tables.
+    fn metadata_bytes(&self) -> u64;
+}

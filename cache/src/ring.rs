@@ -1,0 +1,70 @@
+//! UniMem's refault queue: the addresses of the last blocks that were evicted, as many as the cache has blocks.
+
+use crate::Block;
+use crate::arena::mix;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The block; `NONE` if it came back, or if nothing was entered yet.
+    block: Block,
+    /// The next entry of the same bucket.
+    chain: u32,
+}
+
+/// A ring of addresses, found by hash. An entry takes 10 bytes with its part of the buckets.
+///
+/// Entries hold whole block numbers: a hit is never another block's.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring {
+    entries: Vec<Entry>,
+    heads: Vec<u32>,
+    at: usize,
+}
+
+impl Ring {
+    pub(crate) fn new(capacity: u32) -> Ring {
+        let entries = vec![Entry { block: NONE, chain: NONE }; capacity as usize];
+        Ring { entries, heads: vec![NONE; capacity.div_ceil(2) as usize], at: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.entries.len() * size_of::<Entry>() + self.heads.len() * size_of::<u32>()) as u64
+    }
+
+    fn bucket(&self, block: Block) -> usize {
+        ((u64::from(mix(block)) * self.heads.len() as u64) >> 32) as usize
+    }
+
+    /// Enters a block that has no entry; the oldest entry goes.
+    pub(crate) fn enter(&mut self, block: Block) {
+        let oldest = self.entries[self.at].block;
+        if oldest != NONE {
+            self.take(oldest);
+        }
+        let bucket = self.bucket(block);
+        self.entries[self.at] = Entry { block, chain: self.heads[bucket] };
+        self.heads[bucket] = self.at as u32;
+        self.at = if self.at + 1 == self.entries.len() { 0 } else { self.at + 1 };
+    }
+
+    /// Whether the block has an entry, which is used up: one eviction proves one return.
+    pub(crate) fn take(&mut self, block: Block) -> bool {
+        let bucket = self.bucket(block);
+        let (mut before, mut at) = (NONE, self.heads[bucket]);
+        while at != NONE && self.entries[at as usize].block != block {
+            (before, at) = (at, self.entries[at as usize].chain);
+        }
+        if at == NONE {
+            return false;
+        }
+        let chain = self.entries[at as usize].chain;
+        match before {
+            NONE => self.heads[bucket] = chain,
+            before => self.entries[before as usize].chain = chain,
+        }
+        self.entries[at as usize] = Entry { block: NONE, chain: NONE };
+        true
+    }
+}

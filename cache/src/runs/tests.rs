@@ -1,0 +1,79 @@
+//! What ours learns and what it counts.
+
+use super::{Parts, RUN_MAX, Runs};
+use crate::counts::Counts;
+use crate::runs::host::Host;
+use crate::runs::streams::Streams;
+use crate::tiny_lfu::Lists;
+use crate::{Action, Actions, Block, Policy, Served, Shape};
+
+const FOOTPRINT: u32 = 4096;
+
+fn runs(capacity: u32, host_percent: u32) -> Runs {
+    let shape = Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 8) };
+    Runs {
+        device: Lists::new(shape.device_blocks()),
+        counts: Counts::new(shape.footprint, shape.capacity),
+        streams: Streams::new(shape.footprint, true),
+        host: Host::new(&shape),
+        footprint: shape.footprint,
+        run_max: RUN_MAX,
+        ahead: true,
+    }
+}
+
+/// Accesses a block: the fetches, as (first, count, ahead).
+fn access(runs: &mut dyn Policy, block: Block) -> (Served, Vec<(Block, u32, bool)>) {
+    let mut actions = Actions::default();
+    let served = runs.access(block, false, &mut actions);
+    let fetches = actions.as_slice().iter().filter_map(|action| match action {
+        Action::Fetch { first, count, ahead } => Some((*first, *count, *ahead)),
+        _ => None,
+    });
+    (served, fetches.collect())
+}
+
+#[test]
+fn blocks_fetched_with_others_are_not_counted_as_used() {
+    let mut runs = runs(512, 0);
+    (0..64).for_each(|block| {
+        access(&mut runs, block);
+    });
+    let fetched: Vec<Block> = (64..96).filter(|block| runs.is_local(*block)).collect();
+    assert!(!fetched.is_empty(), "nothing was fetched ahead");
+    assert!(fetched.iter().all(|block| runs.counts.frequency(*block) == 0), "{fetched:?}");
+    assert_eq!(runs.counts.frequency(63), 1);
+}
+
+#[test]
+fn a_first_scan_waits_once_a_run_or_less() {
+    let mut runs = runs(512, 30);
+    let waits = (0..1024).filter(|block| access(&mut runs, *block).0 == Served::Remote).count();
+    assert!(waits < 40, "{waits} of 1024 blocks were waited for");
+}
+
+#[test]
+fn lone_blocks_are_fetched_alone() {
+    let mut runs = runs(512, 30);
+    for block in (0..FOOTPRINT).step_by(37).chain((0..FOOTPRINT).step_by(41)) {
+        let (_, fetches) = access(&mut runs, block);
+        assert!(fetches.iter().all(|(_, count, _)| *count == 1), "{block}: {fetches:?}");
+    }
+}
+
+#[test]
+fn a_page_in_the_host_stays_until_another_is_used_more() {
+    let shape = Shape::new(FOOTPRINT, 256, 8);
+    let mut policy = Parts { ahead: false, regions: false, ..Parts::ALL }.open(&shape).expect("fits");
+    // Nine pages fill the host's share. They are used three times as often as the rest.
+    for round in 0..12 {
+        for block in 0..shape.host_pages() * 8 {
+            access(policy.as_mut(), block);
+        }
+        for block in 0..64 {
+            access(policy.as_mut(), 1024 + round * 64 % 512 + block);
+        }
+    }
+    let (served, _) = access(policy.as_mut(), 3);
+    assert_eq!(served, Served::Host);
+}

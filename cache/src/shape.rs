@@ -1,0 +1,108 @@
+//! How large the memory is that a policy serves.
+
+use thiserror::Error;
+
+/// Sizes, in blocks of the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Blocks of remote memory.
+    pub footprint: u32,
+    /// Blocks that fit into local memory, host and device together.
+    pub capacity: u32,
+    /// Blocks of a page of 4 KB: a power of two up to 64. 1 if blocks are pages.
+    pub blocks_per_page: u32,
+    /// Share of local memory that is the host's, for policies with two tiers.
+    pub host_percent: u32,
+    /// Lists that work side by side, for UniMem's filter.
+    pub pairs: u32,
+}
+
+impl Shape {
+    /// One pair of lists, 30 % of local memory in the host.
+    pub fn new(footprint: u32, capacity: u32, blocks_per_page: u32) -> Shape {
+        Shape { footprint, capacity, blocks_per_page, host_percent: 30, pairs: 1 }
+    }
+
+    /// Whole pages of the host's share.
+    pub(crate) fn host_pages(&self) -> u32 {
+        let blocks = u64::from(self.capacity) * u64::from(self.host_percent) / 100;
+        (blocks / u64::from(self.blocks_per_page)) as u32
+    }
+
+    /// Blocks that remain for the device.
+    pub(crate) fn device_blocks(&self) -> u32 {
+        self.capacity - self.host_pages() * self.blocks_per_page
+    }
+
+    /// Pages that the remote memory touches.
+    pub(crate) fn pages(&self) -> u32 {
+        self.footprint.div_ceil(self.blocks_per_page)
+    }
+
+    /// Refuses shapes that no policy can serve.
+    pub(crate) fn check(&self, needs: u32) -> Result<(), Refused> {
+        if self.footprint == 0 || self.footprint > MAX_FOOTPRINT {
+            return Err(Refused::Footprint { footprint: self.footprint });
+        }
+        if !self.blocks_per_page.is_power_of_two() || self.blocks_per_page > 64 {
+            return Err(Refused::Page { blocks: self.blocks_per_page });
+        }
+        if self.host_percent > 90 {
+            return Err(Refused::Host { percent: self.host_percent });
+        }
+        let pairs = self.pairs;
+        if !pairs.is_power_of_two() || pairs > 64 {
+            return Err(Refused::Pairs { pairs });
+        }
+        if self.device_blocks() < needs || self.capacity > MAX_FOOTPRINT {
+            return Err(Refused::Capacity { capacity: self.capacity, needs, device: self.device_blocks() });
+        }
+        Ok(())
+    }
+}
+
+/// Most blocks of remote memory: the highest number is a mark, and sums of two stay below 2^32.
+const MAX_FOOTPRINT: u32 = 1 << 31;
+
+/// Why a policy can't serve a shape.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Refused {
+    /// No blocks, or too many.
+    #[error(
+        "footprint: {footprint} blocks of remote memory; expected 1 to {MAX_FOOTPRINT}: use larger blocks or less memory"
+    )]
+    Footprint {
+        /// As given.
+        footprint: u32,
+    },
+    /// Local memory is too small.
+    #[error(
+        "capacity: {capacity} blocks of local memory leave {device} beside the host's share; expected at least {needs}, at most {MAX_FOOTPRINT}: raise the local memory, or lower the host's share"
+    )]
+    Capacity {
+        /// As given.
+        capacity: u32,
+        /// What the policy needs beside the host's share.
+        needs: u32,
+        /// What remains beside it.
+        device: u32,
+    },
+    /// Blocks do not divide a page.
+    #[error("blocks_per_page: {blocks}; expected 1, 2, 4, … 64, so that blocks have 64 bytes to 4 KB")]
+    Page {
+        /// As given.
+        blocks: u32,
+    },
+    /// The host's share.
+    #[error("host_percent: {percent}; expected 0 to 90, because fetched blocks need room in the device")]
+    Host {
+        /// As given.
+        percent: u32,
+    },
+    /// The number of pairs of lists.
+    #[error("pairs: {pairs}; expected 1, 2, 4, … 64")]
+    Pairs {
+        /// As given.
+        pairs: u32,
+    },
+}

@@ -1,0 +1,358 @@
+//! A policy behind a CPU: what its accesses cost on average, and how many bytes move.
+//!
+//! All policies get the same bytes of local memory, their tables included. Time passes as accesses wait:
+//!
+//! - A hit costs the latency of host or device memory, and what is left of a fetch under way.
+//! - A miss costs the latency of its fetch, which grows with the request's length, and the wait for the link.
+//! - Fetches ahead and write-backs take the link's time. Nothing waits for them unless they pile up.
+//! - Moving a page to the host takes the time that the paper measured for a batch of 512, divided by 512.
+
+use crate::{Action, Actions, Block, Build, Definition, Policy, Refused, Served, Shape};
+use serde::Serialize;
+
+const LINE_BYTES: u32 = 64;
+const PAGE_BYTES: u32 = 4096;
+/// Write-backs that may wait for the link before accesses do.
+const BACKLOG_BYTES: u64 = 64 << 10;
+
+/// Latencies of a system.
+#[derive(Debug)]
+pub struct Profile {
+    /// Its name.
+    pub name: &'static str,
+    /// Where the figures are from.
+    pub about: &'static str,
+    host_ns: u64,
+    device_ns: u64,
+    translation_ns: u64,
+    /// A page's part of moving a batch to the host.
+    promote_ns: u64,
+    /// Latency of a read by its bytes; rising.
+    read_ns: &'static [(u32, u64)],
+    rate_bps: u64,
+}
+
+/// All profiles.
+pub const PROFILES: &[Profile] = &[
+    Profile {
+        name: "paper",
+        about: "UniMem, section 4.1: 2 us for 512 B, 4 us for 4 KB",
+        host_ns: 80,
+        device_ns: 150,
+        translation_ns: 14,
+        promote_ns: 3_900,
+        read_ns: &[(512, 2_000), (1024, 2_500), (2048, 3_000), (4096, 4_000)],
+        rate_bps: 100_000_000_000,
+    },
+    Profile {
+        name: "kona",
+        about: "measured by Kona's authors: 2.6 us for 512 B, 3.1 us for 4 KB",
+        host_ns: 82,
+        device_ns: 130,
+        translation_ns: 14,
+        promote_ns: 3_900,
+        read_ns: &[(64, 2_420), (512, 2_600), (1024, 2_690), (2048, 2_850), (4096, 3_110)],
+        rate_bps: 100_000_000_000,
+    },
+];
+
+impl Profile {
+    /// Latency of one request, by its bytes: between two figures on a line, outside as the nearest one.
+    fn read_ns(&self, bytes: u32) -> u64 {
+        let above = self.read_ns.partition_point(|(size, _)| *size < bytes);
+        let Some(&(size, ns)) = self.read_ns.get(above) else {
+            return self.read_ns.last().map_or(0, |(_, ns)| *ns);
+        };
+        let Some(&(smaller, from_ns)) = above.checked_sub(1).and_then(|below| self.read_ns.get(below)) else {
+            return ns;
+        };
+        from_ns + (ns - from_ns) * u64::from(bytes - smaller) / u64::from(size - smaller)
+    }
+
+    fn transfer_ns(&self, bytes: u64) -> u64 {
+        bytes * 8 * 1_000_000_000 / self.rate_bps
+    }
+}
+
+/// What reaches memory: a line of the footprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The line's number; pages without gaps.
+    pub line: u32,
+    /// Whether the access changes it.
+    pub write: bool,
+    /// Whether it is a write-back of the CPU, which no access waits for.
+    pub write_back: bool,
+}
+
+/// The events of a trace, and what they touch.
+#[derive(Clone, Debug)]
+pub struct Load {
+    events: Vec<Event>,
+    pages: u32,
+    lines: u64,
+    dirtied: u64,
+}
+
+impl Load {
+    /// Events that touch only lines of the first `pages` pages.
+    pub fn new(events: Vec<Event>, pages: u32) -> Load {
+        let lines = pages as usize * (PAGE_BYTES / LINE_BYTES) as usize;
+        let (mut touched, mut dirty) = (vec![false; lines], vec![false; lines]);
+        for event in &events {
+            touched[event.line as usize] = true;
+            dirty[event.line as usize] |= event.write || event.write_back;
+        }
+        let count = |marks: &[bool]| marks.iter().filter(|mark| **mark).count() as u64;
+        Load { events, pages, lines: count(&touched), dirtied: count(&dirty) }
+    }
+
+    /// Bytes of the touched pages.
+    pub fn footprint_bytes(&self) -> u64 {
+        u64::from(self.pages) * u64::from(PAGE_BYTES)
+    }
+
+    /// Accesses that the CPU waits for.
+    pub fn fills(&self) -> u64 {
+        self.events.iter().filter(|event| !event.write_back).count() as u64
+    }
+}
+
+/// How much local memory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// Bytes, with room for the policy's tables in them.
+    Bytes(u64),
+    /// Blocks; tables are not counted. This is how other simulators size caches.
+    Blocks(u32),
+}
+
+/// How a policy is run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Bytes of a block: a power of two from 64 to 4096.
+    pub block_bytes: u32,
+    /// Local memory.
+    pub local: Local,
+    /// The host's share, for policies with two tiers.
+    pub host_percent: u32,
+    /// Pairs of lists, for UniMem's filter.
+    pub pairs: u32,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Blocks of local memory.
+    pub capacity: u32,
+    /// Bytes of the policy's tables.
+    pub tables_bytes: u64,
+    /// Accesses that the CPU waited for, by what served them.
+    pub from_host: u64,
+    /// From the device.
+    pub from_device: u64,
+    /// From remote memory: misses.
+    pub from_remote: u64,
+    /// Mean time of these accesses.
+    pub amat_ns: f64,
+    /// Bytes that were fetched.
+    pub fetched_bytes: u64,
+    /// Bytes that were written back.
+    pub written_bytes: u64,
+    /// Fetched bytes for each byte of the touched lines.
+    pub amplification: f64,
+    /// Bytes written back for each byte of the dirtied lines.
+    pub write_amplification: f64,
+    /// Pages that moved to the host.
+    pub promoted: u64,
+}
+
+/// Runs a policy on a load. Errors: local memory, its share or a block that the policy can't have.
+pub fn simulate(
+    definition: &Definition,
+    load: &Load,
+    setup: &Setup,
+    profile: &Profile,
+) -> Result<Outcome, Refused> {
+    let block_bytes = setup.block_bytes;
+    if !block_bytes.is_power_of_two() || !(LINE_BYTES..=PAGE_BYTES).contains(&block_bytes) {
+        return Err(Refused::Page { blocks: PAGE_BYTES / block_bytes.max(1) });
+    }
+    let per_page = PAGE_BYTES / block_bytes;
+    let lines_per_block = block_bytes / LINE_BYTES;
+    let blocks: Vec<Block> = match definition.build {
+        Build::Online(_) => Vec::new(),
+        Build::Offline(_) => load.events.iter().map(|event| event.line / lines_per_block).collect(),
+    };
+    let shape = |capacity: u32| Shape {
+        host_percent: setup.host_percent,
+        pairs: setup.pairs,
+        ..Shape::new(load.pages.saturating_mul(per_page), capacity, per_page)
+    };
+    let in_blocks = |bytes: u64| u32::try_from(bytes / u64::from(block_bytes)).unwrap_or(u32::MAX);
+    let mut capacity = match setup.local {
+        Local::Bytes(bytes) => in_blocks(bytes),
+        Local::Blocks(blocks) => blocks,
+    };
+    let mut policy = definition.open(&shape(capacity), &blocks)?;
+    let online = matches!(definition.build, Build::Online(_));
+    if let (Local::Bytes(bytes), true) = (setup.local, online) {
+        // Smaller memory has smaller tables: both fit.
+        capacity = in_blocks(bytes.saturating_sub(policy.metadata_bytes()));
+        policy = definition.open(&shape(capacity), &blocks)?;
+    }
+    let tables_bytes = if online { policy.metadata_bytes() } else { 0 };
+    let mut run = Run::new(definition, load, block_bytes, profile);
+    run.all(policy.as_mut(), load, lines_per_block);
+    Ok(run.outcome(load, capacity, tables_bytes))
+}
+
+struct Run<'a> {
+    profile: &'a Profile,
+    block_bytes: u32,
+    translation_ns: u64,
+    now_ns: u64,
+    /// When the link is free again, to and from this node.
+    in_free_ns: u64,
+    out_free_ns: u64,
+    /// When each block's last fetch arrives.
+    arrives_ns: Vec<u64>,
+    cost_ns: u64,
+    served: [u64; 3],
+    fetched_bytes: u64,
+    written_bytes: u64,
+    promoted: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(definition: &Definition, load: &Load, block_bytes: u32, profile: &'a Profile) -> Run<'a> {
+        Run {
+            profile,
+            block_bytes,
+            translation_ns: if definition.translates { profile.translation_ns } else { 0 },
+            now_ns: 0,
+            in_free_ns: 0,
+            out_free_ns: 0,
+            arrives_ns: vec![0; (load.footprint_bytes() / u64::from(block_bytes)) as usize],
+            cost_ns: 0,
+            served: [0; 3],
+            fetched_bytes: 0,
+            written_bytes: 0,
+            promoted: 0,
+        }
+    }
+
+    fn all(&mut self, policy: &mut dyn Policy, load: &Load, lines_per_block: u32) {
+        let mut actions = Actions::default();
+        for event in &load.events {
+            let block = event.line / lines_per_block;
+            let served = policy.access(block, event.write || event.write_back, &mut actions);
+            let began_ns = self.now_ns;
+            for action in actions.as_slice() {
+                self.act(*action);
+            }
+            if event.write_back {
+                self.cost_ns += self.now_ns - began_ns;
+                continue;
+            }
+            let memory_ns = match served {
+                Served::Host => self.profile.host_ns,
+                Served::Device => self.profile.device_ns,
+                Served::Remote => 0,
+            };
+            let arrived_ns = self.arrives_ns[block as usize].max(self.now_ns);
+            self.now_ns = arrived_ns + memory_ns + self.translation_ns;
+            self.cost_ns += self.now_ns - began_ns;
+            self.served[served as usize] += 1;
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Fetch { first, count, .. } => {
+                let bytes = count * self.block_bytes;
+                let start_ns = self.in_free_ns.max(self.now_ns);
+                self.in_free_ns = start_ns + self.profile.transfer_ns(u64::from(bytes));
+                let arrives_ns = start_ns + self.profile.read_ns(bytes);
+                self.arrives_ns[first as usize..(first + count) as usize].fill(arrives_ns);
+                self.fetched_bytes += u64::from(bytes);
+            }
+            Action::Evict { dirty: true, .. } => {
+                let bytes = u64::from(self.block_bytes);
+                let start_ns = self.out_free_ns.max(self.now_ns);
+                self.out_free_ns = start_ns + self.profile.transfer_ns(bytes);
+                let backlog_ns = self.profile.transfer_ns(BACKLOG_BYTES);
+                self.now_ns = self.now_ns.max(self.out_free_ns.saturating_sub(backlog_ns));
+                self.written_bytes += bytes;
+            }
+            Action::Promote { .. } => {
+                self.now_ns += self.profile.promote_ns;
+                self.promoted += 1;
+            }
+            Action::Evict { dirty: false, .. } | Action::Demote { .. } => {}
+        }
+    }
+
+    fn outcome(&self, load: &Load, capacity: u32, tables_bytes: u64) -> Outcome {
+        let ratio = |bytes: u64, lines: u64| bytes as f64 / (lines * u64::from(LINE_BYTES)).max(1) as f64;
+        let fills = self.served.iter().sum::<u64>().max(1);
+        Outcome {
+            capacity,
+            tables_bytes,
+            from_host: self.served[Served::Host as usize],
+            from_device: self.served[Served::Device as usize],
+            from_remote: self.served[Served::Remote as usize],
+            amat_ns: self.cost_ns as f64 / fills as f64,
+            fetched_bytes: self.fetched_bytes,
+            written_bytes: self.written_bytes,
+            amplification: ratio(self.fetched_bytes, load.lines),
+            write_amplification: ratio(self.written_bytes, load.dirtied),
+            promoted: self.promoted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(lines: impl Iterator<Item = u32>, pages: u32) -> Load {
+        Load::new(lines.map(|line| Event { line, write: false, write_back: false }).collect(), pages)
+    }
+
+    fn run(name: &str, load: &Load, block_bytes: u32, local_bytes: u64) -> Outcome {
+        let local = Local::Bytes(local_bytes);
+        let setup = Setup { block_bytes, local, host_percent: 30, pairs: 1 };
+        simulate(crate::find(name).unwrap(), load, &setup, &PROFILES[0]).unwrap()
+    }
+
+    #[test]
+    fn latencies_lie_between_figures() {
+        let profile = &PROFILES[0];
+        let ns = [64, 512, 768, 4096, 8192].map(|bytes| profile.read_ns(bytes));
+        assert_eq!(ns, [2_000, 2_000, 2_250, 4_000, 4_000]);
+    }
+
+    #[test]
+    fn hits_cost_the_device_and_misses_their_fetch() {
+        // One line of each of ten blocks, twice: the second time all are local.
+        let load = load((0..20).map(|at| at % 10 * 8), 2);
+        let outcome = run("lru", &load, 512, 64 << 10);
+        assert_eq!((outcome.from_device, outcome.from_remote), (10, 10));
+        assert_eq!(outcome.amat_ns, (10.0 * 2_000.0 + 10.0 * 150.0) / 20.0);
+        assert_eq!(outcome.fetched_bytes, 10 * 512);
+        assert_eq!(outcome.amplification, 8.0);
+        let kona = run("kona", &load, 4096, 64 << 10);
+        assert_eq!(kona.amat_ns, (2.0 * 4_000.0 + 18.0 * 150.0) / 20.0 + 14.0);
+    }
+
+    #[test]
+    fn tables_take_their_part_of_local_memory() {
+        let load = load((0..64 * 64).map(|at| at % 4096), 64);
+        for definition in crate::POLICIES {
+            let outcome = run(definition.name, &load, definition.block_bytes, 64 << 10);
+            let used = u64::from(outcome.capacity) * u64::from(definition.block_bytes) + outcome.tables_bytes;
+            assert!(used <= 64 << 10, "{}: {used}", definition.name);
+        }
+    }
+}

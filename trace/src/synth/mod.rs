@@ -1,0 +1,151 @@
+//! Synthetic traces: programs' accesses without the programs. A seed and a few parameters in TOML give the same trace everywhere.
+//!
+//! | `kind` | what runs |
+//! |---|---|
+//! | `ycsb` | YCSB A, B or C on a store: a bucket of the index, an entry, the record's fields |
+//! | `uniform` | objects of equal size, each equally likely: Redis under `memtier` |
+//! | `etc` | a store with Facebook's ETC keys, as `mutilate` makes them |
+//! | `pagerank` | rounds of PageRank on a power-law graph |
+//! | `colouring` | greedy colouring of such a graph |
+//! | `regression` | passes over rows, by several threads |
+//! | `mix` | several of these in turn, each with memory of its own |
+
+mod graph;
+mod popularity;
+mod regression;
+mod store;
+
+use crate::{Access, TraceError};
+use serde::Deserialize;
+
+/// What to make.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Recipe {
+    /// YCSB.
+    Ycsb(store::Ycsb),
+    /// Objects of equal size.
+    Uniform(store::Uniform),
+    /// Facebook's ETC.
+    Etc(store::Etc),
+    /// PageRank.
+    Pagerank(graph::Pagerank),
+    /// Greedy colouring.
+    Colouring(graph::Colouring),
+    /// Linear regression.
+    Regression(regression::Regression),
+    /// Several at the same time.
+    Mix(Mix),
+}
+
+/// Several programs on one machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Accesses of one before the next one's turn.
+    #[serde(default = "turn")]
+    turn: u32,
+    parts: Vec<Recipe>,
+}
+
+fn turn() -> u32 {
+    64
+}
+
+/// Where the accesses go.
+pub type Sink<'a> = &'a mut dyn FnMut(Access);
+
+/// Memory of one program: addresses are given from the beginning on.
+#[derive(Clone, Debug)]
+struct Heap {
+    end: u64,
+}
+
+impl Heap {
+    fn new() -> Heap {
+        // The first pages stay free, as in a process.
+        Heap { end: 1 << 20 }
+    }
+
+    /// An array of `count` elements that starts a page.
+    fn array(&mut self, count: u64, bytes: u64) -> u64 {
+        let first = self.end.next_multiple_of(crate::PAGE_BYTES);
+        self.end = first + count * bytes;
+        first
+    }
+}
+
+/// Largest count in a recipe.
+const COUNT_MAX: u64 = 1 << 32;
+
+/// Refuses a field that is not in a range.
+fn within(field: &str, value: u64, from: u64, to: u64) -> Result<(), String> {
+    if (from..=to).contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{field}: {value}; expected {from} to {to}: change it in the description"))
+}
+
+impl Recipe {
+    /// Reads a description. `file` names it in errors.
+    pub fn read(text: &str, file: &str) -> Result<Recipe, TraceError> {
+        let wrong = |message: String| TraceError::Description { file: file.to_owned(), message };
+        let recipe: Recipe = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        recipe.check(0).map_err(wrong)?;
+        Ok(recipe)
+    }
+
+    fn check(&self, depth: u32) -> Result<(), String> {
+        match self {
+            Recipe::Ycsb(one) => one.check(),
+            Recipe::Uniform(one) => one.check(),
+            Recipe::Etc(one) => one.check(),
+            Recipe::Pagerank(one) => one.check(),
+            Recipe::Colouring(one) => one.check(),
+            Recipe::Regression(one) => one.check(),
+            Recipe::Mix(mix) => {
+                within("turn", u64::from(mix.turn), 1, 1 << 20)?;
+                within("parts", mix.parts.len() as u64, 1, 64)?;
+                if depth > 0 {
+                    return Err("parts: a mix in a mix; expected other kinds: list its parts here".into());
+                }
+                mix.parts.iter().try_for_each(|part| part.check(depth + 1))
+            }
+        }
+    }
+
+    /// Makes the accesses.
+    pub fn make(&self, sink: Sink<'_>) {
+        match self {
+            Recipe::Ycsb(one) => one.make(sink),
+            Recipe::Uniform(one) => one.make(sink),
+            Recipe::Etc(one) => one.make(sink),
+            Recipe::Pagerank(one) => one.make(sink),
+            Recipe::Colouring(one) => one.make(sink),
+            Recipe::Regression(one) => one.make(sink),
+            Recipe::Mix(mix) => mix.make(sink),
+        }
+    }
+}
+
+impl Mix {
+    fn make(&self, sink: Sink<'_>) {
+        let mut parts: Vec<Vec<Access>> = Vec::new();
+        for part in &self.parts {
+            let mut accesses = Vec::new();
+            part.make(&mut |access| accesses.push(access));
+            parts.push(accesses);
+        }
+        // Each part in a terabyte of its own.
+        let turn = self.turn as usize;
+        let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
+        for from in (0..longest).step_by(turn) {
+            for (index, part) in parts.iter().enumerate() {
+                for access in part.iter().skip(from).take(turn) {
+                    let address = access.address + ((index as u64) << 40);
+                    sink(Access { address, thread: index as u16, ..*access });
+                }
+            }
+        }
+    }
+}
