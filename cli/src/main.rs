@@ -81,6 +81,10 @@ enum Command {
     Roce(cmd::roce::Args),
     /// Cowbird: remote memory by loads and stores. Serve rings, verify, measure what that costs a thread
     Cowbird(cmd::cowbird::Args),
+    /// Traces of memory accesses: record a program's, show, convert, make synthetic ones
+    Trace(cmd::trace::Args),
+    /// Caches of remote memory: run policies on a trace and compare what they cost
+    Cache(cmd::cache::Args),
     /// Simulate a rack in virtual time: the generated P4 and the hosts' state machines under one clock
     Sim(cmd::sim::Args),
     /// Check what is installed and what is missing, and how to get it
@@ -167,6 +171,8 @@ fn run(command: Command) -> ExitCode {
         Command::Pl2(args) => cmd::pl2::run(args),
         Command::Roce(args) => cmd::roce::run(args),
         Command::Cowbird(args) => cmd::cowbird::run(args),
+        Command::Trace(args) => cmd::trace::run(args),
+        Command::Cache(args) => cmd::cache::run(args),
         Command::Sim(args) => cmd::sim::run(args),
         Command::Doctor(args) => cmd::doctor::run(args),
         Command::Mininet(args) => cmd::mininet::run(args),

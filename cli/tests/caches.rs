@@ -1,0 +1,122 @@
+//! `p4rack trace` and `p4rack cache` from end to end, and what they say of bad input.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{have, repo};
+use std::path::Path;
+use std::process::Output;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    common::p4rack().args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn stdout(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+const RECIPE: &str =
+    "kind = \"ycsb\"\nworkload = \"a\"\nlayout = \"by-insertion\"\nrecords = 500\noperations = 2000\n";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(folder.path().join("recipe.toml"), RECIPE).unwrap();
+    folder
+}
+
+#[test]
+fn a_trace_gives_the_same_figures_as_its_recipe() {
+    let folder = folder();
+    let folder = folder.path();
+    stdout(folder, &["trace", "synth", "recipe.toml", "a.trace"]);
+    let shown = |name: &str| stdout(folder, &["trace", "show", name, "--json"]);
+    assert_eq!(shown("recipe.toml"), shown("a.trace"));
+    let compared = |name: &str| stdout(folder, &["cache", "run", name, "--local", "25", "--json"]);
+    let figures = compared("a.trace");
+    assert_eq!(compared("recipe.toml"), figures);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&figures).unwrap();
+    let policies = stdout(folder, &["cache", "policies"]);
+    for row in &rows {
+        assert!(policies.contains(row["policy"].as_str().unwrap()));
+        assert!(row["amat_ns"].as_f64().unwrap() > 80.0, "{row}");
+    }
+    let of = |name: &str| rows.iter().find(|row| row["policy"] == name).unwrap()["from_remote"].as_u64();
+    assert!(of("belady") <= of("lru") && of("lru").unwrap() > 0);
+    let table = stdout(folder, &["cache", "run", "a.trace", "--policy", "unimem", "--local", "50"]);
+    assert!(table.contains("AMAT ns") && table.contains("unimem"), "{table}");
+}
+
+#[test]
+fn a_converted_trace_has_the_same_misses() {
+    let folder = folder();
+    let folder = folder.path();
+    let convert = ["trace", "convert", "recipe.toml", "a.oracle", "--as", "oracleGeneral", "--cpu", "small"];
+    stdout(folder, &convert);
+    stdout(folder, &["trace", "convert", "recipe.toml", "a.trace", "--cpu", "small"]);
+    let misses = |name: &str| {
+        let command = ["cache", "run", name, "--cpu", "none", "--blocks", "300", "--policy", "lru", "--json"];
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&stdout(folder, &command)).unwrap();
+        rows[0]["from_remote"].as_u64().unwrap()
+    };
+    assert_eq!(misses("a.oracle"), misses("a.trace"));
+}
+
+#[test]
+fn a_programs_accesses_are_recorded() {
+    if !have("valgrind", "valgrind") {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    let said = stdout(folder, &["trace", "record", "--out", "true.trace", "--", "/bin/true"]);
+    assert!(said.contains("accesses in true.trace"), "{said}");
+    let shown: serde_json::Value =
+        serde_json::from_str(&stdout(folder, &["trace", "show", "true.trace", "--json"])).unwrap();
+    assert!(shown["accesses"].as_u64().unwrap() > 10_000, "{shown}");
+    let absent = refusal(folder, &["trace", "record", "--out", "no.trace", "--", "/nowhere/program"]);
+    assert!(absent.contains("made no accesses under valgrind"), "{absent}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::write(folder.join("empty"), "").unwrap();
+    std::fs::write(folder.join("text"), "hello\n").unwrap();
+    std::fs::write(folder.join("cut"), b"p4trace\x01\x00").unwrap();
+    std::fs::write(folder.join("wrong.toml"), "kind = \"uniform\"\nobjects = 0\noperations = 1\n").unwrap();
+    for (file, said) in [
+        ("absent", "absent: No such file"),
+        ("empty", "empty: has no accesses"),
+        ("text", "text: no known format begins like this"),
+        ("cut", "cut: record 1: the end of the file; expected"),
+        ("wrong.toml", "wrong.toml: objects: 0; expected 1 to"),
+    ] {
+        for command in [&["trace", "show"][..], &["cache", "run"]] {
+            let error = refusal(folder, &[command, &[file]].concat());
+            assert!(error.contains(said), "{error}");
+        }
+    }
+    let small = refusal(folder, &["cache", "run", "recipe.toml", "--blocks", "1", "--policy", "2q"]);
+    assert!(small.contains("policy 2q: capacity: 1 blocks of local memory"), "{small}");
+}
+
+#[test]
+fn examples_run() {
+    let folder = folder();
+    for recipe in ["ycsb-b", "pagerank", "regression", "mix"] {
+        let file = repo(&format!("examples/traces/{recipe}.toml"));
+        let file = file.to_str().unwrap();
+        let command = ["cache", "run", file, "--local", "10", "--policy", "runs", "--policy", "unimem"];
+        assert!(stdout(folder.path(), &command).contains("unimem"));
+    }
+}
