@@ -16,6 +16,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("etcd-server", "/usr/bin/etcd", "the etcd test"),
     ("mininet", "/usr/bin/mn", "the Mininet test"),
     ("tshark", "/usr/bin/tshark", "the test of RoCE's frames"),
+    ("valgrind", "/usr/bin/valgrind", "the test of recorded traces"),
 ];
 
 /// Installs missing packages.
@@ -60,7 +61,10 @@ pub fn python(report: &mut Report) {
     if let Some(python) = environment(report, ".venv", &requirements) {
         report.tests(
             "Python clients",
-            &mut pytest(&python, &["--ignore=with_finsy", "--ignore=of_the_standard", "."]),
+            &mut pytest(
+                &python,
+                &["--ignore=with_finsy", "--ignore=of_the_standard", "--ignore=with_libcachesim", "."],
+            ),
         );
         // Two at a time, each in a namespace of its own: tests mostly wait.
         let runs = [
@@ -84,6 +88,10 @@ pub fn python(report: &mut Report) {
     let standard = [tests.join("of_the_standard/requirements.txt")];
     if let Some(python) = environment(report, ".venv-standard", &standard) {
         report.tests("Standard's messages", &mut pytest(&python, &["of_the_standard"]));
+    }
+    let simulator = [tests.join("with_libcachesim/requirements.txt")];
+    if let Some(python) = environment(report, ".venv-libcachesim", &simulator) {
+        report.tests("libCacheSim", &mut pytest(&python, &["with_libcachesim"]));
     }
     // finsy needs another generation of protobuf than the `p4runtime` package.
     if let Some(python) = environment(report, ".venv-finsy", &[tests.join("with_finsy/requirements.txt")]) {

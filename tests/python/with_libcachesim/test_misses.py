@@ -1,0 +1,76 @@
+"""Our policies' misses against those of libCacheSim, on the same traces at the same sizes."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import libcachesim
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = os.environ["P4RACK_BIN"]
+TRACES = ["ycsb-b", "pagerank", "regression", "mix"]
+#: Parts of the touched blocks that fit.
+SHARES = [0.02, 0.1, 0.25, 0.5, 0.9]
+EXACT = {"lru": libcachesim.LRU, "fifo": libcachesim.FIFO, "sieve": libcachesim.Sieve}
+#: Policies whose rules are the same but for a detail, and by how much misses may differ.
+NEAR = {"s3-fifo": libcachesim.S3FIFO, "2q": libcachesim.TwoQ, "arc": libcachesim.ARC}
+NEAR_SHARE = 0.01
+
+
+@pytest.fixture(scope="session", params=TRACES)
+def trace(request, tmp_path_factory):
+    """A trace in libCacheSim's format, of what reaches memory behind a small CPU cache, in units of 512 B."""
+    path = tmp_path_factory.mktemp(request.param) / "trace.oracleGeneral"
+    recipe = ROOT / "examples/traces" / f"{request.param}.toml"
+    command = [BINARY, "trace", "convert", "--cpu", "small", "--as", "oracleGeneral", recipe, path]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return path
+
+
+def sizes(trace):
+    objects = {record[4:12] for record in records(trace)}
+    return [max(100, int(len(objects) * share)) for share in SHARES]
+
+
+def records(trace):
+    data = trace.read_bytes()
+    return [data[at : at + 24] for at in range(0, len(data), 24)]
+
+
+def ours(trace, policies, blocks):
+    command = [BINARY, "cache", "run", trace, "--json", "--cpu", "none", "--block", "512"]
+    command += [f"--policy={policy}" for policy in policies] + [f"--blocks={size}" for size in blocks]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    return {(row["policy"], row["capacity"]): row["from_remote"] for row in json.loads(output)}
+
+
+def theirs(trace, policy, size):
+    reader = libcachesim.TraceReader(str(trace), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
+    requests = len(records(trace))
+    ratio, _ = policy(cache_size=size).process_trace(reader)
+    return round(ratio * requests)
+
+
+def test_policies_without_a_choice_miss_as_often_to_the_last_request(trace):
+    blocks = sizes(trace)
+    misses = ours(trace, EXACT, blocks)
+    expected = {(name, size): theirs(trace, policy, size) for name, policy in EXACT.items() for size in blocks}
+    assert misses == expected
+
+
+def test_other_policies_miss_about_as_often(trace):
+    blocks = sizes(trace)
+    misses = ours(trace, NEAR, blocks)
+    for (name, size), count in misses.items():
+        expected = theirs(trace, NEAR[name], size)
+        assert abs(count - expected) <= NEAR_SHARE * expected, (name, size, count, expected)
+
+
+def test_frequency_of_all_uses_is_not_worse(trace):
+    """W-TinyLFU: ours counts every use, as its paper does; libCacheSim counts hits in the main part and evictions."""
+    blocks = sizes(trace)
+    for (_, size), count in ours(trace, ["w-tinylfu"], blocks).items():
+        expected = theirs(trace, libcachesim.WTinyLFU, size)
+        assert count <= 1.25 * expected, (size, count, expected)
