@@ -14,7 +14,7 @@ fn trace() -> Vec<Block> {
     let mut state = 1u64;
     let mut random = move |limit: u32| {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        ((state >> 32) * u64::from(limit) >> 32) as u32
+        (((state >> 32) * u64::from(limit)) >> 32) as u32
     };
     let mut trace = Vec::with_capacity(ACCESSES + 16);
     while trace.len() < ACCESSES {

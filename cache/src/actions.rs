@@ -5,8 +5,9 @@ use crate::Block;
 /// Actions that one access may cause at most.
 ///
 /// The most is the promotion of a page of 64 blocks: its missing blocks are fetched one by one in the worst case, 64 blocks
-/// of the page that it replaces return to the device, and each drops another block there.
-pub const MAX_ACTIONS: usize = 64 * 4 + 32;
+/// of the page that it replaces return to the device, and each drops another block there. Where the host's share shrinks, a second page
+/// returns.
+pub const MAX_ACTIONS: usize = 64 * 5 + 64;
 
 /// One step of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

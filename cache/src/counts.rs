@@ -18,15 +18,15 @@ const FREQUENCY: u8 = 0x0f;
 pub(crate) struct Counts {
     words: Vec<[u8; 8]>,
     hand: usize,
-    /// Words to halve in `period` accesses: all.
+    /// All words are halved within `round` accesses.
     credit: u64,
-    period: u64,
+    round: u64,
 }
 
 impl Counts {
     pub(crate) fn new(footprint: u32, capacity: u32) -> Counts {
         let words = vec![[0; 8]; footprint.div_ceil(8) as usize];
-        Counts { words, hand: 0, credit: 0, period: u64::from(capacity) * 10 }
+        Counts { words, hand: 0, credit: 0, round: u64::from(capacity) * 10 }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -55,8 +55,8 @@ impl Counts {
         let count = self.at_mut(block);
         *count += u8::from(*count & FREQUENCY != FREQUENCY);
         self.credit += self.words.len() as u64;
-        while self.credit >= self.period {
-            self.credit -= self.period;
+        while self.credit >= self.round {
+            self.credit -= self.round;
             let word = u64::from_ne_bytes(self.words[self.hand]);
             let halved = (word & 0xf0f0_f0f0_f0f0_f0f0) | ((word >> 1) & 0x0707_0707_0707_0707);
             self.words[self.hand] = halved.to_ne_bytes();

@@ -43,6 +43,9 @@ pub use shape::{Refused, Shape};
 /// Number of a block of remote memory.
 pub type Block = u32;
 
+/// A policy, or why it can't serve a shape.
+pub type Opened = Result<Box<dyn Policy>, Refused>;
+
 /// What served an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Served {

@@ -1,6 +1,6 @@
 //! The list of policies.
 
-use crate::{Block, Policy, Refused, Shape};
+use crate::{Block, Opened, Shape};
 use crate::{arc, belady, filter, kona, lru, page_cache, runs, s3_fifo, sieve, tiny_lfu, two_q, unimem};
 
 /// A policy as commands and files name it.
@@ -22,15 +22,15 @@ pub struct Definition {
 #[derive(Debug)]
 pub enum Build {
     /// The shape.
-    Online(fn(&Shape) -> Result<Box<dyn Policy>, Refused>),
+    Online(fn(&Shape) -> Opened),
     /// All accesses too: only for simulations.
-    Offline(fn(&Shape, &[Block]) -> Result<Box<dyn Policy>, Refused>),
+    Offline(fn(&Shape, &[Block]) -> Opened),
 }
 
 impl Definition {
     /// Makes the policy. `accesses` are all blocks that will be accessed, in order; only a policy that knows the future reads
     /// them.
-    pub fn open(&self, shape: &Shape, accesses: &[Block]) -> Result<Box<dyn Policy>, Refused> {
+    pub fn open(&self, shape: &Shape, accesses: &[Block]) -> Opened {
         match self.build {
             Build::Online(build) => build(shape),
             Build::Offline(build) => build(shape, accesses),
@@ -47,7 +47,7 @@ const fn policy(
     name: &'static str,
     block_bytes: u32,
     about: &'static str,
-    build: fn(&Shape) -> Result<Box<dyn Policy>, Refused>,
+    build: fn(&Shape) -> Opened,
 ) -> Definition {
     Definition { name, about, block_bytes, translates: false, build: Build::Online(build) }
 }

@@ -13,6 +13,8 @@ pub struct Shape {
     pub blocks_per_page: u32,
     /// Share of local memory that is the host's, for policies with two tiers.
     pub host_percent: u32,
+    /// Whether host and device are one memory: policies that can choose the host's share, from `host_percent` on.
+    pub one_memory: bool,
     /// Lists that work side by side, for UniMem's filter.
     pub pairs: u32,
 }
@@ -20,13 +22,19 @@ pub struct Shape {
 impl Shape {
     /// One pair of lists, 30 % of local memory in the host.
     pub fn new(footprint: u32, capacity: u32, blocks_per_page: u32) -> Shape {
-        Shape { footprint, capacity, blocks_per_page, host_percent: 30, pairs: 1 }
+        Shape { footprint, capacity, blocks_per_page, host_percent: 30, one_memory: false, pairs: 1 }
     }
 
     /// Whole pages of the host's share.
     pub(crate) fn host_pages(&self) -> u32 {
         let blocks = u64::from(self.capacity) * u64::from(self.host_percent) / 100;
         (blocks / u64::from(self.blocks_per_page)) as u32
+    }
+
+    /// Pages that the host has at most where it has no share of its own.
+    pub(crate) fn pages_max(&self) -> u32 {
+        (u64::from(self.capacity) * u64::from(HOST_PERCENT_MAX) / 100 / u64::from(self.blocks_per_page))
+            as u32
     }
 
     /// Blocks that remain for the device.
@@ -47,7 +55,7 @@ impl Shape {
         if !self.blocks_per_page.is_power_of_two() || self.blocks_per_page > 64 {
             return Err(Refused::Page { blocks: self.blocks_per_page });
         }
-        if self.host_percent > 90 {
+        if self.host_percent > HOST_PERCENT_MAX {
             return Err(Refused::Host { percent: self.host_percent });
         }
         let pairs = self.pairs;
@@ -61,6 +69,8 @@ impl Shape {
     }
 }
 
+/// The device keeps a part, because fetched blocks need room there.
+const HOST_PERCENT_MAX: u32 = 90;
 /// Most blocks of remote memory: the highest number is a mark, and sums of two stay below 2^32.
 const MAX_FOOTPRINT: u32 = 1 << 31;
 

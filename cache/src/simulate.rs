@@ -136,6 +136,8 @@ pub struct Setup {
     pub local: Local,
     /// The host's share, for policies with two tiers.
     pub host_percent: u32,
+    /// Host and device are one memory with the host's latency. Policies that can choose the host's share.
+    pub one_memory: bool,
     /// Pairs of lists, for UniMem's filter.
     pub pairs: u32,
 }
@@ -186,6 +188,7 @@ pub fn simulate(
     };
     let shape = |capacity: u32| Shape {
         host_percent: setup.host_percent,
+        one_memory: setup.one_memory,
         pairs: setup.pairs,
         ..Shape::new(load.pages.saturating_mul(per_page), capacity, per_page)
     };
@@ -202,7 +205,7 @@ pub fn simulate(
         policy = definition.open(&shape(capacity), &blocks)?;
     }
     let tables_bytes = if online { policy.metadata_bytes() } else { 0 };
-    let mut run = Run::new(definition, load, block_bytes, profile);
+    let mut run = Run::new(definition, load, setup, profile);
     run.all(policy.as_mut(), load, lines_per_block);
     Ok(run.outcome(load, capacity, tables_bytes))
 }
@@ -210,6 +213,7 @@ pub fn simulate(
 struct Run<'a> {
     profile: &'a Profile,
     block_bytes: u32,
+    device_ns: u64,
     translation_ns: u64,
     now_ns: u64,
     /// When the link is free again, to and from this node.
@@ -225,10 +229,12 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(definition: &Definition, load: &Load, block_bytes: u32, profile: &'a Profile) -> Run<'a> {
+    fn new(definition: &Definition, load: &Load, setup: &Setup, profile: &'a Profile) -> Run<'a> {
+        let block_bytes = setup.block_bytes;
         Run {
             profile,
             block_bytes,
+            device_ns: if setup.one_memory { profile.host_ns } else { profile.device_ns },
             translation_ns: if definition.translates { profile.translation_ns } else { 0 },
             now_ns: 0,
             in_free_ns: 0,
@@ -257,7 +263,7 @@ impl<'a> Run<'a> {
             }
             let memory_ns = match served {
                 Served::Host => self.profile.host_ns,
-                Served::Device => self.profile.device_ns,
+                Served::Device => self.device_ns,
                 Served::Remote => 0,
             };
             let arrived_ns = self.arrives_ns[block as usize].max(self.now_ns);
@@ -322,7 +328,7 @@ mod tests {
 
     fn run(name: &str, load: &Load, block_bytes: u32, local_bytes: u64) -> Outcome {
         let local = Local::Bytes(local_bytes);
-        let setup = Setup { block_bytes, local, host_percent: 30, pairs: 1 };
+        let setup = Setup { block_bytes, local, host_percent: 30, one_memory: false, pairs: 1 };
         simulate(crate::find(name).unwrap(), load, &setup, &PROFILES[0]).unwrap()
     }
 

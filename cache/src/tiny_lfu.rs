@@ -32,11 +32,33 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    pub(crate) fn new(capacity: u32) -> Lists {
-        let window_max = (capacity / 100).max(WINDOW_MIN.min(capacity / 2)).max(1);
-        let main_max = capacity - window_max;
-        let protected_max = (u64::from(main_max) * 8 / 10) as u32;
-        Lists { arena: Arena::new(capacity), lists: [List::EMPTY; 3], window_max, main_max, protected_max }
+    /// Lists of up to `capacity` blocks, whose limit never falls below `least`.
+    pub(crate) fn new(capacity: u32, least: u32) -> Lists {
+        let window_max = (capacity / 100).max(WINDOW_MIN).min(least / 2).max(1);
+        let arena = Arena::new(capacity);
+        let mut lists = Lists { arena, lists: [List::EMPTY; 3], window_max, main_max: 0, protected_max: 0 };
+        lists.set_limit(capacity);
+        lists
+    }
+
+    /// Blocks that may be here.
+    pub(crate) fn limit(&self) -> u32 {
+        self.window_max + self.main_max
+    }
+
+    /// Changes the limit. Blocks above it go by [`shrink`](Lists::shrink).
+    pub(crate) fn set_limit(&mut self, blocks: u32) {
+        self.main_max = blocks - self.window_max;
+        self.protected_max = (u64::from(self.main_max) * 8 / 10) as u32;
+    }
+
+    /// Evicts a block if there are more than the limit: whether there were.
+    pub(crate) fn shrink(&mut self, actions: &mut Actions) -> bool {
+        let over = self.main_len() > self.main_max;
+        if over {
+            self.evict(self.victim(), actions);
+        }
+        over
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -101,7 +123,7 @@ impl Lists {
     pub(crate) fn room(&mut self, count: u32, counts: &Counts, actions: &mut Actions) {
         while self.lists[usize::from(WINDOW)].len() + count > self.window_max {
             let candidate = self.lists[usize::from(WINDOW)].tail();
-            if self.main_len() == self.main_max {
+            if self.main_len() >= self.main_max {
                 let victim = self.victim();
                 let uses = |slot: u32| counts.frequency(self.arena.block(slot));
                 if uses(candidate) <= uses(victim) {
@@ -133,7 +155,7 @@ impl Lists {
     /// Takes a block back from the host if there is room, or if it was used more often than the next victim.
     pub(crate) fn give(&mut self, block: Block, write: bool, counts: &Counts, actions: &mut Actions) -> bool {
         let mut list = PROBATION;
-        if self.main_len() == self.main_max {
+        if self.main_len() >= self.main_max {
             let victim = self.victim();
             if self.lists[usize::from(WINDOW)].len() < self.window_max {
                 list = WINDOW;
@@ -157,7 +179,7 @@ struct TinyLfu {
 pub(crate) fn open(shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
     shape.check(2)?;
     let counts = Counts::new(shape.footprint, shape.capacity);
-    Ok(Box::new(TinyLfu { lists: Lists::new(shape.capacity), counts }))
+    Ok(Box::new(TinyLfu { lists: Lists::new(shape.capacity, shape.capacity), counts }))
 }
 
 impl Policy for TinyLfu {

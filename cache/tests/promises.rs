@@ -44,11 +44,13 @@ proptest! {
     fn each_part_of_ours_can_be_left_out(
         trace in accesses(FOOTPRINT, 400),
         capacity in 16u32..400,
-        bits in 0u8..16,
+        bits in 0u8..32,
     ) {
-        let shape = Shape::new(FOOTPRINT, capacity, 8);
         let has = |bit: u8| bits >> bit & 1 != 0;
         let parts = Parts { runs: has(0), ahead: has(1), regions: has(2), host: has(3) };
+        let shape = Shape { one_memory: has(4), ..Shape::new(FOOTPRINT, capacity, 8) };
+        // So that the split moves.
+        let trace = trace.repeat(if has(4) { 1 + 40_000 / trace.len() } else { 1 });
         let mut policy = parts.open(&shape).expect("the shape fits");
         run(&format!("{parts:?}"), policy.as_mut(), &shape, &trace)?;
     }
@@ -116,7 +118,7 @@ fn a_cache_of_everything_fetches_each_block_once() {
     let trace: Vec<Block> = (0..3).flat_map(|_| 0..footprint).collect();
     for definition in POLICIES {
         // What the two tiers split can't hold everything in one of them.
-        if matches!(definition.name, "unimem") {
+        if definition.name == "unimem" {
             continue;
         }
         let mut policy = definition.open(&Shape::new(footprint, footprint, per_page), &trace).expect("fits");

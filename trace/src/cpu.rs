@@ -133,17 +133,12 @@ impl CpuCache {
 
     fn touch(&mut self, line: u64, write: bool, reaches: &mut dyn FnMut(Memory)) {
         let hit = (0..self.levels.len()).find(|level| self.levels[*level].hit(line, write && *level == 0));
-        let missed = hit.unwrap_or(self.levels.len());
+        // The farthest level that missed makes room first: what leaves it leaves all.
+        for level in (0..hit.unwrap_or(self.levels.len())).rev() {
+            self.bring(level, line, write && level == 0, reaches);
+        }
         if hit.is_none() {
-            // The last level makes room first: what leaves it leaves all.
-            for level in (0..self.levels.len()).rev() {
-                self.bring(level, line, write && level == 0, reaches);
-            }
             reaches(Memory::Fill { line, write });
-        } else {
-            for level in (0..missed).rev() {
-                self.bring(level, line, write && level == 0, reaches);
-            }
         }
     }
 

@@ -135,7 +135,7 @@ fn a_summary_counts_what_a_plain_search_counts() {
     for block in blocks {
         match stack.iter().rposition(|one| *one == block) {
             Some(at) => {
-                reuse[((stack.len() - 1 - at + 1) as u64).ilog2() as usize] += 1;
+                reuse[((stack.len() - at) as u64).ilog2() as usize] += 1;
                 stack.remove(at);
             }
             None => first += 1,

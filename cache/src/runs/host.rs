@@ -11,31 +11,33 @@ pub(crate) struct Host {
     list: List,
     /// Dirty blocks of the pages here, by slot.
     dirty: Vec<u64>,
-    capacity: u32,
+    /// Pages that may be here.
+    limit: u32,
     uses: Vec<u8>,
     in_device: Vec<u8>,
     hand: usize,
     credit: u64,
-    period: u64,
+    round: u64,
     footprint: u32,
     shift: u32,
 }
 
 impl Host {
     pub(crate) fn new(shape: &Shape) -> Host {
-        let capacity = shape.host_pages();
+        let limit = shape.host_pages();
+        let capacity = if shape.one_memory { shape.pages_max() } else { limit };
         // Without a host nothing is counted.
         let pages = if capacity > 0 { shape.pages() as usize } else { 0 };
         Host {
             arena: Arena::new(capacity),
             list: List::EMPTY,
             dirty: vec![0; capacity as usize],
-            capacity,
+            limit,
             uses: vec![0; pages],
             in_device: vec![0; pages],
             hand: 0,
             credit: 0,
-            period: u64::from(shape.capacity) * 10,
+            round: u64::from(shape.capacity) * 10,
             footprint: shape.footprint,
             shift: shape.blocks_per_page.trailing_zeros(),
         }
@@ -60,11 +62,25 @@ impl Host {
 
     #[inline]
     pub(crate) fn find(&self, page: u32) -> Option<u32> {
-        if self.capacity == 0 { None } else { self.arena.find(page) }
+        if self.dirty.is_empty() { None } else { self.arena.find(page) }
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.list.len() == self.capacity
+        self.list.len() >= self.limit
+    }
+
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Changes the limit. Pages above it are the caller's to remove.
+    pub(crate) fn set_limit(&mut self, pages: u32) {
+        self.limit = pages;
+    }
+
+    /// Whether there are more pages than the limit.
+    pub(crate) fn is_over(&self) -> bool {
+        self.list.len() > self.limit
     }
 
     /// Counts a use of the block's page, and lets the counts of all pages age a little.
@@ -74,8 +90,8 @@ impl Host {
         let Some(uses) = self.uses.get_mut(page) else { return };
         *uses = uses.saturating_add(1);
         self.credit += self.uses.len() as u64;
-        while self.credit >= self.period {
-            self.credit -= self.period;
+        while self.credit >= self.round {
+            self.credit -= self.round;
             self.uses[self.hand] /= 2;
             self.hand = if self.hand + 1 == self.uses.len() { 0 } else { self.hand + 1 };
         }
@@ -122,7 +138,7 @@ impl Host {
     pub(crate) fn wants(&mut self, page: u32) -> bool {
         let Some(blocks) = self.in_device.get(page as usize) else { return false };
         let whole = self.first_of(page) + self.blocks_per_page() <= self.footprint;
-        if u32::from(*blocks) * 2 < self.blocks_per_page() || !whole {
+        if u32::from(*blocks) * 2 < self.blocks_per_page() || !whole || self.limit == 0 {
             return false;
         }
         if !self.is_full() {

@@ -11,6 +11,7 @@
 //! Each part can be left out, which shows what it gives: [`Parts`].
 
 mod host;
+mod split;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::tiny_lfu::Lists;
 use crate::unimem::fetch;
 use crate::{Action, Actions, Block, Policy, Refused, Served, Shape};
 use host::Host;
+use split::Split;
 use streams::Streams;
 
 /// Blocks of a request at most.
@@ -46,10 +48,17 @@ impl Parts {
     pub fn open(self, shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
         let mut shape = shape.clone();
         if !self.host {
-            shape.host_percent = 0;
+            (shape.host_percent, shape.one_memory) = (0, false);
         }
         shape.check(4)?;
-        let device = Lists::new(shape.device_blocks());
+        let split = Split::new(&shape);
+        let whole = shape.capacity;
+        let (largest, least) = match split {
+            Some(_) => (whole, whole - shape.pages_max() * shape.blocks_per_page),
+            None => (shape.device_blocks(), shape.device_blocks()),
+        };
+        let mut device = Lists::new(largest, least);
+        device.set_limit(shape.device_blocks());
         Ok(Box::new(Runs {
             run_max: if self.runs { RUN_MAX.min(device.window_max() / 2).max(1) } else { 1 },
             device,
@@ -57,7 +66,9 @@ impl Parts {
             streams: Streams::new(shape.footprint, self.regions),
             host: Host::new(&shape),
             footprint: shape.footprint,
+            capacity: shape.capacity,
             ahead: self.ahead,
+            split,
         }))
     }
 }
@@ -72,8 +83,11 @@ struct Runs {
     streams: Streams,
     host: Host,
     footprint: u32,
+    capacity: u32,
     run_max: u32,
     ahead: bool,
+    /// Chooses the host's share, if it is not given.
+    split: Option<Split>,
 }
 
 impl Runs {
@@ -149,6 +163,33 @@ impl Runs {
         self.host.insert(page, dirty);
     }
 
+    /// Moves host and device towards the split that was chosen. The side that shrinks gives up blocks before the other one grows,
+    /// a page or a few blocks at an access.
+    fn follow_split(&mut self, served: Served, actions: &mut Actions) {
+        const BLOCKS_AT_AN_ACCESS: usize = 4;
+        let Some(split) = &mut self.split else { return };
+        split.served(served);
+        let pages = split.pages();
+        let blocks = self.capacity - pages * self.host.blocks_per_page();
+        if self.host.limit() == pages && self.device.limit() == blocks {
+            return;
+        }
+        self.host.set_limit(self.host.limit().min(pages));
+        self.device.set_limit(self.device.limit().min(blocks));
+        if self.host.is_over() {
+            return self.demote(actions);
+        }
+        for _ in 0..BLOCKS_AT_AN_ACCESS {
+            let from = actions.as_slice().len();
+            if !self.device.shrink(actions) {
+                self.host.set_limit(pages);
+                self.device.set_limit(blocks);
+                return;
+            }
+            self.host.settle(&actions.as_slice()[from..]);
+        }
+    }
+
     /// Drops the host's next page; its blocks compete for a place in the device.
     fn demote(&mut self, actions: &mut Actions) {
         let Some((page, dirty)) = self.host.remove() else { return };
@@ -189,6 +230,7 @@ impl Policy for Runs {
         if served != Served::Host {
             self.promote(block, actions);
         }
+        self.follow_split(served, actions);
         served
     }
 

@@ -12,13 +12,15 @@ const FOOTPRINT: u32 = 4096;
 fn runs(capacity: u32, host_percent: u32) -> Runs {
     let shape = Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 8) };
     Runs {
-        device: Lists::new(shape.device_blocks()),
+        device: Lists::new(shape.device_blocks(), shape.device_blocks()),
         counts: Counts::new(shape.footprint, shape.capacity),
         streams: Streams::new(shape.footprint, true),
         host: Host::new(&shape),
         footprint: shape.footprint,
+        capacity: shape.capacity,
         run_max: RUN_MAX,
         ahead: true,
+        split: None,
     }
 }
 
@@ -76,4 +78,25 @@ fn a_page_in_the_host_stays_until_another_is_used_more() {
     }
     let (served, _) = access(policy.as_mut(), 3);
     assert_eq!(served, Served::Host);
+}
+
+/// Pages of the host after many accesses with one memory for both.
+fn chosen(block: impl Fn(u32) -> Block) -> u32 {
+    let shape = Shape { one_memory: true, ..Shape::new(FOOTPRINT, 1024, 8) };
+    let mut runs = runs(1024, 30);
+    runs.device = Lists::new(1024, 1024 - shape.pages_max() * 8);
+    runs.device.set_limit(shape.device_blocks());
+    (runs.host, runs.split) = (Host::new(&shape), super::Split::new(&shape));
+    (0..2_000_000).for_each(|at| {
+        access(&mut runs, block(at));
+    });
+    runs.host.limit()
+}
+
+#[test]
+fn the_split_follows_what_is_used() {
+    // Half of each of 200 pages, which are more than the memory has blocks for as pages: whole pages waste half of it.
+    let random = |at: u32| at.wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b) >> 8;
+    let halves = chosen(|at| random(at) % 240 * 8 + random(at ^ 0x5555) % 4 * 2);
+    assert!(halves < 60, "{halves} pages of pages that are half in use");
 }

@@ -1,4 +1,7 @@
-"""Our policies' misses against those of libCacheSim, on the same traces at the same sizes."""
+"""Our policies' misses against those of libCacheSim, on the same traces at the same sizes.
+
+W-TinyLFU is not among them: docs/unimem.md has the rule that differs.
+"""
 
 import json
 import os
@@ -13,10 +16,15 @@ BINARY = os.environ["P4RACK_BIN"]
 TRACES = ["ycsb-b", "pagerank", "regression", "mix"]
 #: Parts of the touched blocks that fit.
 SHARES = [0.02, 0.1, 0.25, 0.5, 0.9]
-EXACT = {"lru": libcachesim.LRU, "fifo": libcachesim.FIFO, "sieve": libcachesim.Sieve}
-#: Policies whose rules are the same but for a detail, and by how much misses may differ.
-NEAR = {"s3-fifo": libcachesim.S3FIFO, "2q": libcachesim.TwoQ, "arc": libcachesim.ARC}
-NEAR_SHARE = 0.01
+EXACT = {
+    "lru": libcachesim.LRU,
+    "fifo": libcachesim.FIFO,
+    "sieve": libcachesim.Sieve,
+    "s3-fifo": libcachesim.S3FIFO,
+    "2q": libcachesim.TwoQ,
+    "arc": libcachesim.ARC,
+    "belady": libcachesim.Belady,
+}
 
 
 @pytest.fixture(scope="session", params=TRACES)
@@ -53,24 +61,8 @@ def theirs(trace, policy, size):
     return round(ratio * requests)
 
 
-def test_policies_without_a_choice_miss_as_often_to_the_last_request(trace):
+def test_policies_miss_as_often_to_the_last_request(trace):
     blocks = sizes(trace)
     misses = ours(trace, EXACT, blocks)
     expected = {(name, size): theirs(trace, policy, size) for name, policy in EXACT.items() for size in blocks}
     assert misses == expected
-
-
-def test_other_policies_miss_about_as_often(trace):
-    blocks = sizes(trace)
-    misses = ours(trace, NEAR, blocks)
-    for (name, size), count in misses.items():
-        expected = theirs(trace, NEAR[name], size)
-        assert abs(count - expected) <= NEAR_SHARE * expected, (name, size, count, expected)
-
-
-def test_frequency_of_all_uses_is_not_worse(trace):
-    """W-TinyLFU: ours counts every use, as its paper does; libCacheSim counts hits in the main part and evictions."""
-    blocks = sizes(trace)
-    for (_, size), count in ours(trace, ["w-tinylfu"], blocks).items():
-        expected = theirs(trace, libcachesim.WTinyLFU, size)
-        assert count <= 1.25 * expected, (size, count, expected)

@@ -49,6 +49,9 @@ struct Run {
     /// Share of local memory that is the host's, for policies with two tiers
     #[arg(long, default_value_t = 30, value_parser = crate::numbers::within::<u32>(0..=90))]
     host_percent: u32,
+    /// Host and device are one memory with the host's latency; `runs` chooses the split from the given one on
+    #[arg(long)]
+    one_memory: bool,
     /// Pairs of lists of UniMem's filter: 1, 2, 4, … 64
     #[arg(long, default_value_t = 1, value_parser = crate::numbers::within::<u32>(1..=64))]
     pairs: u32,
@@ -132,7 +135,8 @@ fn compare(run: &Run) -> Result<(), String> {
         .collect();
     let rows = in_parallel(&cells, |(policy, local_percent, local)| {
         let block_bytes = run.block.unwrap_or(policy.block_bytes);
-        let setup = Setup { block_bytes, local: *local, host_percent: run.host_percent, pairs: run.pairs };
+        let (host_percent, one_memory, pairs) = (run.host_percent, run.one_memory, run.pairs);
+        let setup = Setup { block_bytes, local: *local, host_percent, one_memory, pairs };
         let outcome = simulate(policy, &load, &setup, profile)
             .map_err(|refused| format!("policy {}: {refused}", policy.name))?;
         Ok(Row {
@@ -160,9 +164,9 @@ fn in_parallel<C: Sync, R: Send>(cells: &[C], work: impl Fn(&C) -> R + Sync) -> 
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some((at, cell)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, cells.get(at)?)))
-                {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(cell) = cells.get(at) else { break };
                     let result = work(cell);
                     results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
                 }
