@@ -19,7 +19,7 @@ const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
 const LIST: u8 = 0x03;
-/// The window has at least this many blocks, if half of the cache is more: blocks fetched ahead wait there.
+/// The window has at least this many blocks, if half of the cache is more.
 const WINDOW_MIN: u32 = 64;
 
 /// The lists.
@@ -32,9 +32,9 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Lists of up to `capacity` blocks, whose limit never falls below `least`.
-    pub(crate) fn new(capacity: u32, least: u32) -> Lists {
-        let window_max = (capacity / 100).max(WINDOW_MIN).min(least / 2).max(1);
+    /// Lists of up to `capacity` blocks, whose limit never falls below `least`. The window has 1 % of them, or `window_min`.
+    pub(crate) fn new(capacity: u32, least: u32, window_min: u32) -> Lists {
+        let window_max = (capacity / 100).max(window_min).min(least / 2).max(1);
         let arena = Arena::new(capacity);
         let mut lists = Lists { arena, lists: [List::EMPTY; 3], window_max, main_max: 0, protected_max: 0 };
         lists.set_limit(capacity);
@@ -179,7 +179,7 @@ struct TinyLfu {
 pub(crate) fn open(shape: &Shape) -> Result<Box<dyn Policy>, Refused> {
     shape.check(2)?;
     let counts = Counts::new(shape.footprint, shape.capacity);
-    Ok(Box::new(TinyLfu { lists: Lists::new(shape.capacity, shape.capacity), counts }))
+    Ok(Box::new(TinyLfu { lists: Lists::new(shape.capacity, shape.capacity, WINDOW_MIN), counts }))
 }
 
 impl Policy for TinyLfu {

@@ -26,6 +26,8 @@ use streams::Streams;
 
 /// Blocks of a request at most.
 const RUN_MAX: u32 = 8;
+/// Blocks of the window at least, but no more than an eighth of the cache: runs fetched ahead for 16 streams wait there.
+const WINDOW_MIN: u32 = 256;
 
 /// The policy's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Parts {
             Some(_) => (whole, whole - shape.pages_max() * shape.blocks_per_page),
             None => (shape.device_blocks(), shape.device_blocks()),
         };
-        let mut device = Lists::new(largest, least);
+        let mut device = Lists::new(largest, least, WINDOW_MIN.min(shape.capacity / 8));
         device.set_limit(shape.device_blocks());
         Ok(Box::new(Runs {
             run_max: if self.runs { RUN_MAX.min(device.window_max() / 2).max(1) } else { 1 },

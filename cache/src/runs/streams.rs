@@ -63,6 +63,10 @@ impl Streams {
             counts.set_notes(before, (notes & !FOLLOW) | follow);
             self.learn(before, true);
         }
+        // A block that is used in turns with others has one place: else it would leave as often as it is used.
+        if self.places_of(block) != 0 {
+            return;
+        }
         let (leaving, bit) = (self.recent[self.at], 1 << self.at);
         if leaving != NONE && self.followed & bit == 0 {
             let notes = counts.notes(leaving);

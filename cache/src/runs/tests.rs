@@ -12,7 +12,7 @@ const FOOTPRINT: u32 = 4096;
 fn runs(capacity: u32, host_percent: u32) -> Runs {
     let shape = Shape { host_percent, ..Shape::new(FOOTPRINT, capacity, 8) };
     Runs {
-        device: Lists::new(shape.device_blocks(), shape.device_blocks()),
+        device: Lists::new(shape.device_blocks(), shape.device_blocks(), 64),
         counts: Counts::new(shape.footprint, shape.capacity),
         streams: Streams::new(shape.footprint, true),
         host: Host::new(&shape),
@@ -84,7 +84,7 @@ fn a_page_in_the_host_stays_until_another_is_used_more() {
 fn chosen(block: impl Fn(u32) -> Block) -> u32 {
     let shape = Shape { one_memory: true, ..Shape::new(FOOTPRINT, 1024, 8) };
     let mut runs = runs(1024, 30);
-    runs.device = Lists::new(1024, 1024 - shape.pages_max() * 8);
+    runs.device = Lists::new(1024, 1024 - shape.pages_max() * 8, 64);
     runs.device.set_limit(shape.device_blocks());
     (runs.host, runs.split) = (Host::new(&shape), super::Split::new(&shape));
     (0..2_000_000).for_each(|at| {
@@ -95,8 +95,21 @@ fn chosen(block: impl Fn(u32) -> Block) -> u32 {
 
 #[test]
 fn the_split_follows_what_is_used() {
-    // Half of each of 200 pages, which are more than the memory has blocks for as pages: whole pages waste half of it.
+    // Four blocks of each of 240 pages: as blocks they fit into the memory's 1,024, as pages they do not.
     let random = |at: u32| at.wrapping_mul(0x9e37_79b9).rotate_left(13).wrapping_mul(0x85eb_ca6b) >> 8;
     let halves = chosen(|at| random(at) % 240 * 8 + random(at ^ 0x5555) % 4 * 2);
     assert!(halves < 60, "{halves} pages of pages that are half in use");
+}
+
+#[test]
+fn streams_side_by_side_are_fetched_in_runs() {
+    let shape = Shape { host_percent: 0, ..Shape::new(FOOTPRINT, 2048, 8) };
+    let mut runs = Parts::ALL.open(&shape).expect("fits");
+    let mut waits = 0;
+    for line in 0..8 * 256 {
+        for stream in 0..8 {
+            waits += u32::from(access(runs.as_mut(), stream * 512 + line / 8).0 == Served::Remote);
+        }
+    }
+    assert!(waits < 8 * 256 / 4, "{waits} of {} blocks were waited for", 8 * 256);
 }

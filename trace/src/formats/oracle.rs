@@ -65,7 +65,7 @@ impl<S: Read> Reader<S> {
             }
         }
         let (_, object, bytes, _) = fields(&record);
-        let address = object.checked_mul(self.unit_bytes).unwrap_or(u64::MAX);
+        let address = object.saturating_mul(self.unit_bytes);
         // The size is that of a cached object. In units it never reaches into the next one.
         let bytes = u64::from(bytes).clamp(1, self.unit_bytes.max(1)) as u32;
         self.position.within(address, bytes)?;
