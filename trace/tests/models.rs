@@ -118,7 +118,7 @@ fn recipes_that_are_wrong_name_the_field() {
         ("kind = \"mix\"\nparts = []", "parts: 0; expected 1 to 64"),
         ("kind = \"nothing\"", "unknown variant `nothing`"),
     ] {
-        let error = Recipe::read(text, "recipe.toml").err().expect("is wrong").to_string();
+        let error = Recipe::read(text, "recipe.toml").expect_err("is wrong").to_string();
         assert!(error.starts_with("recipe.toml: ") && error.contains(said), "{error}");
     }
 }

@@ -23,7 +23,7 @@ enum Command {
     /// List the policies, the latency profiles and the models of a CPU's caches
     Policies,
     /// Run policies on a trace with equal bytes of local memory, and compare time and bytes moved
-    Run(Run),
+    Run(Box<Run>),
 }
 
 #[derive(clap::Args, Debug)]
