@@ -1,7 +1,7 @@
 //! A machine of any scheme, without dynamic dispatch.
 
 use crate::common::{AppFrame, ConfigError, Delay, Station, Stats};
-use crate::machine::{Event, HostMachine};
+use crate::machine::{Event, HostMachine, Machine};
 use crate::{ethernet, pl2};
 use p4rack_wire::{MacAddr, Nanos};
 
@@ -81,20 +81,14 @@ macro_rules! each {
     };
 }
 
-impl HostMachine for Endpoint {
-    #[inline]
-    fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        each!(self, machine => machine.handle_app(frame, now))
-    }
+impl Machine for Endpoint {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
 
     #[inline]
     fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
         each!(self, machine => machine.handle_link(frame, received_at, now))
-    }
-
-    #[inline]
-    fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
-        each!(self, machine => machine.forward_link(frame, received_at, now))
     }
 
     #[inline]
@@ -103,8 +97,25 @@ impl HostMachine for Endpoint {
     }
 
     #[inline]
-    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         each!(self, machine => machine.poll_link(now, out))
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Option<Nanos> {
+        each!(self, machine => machine.next_timeout())
+    }
+}
+
+impl HostMachine for Endpoint {
+    #[inline]
+    fn handle_app(&mut self, frame: &[u8], now: Nanos) {
+        each!(self, machine => machine.handle_app(frame, now))
+    }
+
+    #[inline]
+    fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        each!(self, machine => machine.forward_link(frame, received_at, now))
     }
 
     #[inline]
@@ -115,11 +126,6 @@ impl HostMachine for Endpoint {
     #[inline]
     fn poll_event(&mut self, now: Nanos) -> Option<Event> {
         each!(self, machine => machine.poll_event(now))
-    }
-
-    #[inline]
-    fn next_timeout(&self) -> Option<Nanos> {
-        each!(self, machine => machine.next_timeout())
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use crate::common::{
     AppFrame, ConfigError, Delay, Directory, Frames, Item, MTU_MAX, Reason, Station, Stats, check_app,
     check_link, clean_peers,
 };
-use crate::machine::HostMachine;
+use crate::machine::{HostMachine, Machine};
 use p4rack_wire::ethernet::{Ethernet, Vlan};
 use p4rack_wire::{MacAddr, Nanos};
 
@@ -84,6 +84,38 @@ impl Endpoint {
     }
 }
 
+impl Machine for Endpoint {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) {
+        if let Some(app) = self.receive(frame, now) {
+            self.frames.keep_for_app(app, frame, &self.station);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.frames.advance(now);
+    }
+
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
+        let now = self.frames.advance(now);
+        let (Item::BestEffort(data), ready) = self.frames.nic.next(now)?;
+        self.frames.write_best_effort(data, out);
+        if let Some(d) = data.destination {
+            self.waiting[d] -= 1;
+        }
+        self.frames.sent(out, ready, now);
+        Some(())
+    }
+
+    #[inline]
+    fn next_timeout(&self) -> Option<Nanos> {
+        self.frames.nic.next_at()
+    }
+}
+
 impl HostMachine for Endpoint {
     fn handle_app(&mut self, frame: &[u8], now: Nanos) {
         let now = self.frames.advance(now);
@@ -93,40 +125,14 @@ impl HostMachine for Endpoint {
         }
     }
 
-    fn handle_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) {
-        if let Some(app) = self.receive(frame, now) {
-            self.frames.keep_for_app(app, frame, &self.station);
-        }
-    }
-
     fn forward_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) -> Option<AppFrame> {
         let app = self.receive(frame, now)?;
         self.frames.stats.counters.app_out += 1;
         Some(app)
     }
 
-    fn handle_timeout(&mut self, now: Nanos) {
-        self.frames.advance(now);
-    }
-
-    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        let now = self.frames.advance(now);
-        let Some((Item::BestEffort(data), ready)) = self.frames.nic.next(now) else { return false };
-        self.frames.write_best_effort(data, out);
-        if let Some(d) = data.destination {
-            self.waiting[d] -= 1;
-        }
-        self.frames.sent(out, ready, now);
-        true
-    }
-
     fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
         self.frames.fetch(out)
-    }
-
-    #[inline]
-    fn next_timeout(&self) -> Option<Nanos> {
-        self.frames.nic.next_at()
     }
 
     fn backlog_frames(&self) -> usize {

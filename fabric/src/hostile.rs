@@ -12,6 +12,7 @@ mod twice;
 pub use fared::{Compared, Fared};
 
 use crate::common::SplitMix;
+use crate::machine::Machine;
 use frames::Frames;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Control, DEMAND_MAX, Kind, NOT_NOW};
@@ -197,53 +198,13 @@ impl Hostile {
         }
     }
 
-    /// Handles a frame (without FCS) from the link.
-    pub fn handle_link(&mut self, frame: &[u8], now: Nanos) {
-        let Some(control) = self.frames.control(frame) else { return };
-        if control.kind != Kind::Grt as u8 {
-            return;
-        }
-        if self.config.attack == Attack::Replay {
-            remember(&mut self.heard, frame);
-        }
-        let wait = u64::from(control.send_wait.max(control.recv_wait));
-        let starts_at = now.saturating_add(Nanos(wait.saturating_mul(self.config.wait_unit.0)));
-        let again_at = now + self.rate.time(u64::from(self.config.k) * self.frames.full_wire_bytes());
-        let granted = control.send_wait != NOT_NOW;
-        if self.config.attack == Attack::Twice {
-            self.twice.answered(control.id, granted.then_some(starts_at), again_at);
-        }
-        if self.config.attack == Attack::Overlong && control.id == self.id && self.start.is_none() {
-            if !granted {
-                self.free_at = again_at;
-                return;
-            }
-            self.free_at = self.free_at.min(now);
-            self.start = Some(starts_at);
-            self.left = self.config.k;
-        }
-    }
-
-    /// Time at which [`Hostile::poll_link`] has a frame.
-    pub fn next_timeout(&self) -> Nanos {
+    /// Time of its next frame.
+    fn due(&self) -> Nanos {
         match self.start {
             Some(start) if self.config.attack == Attack::Overlong => start.max(self.free_at),
             _ if self.config.attack == Attack::Twice => self.twice.due().max(self.free_at),
             _ => self.free_at,
         }
-    }
-
-    /// The frame (without FCS) that starts to leave now, if any.
-    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        if self.next_timeout() > now {
-            return false;
-        }
-        out.clear();
-        let pause = self.make(out, now);
-        self.made += 1;
-        let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
-        self.free_at = start + self.rate.time(wire_bytes(out.len() as u64)) + pause;
-        true
     }
 
     /// Generates the next frame. Returns how long nothing follows it.
@@ -433,6 +394,55 @@ impl Hostile {
     /// Fills `out` with random bytes from a position on.
     fn fill(&mut self, out: &mut [u8], from: usize) {
         out.iter_mut().skip(from).for_each(|byte| *byte = self.random.next() as u8);
+    }
+}
+
+impl Machine for Hostile {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) {
+        let Some(control) = self.frames.control(frame) else { return };
+        if control.kind != Kind::Grt as u8 {
+            return;
+        }
+        if self.config.attack == Attack::Replay {
+            remember(&mut self.heard, frame);
+        }
+        let wait = u64::from(control.send_wait.max(control.recv_wait));
+        let starts_at = now.saturating_add(Nanos(wait.saturating_mul(self.config.wait_unit.0)));
+        let again_at = now + self.rate.time(u64::from(self.config.k) * self.frames.full_wire_bytes());
+        let granted = control.send_wait != NOT_NOW;
+        if self.config.attack == Attack::Twice {
+            self.twice.answered(control.id, granted.then_some(starts_at), again_at);
+        }
+        if self.config.attack == Attack::Overlong && control.id == self.id && self.start.is_none() {
+            if !granted {
+                self.free_at = again_at;
+                return;
+            }
+            self.free_at = self.free_at.min(now);
+            self.start = Some(starts_at);
+            self.left = self.config.k;
+        }
+    }
+
+    /// The frame (without FCS) that starts to leave now, if any.
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
+        if self.due() > now {
+            return None;
+        }
+        out.clear();
+        let pause = self.make(out, now);
+        self.made += 1;
+        let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
+        self.free_at = start + self.rate.time(wire_bytes(out.len() as u64)) + pause;
+        Some(())
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        Some(self.due()).filter(|due| *due < Nanos::MAX)
     }
 }
 

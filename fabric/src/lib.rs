@@ -1,8 +1,9 @@
 //! The protocols' state machines, without I/O: bytes and `now` go in, bytes and the next timeout come out. No
 //! sockets, no clock, no threads, and no randomness except from a seed.
 //!
-//! Every host's machine implements [`HostMachine`]. [`Endpoint`] is a machine of any scheme; each scheme has
-//! a module with its own `Endpoint` and `Config`.
+//! Every machine implements [`Machine`], which defines the order of calls. Those between applications' frames and a link also
+//! implement [`HostMachine`]; [`Endpoint`] is one of any such scheme, and each scheme has a module with its own `Endpoint` and
+//! `Config`.
 
 pub mod common;
 pub mod cowbird;
@@ -16,4 +17,4 @@ pub mod remote;
 pub mod roce;
 
 pub use endpoint::{Config, Endpoint};
-pub use machine::{Event, HostMachine};
+pub use machine::{Event, HostMachine, Machine};

@@ -1,35 +1,98 @@
-//! The interface of every host's machine.
+//! The interfaces of hosts' machines.
 
 use crate::common::{AppFrame, Delay, Station, Stats};
 use p4rack_wire::{MacAddr, Nanos};
 
-/// A host's protocol, without input or output of its own: between applications and the link, NIC included.
+/// A state machine of a host, above a link, without input or output of its own. Every host machine of this crate implements it.
 ///
 /// ```text
-///   applications ── handle_app ─▶ ┌─────────┐ ── poll_link ──▶ link
-///                ◀── poll_app ─── │ Machine │ ◀─ handle_link ──
-///                ◀── poll_event ─ └─────────┘ ◀─ handle_timeout, at next_timeout: a clock
+///             ┌─────────┐ ── poll_link ──▶ link, when it is free and next_link has come
+///   … ◀─────▶ │ Machine │ ◀─ handle_link ──
+///             └─────────┘ ◀─ handle_timeout, at next_timeout: a clock
 /// ```
 ///
-/// A driver (a real agent, a simulator, a test) owns sockets and clock, and calls in this order:
+/// | machine | what the link brings | what it sends | other side |
+/// |---|---|---|---|
+/// | `ethernet`, `pl2`: [`Endpoint`](crate::Endpoint) | frames | frames | [`HostMachine`]: applications' frames |
+/// | `edm::host::compute`, `edm::host::memory` | a node's number and its message | a message and the node it is for | requests and outcomes; memory |
+/// | `roce`: `Adapter` | frames | frames | requests, receives and completions |
+/// | `cowbird`: `Engine`, above an adapter | a queue pair and an outcome | a queue pair and a request | sets of rings |
+/// | `hostile`: machines that break the rules | frames | frames | none |
 ///
-/// 1. `handle_*` with all that has come, any number of calls in any order; frames that are handed over together share what the
-///    scheme asks for. [`handle_timeout`](Self::handle_timeout) is one of them, needed when
+/// A driver (a real agent, a simulator, a test) owns the link and the clock, and calls in this order:
+///
+/// 1. `handle_*` with all that has come, any number of calls in any order; what is handed over together shares what the scheme
+///    asks for. [`handle_timeout`](Self::handle_timeout) is one of them, needed when
 ///    [`next_timeout`](Self::next_timeout) has come, harmless at any other time.
-/// 2. `poll_*`, each until it says false or `None`.
-/// 3. [`next_timeout`](Self::next_timeout), and sleep until then, or until something comes.
+/// 2. `poll_*`, each until it yields nothing; [`poll_link`](Self::poll_link) only while the link is free.
+/// 3. [`next_call`](Self::next_call), and sleep until then, or until something comes.
 ///
 /// What holds of each machine:
 ///
 /// - **Time** is what it is told, nanoseconds of a clock that the driver has chosen. A time before the last one counts as the last
-///   one; a late call is made up for as far as [`Station::catch_up`] says.
-/// - **A call is bounded**: it handles one frame, or writes one. [`Station`] limits what waits; what finds no room is dropped and
-///   counted by its [`Reason`](crate::common::Reason). In a steady state nothing is allocated.
+///   one.
+/// - **A call is bounded**, and so is what it leads to: after finitely many polls there is nothing more to send at this time, and
+///   the next call is later.
+/// - **Polling changes nothing** when there is nothing to send: drivers may poll as often as they like.
+/// - **What waits is limited**; what finds no room is dropped and counted, or refused.
 /// - **No input panics**, whoever sent it.
 /// - **The same calls give the same bytes**: randomness comes from a seed. A machine is [`Send`] and shares nothing.
 ///
+/// `fabric/tests/machines` holds every machine to it.
+pub trait Machine: Send {
+    /// What the link brings.
+    type Received<'a>;
+    /// What is known of something sent beside its bytes.
+    type Sent;
+    /// Where its bytes are written: `()` if it has none.
+    type Buffer;
+
+    /// Handles what the link has brought. `received_at` is the time at which the kernel or the NIC saw it.
+    fn handle_link(&mut self, received: Self::Received<'_>, received_at: Nanos, now: Nanos);
+
+    /// Does what is due, such as repeating unanswered requests. What becomes ready is returned by the following polls.
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    /// Writes the next thing for the link over `out`. Call it when the link is free, until it returns `None`: then nothing is
+    /// ready.
+    fn poll_link(&mut self, now: Nanos, out: &mut Self::Buffer) -> Option<Self::Sent>;
+
+    /// When [`poll_link`](Self::poll_link) has something, if the link is free; the time may be in the past. It is only valid
+    /// directly after the polls, because every other call may bring it forward. Machines with a NIC of their own, which says when
+    /// the wire is free, include this time in [`next_timeout`](Self::next_timeout).
+    #[inline]
+    fn next_link(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) and the polls next; `None` if not before something arrives. The time
+    /// may be in the past. It is only valid directly after the polls.
+    #[inline]
+    fn next_timeout(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// When a driver whose link is free at `free_at` calls next.
+    #[inline]
+    fn next_call(&self, free_at: Nanos) -> Option<Nanos> {
+        let link = self.next_link().map(|at| at.max(free_at));
+        self.next_timeout().into_iter().chain(link).min()
+    }
+}
+
+/// A [`Machine`] between applications and the link, whose NIC it models: both have Ethernet's frames.
+///
+/// ```text
+///   applications ── handle_app ─▶ ┌─────────────┐ ── poll_link ──▶ link
+///                ◀── poll_app ─── │ HostMachine │ ◀─ handle_link ──
+///      driver    ◀── poll_event ─ └─────────────┘ ◀─ handle_timeout, at next_timeout
 /// ```
-/// use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
+///
+/// [`Station`] limits what waits, by [`Reason`](crate::common::Reason), and says how far a late call is made up for. In a steady
+/// state nothing is allocated.
+///
+/// ```
+/// use p4rack_fabric::{Config, Endpoint, HostMachine, Machine, ethernet};
 /// use p4rack_wire::{MacAddr, Nanos};
 ///
 /// let macs = [MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2])];
@@ -39,43 +102,31 @@ use p4rack_wire::{MacAddr, Nanos};
 /// hosts[0].handle_app(&frame, Nanos::ZERO);
 /// hosts[0].handle_app(&frame, Nanos::ZERO);
 ///
-/// // A perfect switch: what leaves one host is at the other one at once.
+/// // A perfect switch: what leaves one host arrives at the other one immediately.
 /// let (mut now, mut out, mut came) = (Nanos::ZERO, Vec::new(), Vec::new());
 /// loop {
 ///     for host in 0..2 {
 ///         hosts[host].handle_timeout(now);
-///         while hosts[host].poll_link(now, &mut out) {
+///         while hosts[host].poll_link(now, &mut out).is_some() {
 ///             hosts[1 - host].handle_link(&out, now, now);
 ///         }
 ///         while hosts[host].poll_app(&mut out) {
 ///             came.push((host, now, out.clone()));
 ///         }
 ///     }
-///     let Some(due) = hosts.iter().filter_map(HostMachine::next_timeout).min() else { break };
+///     let Some(due) = hosts.iter().filter_map(Machine::next_timeout).min() else { break };
 ///     now = now.max(due);
 /// }
 /// // The second frame had to wait until 84 bytes had passed at 100 Mb/s.
 /// assert_eq!(came, [(1, Nanos(0), frame.clone()), (1, Nanos(6_720), frame)]);
 /// ```
-pub trait HostMachine: Send {
+pub trait HostMachine: for<'a> Machine<Received<'a> = &'a [u8], Sent = (), Buffer = Vec<u8>> {
     /// Accepts an Ethernet frame (no FCS) from the application. Its source is this host.
     fn handle_app(&mut self, frame: &[u8], now: Nanos);
 
-    /// Accepts an Ethernet frame (no FCS, VLAN tag in place) from the link. `received_at` is the time at
-    /// which the kernel or the NIC saw it.
-    fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos);
-
-    /// Like [`handle_link`](Self::handle_link), but returns the position of the application's frame, if there
-    /// is one in it: nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
+    /// Like [`handle_link`](Machine::handle_link) of a frame (no FCS, VLAN tag in place), but returns the position of the
+    /// application's frame, if there is one in it: nothing waits for [`poll_app`](Self::poll_app) and nothing is copied.
     fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame>;
-
-    /// Does what is due, such as repeating unanswered requests. Frames that become ready are returned by the
-    /// following polls.
-    fn handle_timeout(&mut self, now: Nanos);
-
-    /// Writes the next frame for the link over `out`. Call until it returns false: then the wire is busy, or
-    /// nothing is ready.
-    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool;
 
     /// Writes the next frame for the application over `out`. Call until it returns false.
     fn poll_app(&mut self, out: &mut Vec<u8>) -> bool;
@@ -85,12 +136,7 @@ pub trait HostMachine: Send {
         None
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) and the polls next; `None` if not before
-    /// something arrives. The time may be in the past. It is only valid directly after the polls, because
-    /// every other call may bring it forward.
-    fn next_timeout(&self) -> Option<Nanos>;
-
-    /// Whether the next frame from [`poll_link`](Self::poll_link) is probably a control frame, and so a short
+    /// Whether the next frame from [`poll_link`](Machine::poll_link) is probably a control frame, and so a short
     /// one.
     #[inline]
     fn next_is_control(&self) -> bool {

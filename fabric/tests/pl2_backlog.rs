@@ -2,9 +2,9 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_fabric::HostMachine;
 use p4rack_fabric::common::Station;
 use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer, full_frame_wire_bytes};
+use p4rack_fabric::{HostMachine, Machine};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::{Control, Kind};
@@ -71,7 +71,7 @@ impl Rack {
     fn run_until(&mut self, end: Nanos) {
         let mut out = Vec::new();
         loop {
-            while self.host.poll_link(self.now, &mut out) {
+            while self.host.poll_link(self.now, &mut out).is_some() {
                 self.take(&out);
             }
             let grant = self.grants.iter().map(|(at, _)| *at).min();
@@ -214,7 +214,7 @@ fn a_message_is_reserved_whole() {
         let mut demands = Vec::new();
         let (mut now, mut out) = (Nanos::ZERO, Vec::new());
         while host.backlog_frames() > 0 {
-            while host.poll_link(now, &mut out) {
+            while host.poll_link(now, &mut out).is_some() {
                 if out.len() < 100 {
                     demands.push(Control::parse(&out[TAGGED..]).unwrap().demand);
                     out[..12].rotate_left(6);

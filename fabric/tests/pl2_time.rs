@@ -1,7 +1,7 @@
 //! Times of an endpoint's clock that no clock shows, since drivers hand in what they read.
 
-use p4rack_fabric::HostMachine;
 use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
+use p4rack_fabric::{HostMachine, Machine};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Kind;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -13,7 +13,7 @@ const ENDLESS: usize = 1_000;
 
 fn send_all(endpoint: &mut Endpoint, now: Nanos) -> Vec<Vec<u8>> {
     let (mut left, mut out) = (Vec::new(), Vec::new());
-    while endpoint.poll_link(now, &mut out) {
+    while endpoint.poll_link(now, &mut out).is_some() {
         left.push(out.clone());
         assert!(left.len() < ENDLESS, "frames without end");
     }

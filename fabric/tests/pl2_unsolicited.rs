@@ -1,7 +1,7 @@
 //! When bursts go out together with their reservations (§4.4).
 
-use p4rack_fabric::HostMachine;
 use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
+use p4rack_fabric::{HostMachine, Machine};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Kind;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -39,7 +39,7 @@ impl Host {
         let (until, mut left) = (self.now + span, Vec::new());
         loop {
             let mut out = Vec::new();
-            while self.endpoint.poll_link(self.now, &mut out) {
+            while self.endpoint.poll_link(self.now, &mut out).is_some() {
                 let to = Ethernet::parse(&out).map_or(MacAddr::BROADCAST, |ethernet| ethernet.dst);
                 left.push((to, out.len() > 1_000 && out[14] & DEI != 0, out.clone()));
             }

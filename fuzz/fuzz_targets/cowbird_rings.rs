@@ -5,6 +5,7 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use p4rack_cowbird::{Client, Layout, PollId, words};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::cowbird::{Config, Engine, Pool, Set};
 use p4rack_fabric::roce::{Outcome, Request};
 use p4rack_wire::Nanos;
@@ -95,7 +96,7 @@ impl World {
 
     /// Does a request of the engine. Returns whether there was one.
     fn exchange(&mut self) -> bool {
-        let Some((qpn, request)) = self.engine.poll_request(self.now) else { return false };
+        let Some((qpn, request)) = self.engine.poll_link(self.now, &mut ()) else { return false };
         let outcome = match request {
             Request::Read { key, address, bytes } => Outcome::Read(self.read(key, address, bytes)),
             Request::Write { key, address, bytes, .. } => {
@@ -104,7 +105,7 @@ impl World {
             }
             other => panic!("an engine reads and writes: {other:?}"),
         };
-        self.engine.handle_outcome(qpn, outcome, self.now);
+        self.engine.handle_link((qpn, outcome), self.now, self.now);
         true
     }
 
@@ -181,7 +182,7 @@ fuzz_target!(|steps: Vec<Step>| {
         if waits.is_none() {
             break;
         }
-        let next = world.engine.next_timeout().expect("the second set is probed");
+        let next = world.engine.next_link().expect("the second set is probed");
         world.now = world.now.max(next);
     }
     assert!(waits.is_none(), "the second set's thread has what it asked for");

@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_wire::Nanos;
@@ -49,17 +50,17 @@ fuzz_target!(|steps: Vec<Step>| {
                 if small {
                     bytes.iter_mut().skip(1).for_each(|byte| *byte &= 3);
                 }
-                memory.handle_message((from % 3).into(), &bytes, now);
-                compute.handle_message((from % 3).into(), &bytes, now);
+                memory.handle_link(((from % 3).into(), &bytes), now, now);
+                compute.handle_link(((from % 3).into(), &bytes), now, now);
                 continue;
             }
             Step::Exchange(times) => {
                 for _ in 0..times {
-                    if compute.poll_message(now, &mut out).is_some() {
-                        memory.handle_message(0, &out, now);
+                    if compute.poll_link(now, &mut out).is_some() {
+                        memory.handle_link((0, &out), now, now);
                     }
-                    if let Some(to) = memory.poll_message(now, &mut out) {
-                        compute.handle_message(to, &out, now);
+                    if let Some(to) = memory.poll_link(now, &mut out) {
+                        compute.handle_link((to, &out), now, now);
                     }
                 }
                 continue;

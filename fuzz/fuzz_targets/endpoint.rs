@@ -6,7 +6,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use p4rack_fabric::common::Station;
 use p4rack_fabric::pl2::{self, Mode, Peer};
-use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
+use p4rack_fabric::{Config, Endpoint, HostMachine, Machine, ethernet};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::{Control, Kind};
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -143,7 +143,7 @@ fuzz_target!(|input: Input| {
             Step::Poll(times) => {
                 for _ in 0..times {
                     endpoint.handle_timeout(now);
-                    if !endpoint.poll_link(now, &mut out) {
+                    if endpoint.poll_link(now, &mut out).is_none() {
                         break;
                     }
                     assert!(out.len() >= 14 && out.len() <= 1526);

@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{Adapter, Completion, Config, Connection, Region, Regions, Request, Rights};
 use p4rack_wire::roce::frame::{self, Extension, Path};
 use p4rack_wire::roce::{Aeth, AtomicAckEth, AtomicEth, Bth, ImmDt, Mtu, Opcode, Reth};
@@ -160,20 +161,20 @@ fuzz_target!(|steps: Vec<Step>| {
                 let extension = extension(opcode, number.into(), key(of), syndrome);
                 let path = &connection(usize::from(!node)).path;
                 frame::compose(path, bth, &extension, &payload, &mut out);
-                nodes[usize::from(node)].handle_frame(&out, now);
+                nodes[usize::from(node)].handle_link(&out, now, now);
                 continue;
             }
             Step::Bytes { node, bytes } => {
-                nodes[usize::from(node)].handle_frame(&bytes, now);
+                nodes[usize::from(node)].handle_link(&bytes, now, now);
                 continue;
             }
             Step::Exchange { fates, times } => {
                 for turn in 0..u32::from(times) {
                     for from in 0..2 {
                         let fate = fates.rotate_right(2 * turn + from as u32) & 3;
-                        if nodes[from].poll_frame(now, &mut out) {
+                        if nodes[from].poll_link(now, &mut out).is_some() {
                             (0..[1, 1, 0, 2][fate as usize])
-                                .for_each(|_| nodes[1 - from].handle_frame(&out, now));
+                                .for_each(|_| nodes[1 - from].handle_link(&out, now, now));
                         }
                     }
                 }

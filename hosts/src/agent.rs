@@ -12,7 +12,7 @@
 use crate::metrics::{self, Page};
 use crate::report::{EndpointReport, LinkReport, Report, TapReport};
 use p4rack_fabric::common::{ConfigError, Delay};
-use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _};
+use p4rack_fabric::{Config, Endpoint, Event, HostMachine as _, Machine as _};
 use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::sched::{self, Granted};
 use p4rack_netdev::signal::{Signal, Signals};
@@ -220,7 +220,7 @@ impl Agent {
 
     /// Sends everything that the endpoint has ready.
     fn drain(&mut self) {
-        while self.endpoint.poll_link(clock::now(), &mut self.frame) {
+        while self.endpoint.poll_link(clock::now(), &mut self.frame).is_some() {
             self.link.send(&mut self.frame);
         }
         self.link.flush();

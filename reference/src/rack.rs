@@ -2,7 +2,7 @@
 
 use crate::{Switch, SwitchConfig};
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::{Config, Endpoint, HostMachine};
+use p4rack_fabric::{Config, Endpoint, HostMachine, Machine};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use p4rack_wire::pl2::Kind;
@@ -232,7 +232,7 @@ impl Rack {
         act(&mut endpoint);
         endpoint.handle_timeout(now);
         let mut buffer = std::mem::take(&mut self.buffer);
-        while endpoint.poll_link(now, &mut buffer) {
+        while endpoint.poll_link(now, &mut buffer).is_some() {
             let wire =
                 Nanos::on_wire(wire_bytes(buffer.len() as u64), self.hosts[index].config.station().rate_bps);
             let (arrivals, last) = self.carry(&buffer, now + wire, self.jitter.up, self.hosts[index].last_up);

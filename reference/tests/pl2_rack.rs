@@ -2,7 +2,7 @@
 
 use p4rack_fabric::common::{Reason, Station};
 use p4rack_fabric::pl2::{self, Mode, Peer};
-use p4rack_fabric::{Config, Endpoint, HostMachine, ethernet};
+use p4rack_fabric::{Config, Endpoint, HostMachine, Machine, ethernet};
 use p4rack_reference::{Faults, Jitter, Limits, Rack, SwitchConfig};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::pl2::Side;

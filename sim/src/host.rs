@@ -11,7 +11,7 @@ use crate::transport::wire::Pdu;
 use crate::transport::{Transport, rds};
 use p4rack_codegen::endpoint_config;
 use p4rack_fabric::hostile::Hostile;
-use p4rack_fabric::{Config, Endpoint, HostMachine as _, pl2};
+use p4rack_fabric::{Config, Endpoint, HostMachine as _, Machine as _, pl2};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead::wire_bytes;
 use std::collections::VecDeque;

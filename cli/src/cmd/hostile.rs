@@ -7,6 +7,7 @@ use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_codegen::scheme::edm::Edm;
 use p4rack_codegen::scheme::pl2::Pl2;
 use p4rack_codegen::{Rack, Scheme};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::hostile::{Attack, Config, Fared, Hostile, edm};
 use p4rack_fabric::roce;
 use p4rack_hosts::cowbird::hostile::{HostileConfig, HostileNode};
@@ -168,15 +169,17 @@ pub fn attack(args: AttackArgs) -> Result<(), String> {
     output::announce("ready");
     loop {
         let now = clock::now();
-        while machine.poll_link(now, &mut frame) {
+        while machine.poll_link(now, &mut frame).is_some() {
             socket.send(&mut frame);
         }
         socket.flush();
         // Not immediately: other processes need the processor too.
-        let nap = machine.next_timeout().max(now + NAP);
+        let nap = machine.next_timeout().map_or(Nanos::MAX, |due| due.max(now + NAP));
         poller.wait(Some(nap)).map_err(|error| error.to_string())?;
         let heard = clock::now();
-        socket.receive(|frame, _| machine.handle_link(frame, heard)).map_err(|error| error.to_string())?;
+        socket
+            .receive(|frame, _| machine.handle_link(frame, heard, heard))
+            .map_err(|error| error.to_string())?;
     }
 }
 
@@ -187,8 +190,12 @@ enum Machine {
     Cowbird(Box<HostileNode>),
 }
 
-impl Machine {
-    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+impl p4rack_fabric::Machine for Machine {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         match self {
             Machine::Pl2(machine) => machine.poll_link(now, out),
             Machine::Edm(machine) => machine.poll_link(now, out),
@@ -196,7 +203,7 @@ impl Machine {
         }
     }
 
-    fn next_timeout(&self) -> Nanos {
+    fn next_timeout(&self) -> Option<Nanos> {
         match self {
             Machine::Pl2(machine) => machine.next_timeout(),
             Machine::Edm(machine) => machine.next_timeout(),
@@ -204,11 +211,11 @@ impl Machine {
         }
     }
 
-    fn handle_link(&mut self, frame: &[u8], now: Nanos) {
+    fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
         match self {
-            Machine::Pl2(machine) => machine.handle_link(frame, now),
-            Machine::Edm(machine) => machine.handle_link(frame, now),
-            Machine::Cowbird(node) => node.machine.handle_link(frame, now),
+            Machine::Pl2(machine) => machine.handle_link(frame, received_at, now),
+            Machine::Edm(machine) => machine.handle_link(frame, received_at, now),
+            Machine::Cowbird(node) => node.machine.handle_link(frame, received_at, now),
         }
     }
 }

@@ -5,6 +5,7 @@ use p4rack_codegen::rack::Rack;
 use p4rack_codegen::scheme::cowbird::{self, Cowbird, Instance, Pool, SENT_COUNTER, Start};
 use p4rack_codegen::{Arch, Scheme};
 use p4rack_cowbird::{Area, Client, Layout, PollId, Refused};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{self, Adapter, Connection, Memory, Region, Regions, Rights};
 use p4rack_history::Page;
@@ -395,8 +396,8 @@ impl Net {
         } else if let Some(((at, _), (to, frame))) = self.frames.pop_first() {
             self.now = self.now.max(at);
             match to {
-                COMPUTE => self.compute.handle_frame(&frame, self.now),
-                POOL => self.pool.handle_frame(&frame, self.now),
+                COMPUTE => self.compute.handle_link(&frame, self.now, self.now),
+                POOL => self.pool.handle_link(&frame, self.now, self.now),
                 port => self.arrive(port - 16, &frame),
             }
         }
@@ -479,7 +480,7 @@ pub fn set_start(nth: usize) -> u64 {
 
 fn drain<M: Memory>(adapter: &mut Adapter<M>, now: Nanos, port: u16, frames: &mut Vec<(u16, Vec<u8>)>) {
     let mut frame = Vec::new();
-    while adapter.poll_frame(now, &mut frame) {
+    while adapter.poll_link(now, &mut frame).is_some() {
         frames.push((port, frame.clone()));
     }
 }

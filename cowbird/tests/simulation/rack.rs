@@ -1,6 +1,7 @@
 //! The three adapters, the engine, the threads, and the network between them.
 
 use p4rack_cowbird::{Area, Client, Layout, PollId, Refused};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::cowbird::{self, Engine, Pool, Set, State};
 use p4rack_fabric::roce::{
@@ -246,7 +247,7 @@ impl Rack {
 
     /// Sends what there is to send.
     fn poll(&mut self) {
-        while let Some((qpn, request)) = self.engine.poll_request(self.now) {
+        while let Some((qpn, request)) = self.engine.poll_link(self.now, &mut ()) {
             let request = self.spoil_request(qpn, request);
             self.spot.handle_request(qpn, request).unwrap();
         }
@@ -262,7 +263,7 @@ impl Rack {
         while let Some((qpn, completion)) = self.spot.poll_completion() {
             if let Completion::Request(_, outcome) = completion {
                 let outcome = self.spoil_outcome(qpn, outcome);
-                self.engine.handle_outcome(qpn, outcome, self.now);
+                self.engine.handle_link((qpn, outcome), self.now, self.now);
             }
         }
     }
@@ -340,7 +341,7 @@ impl Rack {
             self.compute.next_timeout(),
             self.spot.next_timeout(),
             self.pool.next_timeout(),
-            self.engine.next_timeout(),
+            self.engine.next_link(),
             self.late.first().map(|(at, ..)| *at),
         ];
         let Some(next) = timeouts.into_iter().flatten().chain(arrival).min() else {
@@ -359,9 +360,9 @@ impl Rack {
         {
             match frame[5] {
                 to if self.dead.is_some_and(|node| to == node as u8) => {}
-                1 => self.compute.handle_frame(&frame, self.now),
-                2 => self.spot.handle_frame(&frame, self.now),
-                _ => self.pool.handle_frame(&frame, self.now),
+                1 => self.compute.handle_link(&frame, self.now, self.now),
+                2 => self.spot.handle_link(&frame, self.now, self.now),
+                _ => self.pool.handle_link(&frame, self.now, self.now),
             }
         }
         self.compute.handle_timeout(self.now);
@@ -432,7 +433,7 @@ fn set_start(nth: usize) -> u64 {
 
 fn drain<M: Memory>(adapter: &mut Adapter<M>, now: Nanos, frames: &mut Vec<Vec<u8>>) {
     let mut frame = Vec::new();
-    while adapter.poll_frame(now, &mut frame) {
+    while adapter.poll_link(now, &mut frame).is_some() {
         frames.push(frame.clone());
     }
 }

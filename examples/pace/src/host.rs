@@ -2,7 +2,7 @@
 
 use crate::{ASK, ETHER_TYPE, Frame, GRANT};
 use p4rack_fabric::common::{AppFrame, Delay, Station, Stats};
-use p4rack_fabric::{HostMachine, ethernet};
+use p4rack_fabric::{HostMachine, Machine, ethernet};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{MacAddr, Nanos};
 use std::collections::VecDeque;
@@ -143,6 +143,38 @@ impl Host {
     }
 }
 
+impl Machine for Host {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
+        if !self.take_grant(frame, received_at) {
+            self.nic.handle_link(frame, received_at, now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.nic.handle_timeout(now);
+        self.advance(now);
+    }
+
+    /// Frames that came in together share a request, so it asks here, behind all of them.
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
+        self.advance(now);
+        self.nic.poll_link(now, out)
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        let of_peer = |peer: &Peer| match peer.state {
+            State::Idle => None,
+            State::Asked { at, .. } => Some(at.saturating_add(self.patience)),
+            State::Granted { from, .. } => Some(from),
+        };
+        self.peers.iter().filter_map(of_peer).chain(self.nic.next_timeout()).min()
+    }
+}
+
 impl HostMachine for Host {
     fn handle_app(&mut self, frame: &[u8], now: Nanos) {
         let to = Ethernet::parse(frame).ok().and_then(|ethernet| self.nic.position_of(ethernet.dst));
@@ -159,12 +191,6 @@ impl HostMachine for Host {
         peer.waiting.push_back(kept);
     }
 
-    fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
-        if !self.take_grant(frame, received_at) {
-            self.nic.handle_link(frame, received_at, now);
-        }
-    }
-
     fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
         if self.take_grant(frame, received_at) {
             return None;
@@ -172,28 +198,8 @@ impl HostMachine for Host {
         self.nic.forward_link(frame, received_at, now)
     }
 
-    fn handle_timeout(&mut self, now: Nanos) {
-        self.nic.handle_timeout(now);
-        self.advance(now);
-    }
-
-    /// Frames that came in together share a request, so it asks here, behind all of them.
-    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        self.advance(now);
-        self.nic.poll_link(now, out)
-    }
-
     fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
         self.nic.poll_app(out)
-    }
-
-    fn next_timeout(&self) -> Option<Nanos> {
-        let of_peer = |peer: &Peer| match peer.state {
-            State::Idle => None,
-            State::Asked { at, .. } => Some(at.saturating_add(self.patience)),
-            State::Granted { from, .. } => Some(from),
-        };
-        self.peers.iter().filter_map(of_peer).chain(self.nic.next_timeout()).min()
     }
 
     fn backlog_frames(&self) -> usize {

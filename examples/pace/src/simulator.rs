@@ -1,7 +1,7 @@
 //! The rack in virtual time: the generated program on the embedded switch's core, and a machine for each host.
 
 use crate::{Host, Pace};
-use p4rack_codegen::{Arch, GenerateError, Program, Rack, Scheme, program};
+use p4rack_codegen::{Arch, GenerateError, Program, Rack, Scheme, program, rack};
 use p4rack_entities::{Candidate, accepted, write};
 use p4rack_fabric::common::Station;
 use p4rack_fabric::{HostMachine, ethernet};
@@ -108,8 +108,26 @@ impl Links {
 
 /// Each host but the first sends it `frames` full frames, all at the beginning, under `scheme`: `l2` or `pace`.
 pub fn incast(rack: &Rack, scheme: Scheme, frames: u64) -> Result<Outcome, SimError> {
-    let mut switch = switch(rack, scheme)?;
-    let mut hosts = machines(rack, scheme);
+    let switch = switch(rack, scheme)?;
+    let pace = rack.protocol::<Pace>().filter(|_| scheme != Scheme::L2);
+    Ok(match pace {
+        Some(pace) => {
+            let machine = |host| Host::new(pace.host(rack, host), Nanos::ZERO);
+            run(rack, switch, rack.hosts.iter().map(machine).collect(), frames)
+        }
+        None => {
+            let machine = |host: &rack::Host| {
+                let station = Station::new(host.mac, host.rate_bps);
+                let peers = rack.hosts.iter().map(|peer| peer.mac).collect();
+                ethernet::Endpoint::new(ethernet::Config { station, peers }, Nanos::ZERO)
+            };
+            run(rack, switch, rack.hosts.iter().map(machine).collect(), frames)
+        }
+    })
+}
+
+/// Runs the incast with a machine for each host.
+fn run<M: HostMachine>(rack: &Rack, mut switch: Switch, mut hosts: Vec<M>, frames: u64) -> Outcome {
     let mut outcome = Outcome::default();
     let mut now = Nanos::ZERO;
     for (from, host) in hosts.iter_mut().enumerate().skip(1) {
@@ -125,7 +143,7 @@ pub fn incast(rack: &Rack, scheme: Scheme, frames: u64) -> Result<Outcome, SimEr
     loop {
         for (host, described) in hosts.iter_mut().zip(&rack.hosts) {
             host.handle_timeout(now);
-            while host.poll_link(now, &mut out) {
+            while host.poll_link(now, &mut out).is_some() {
                 links.send(&out, End::Switch(described.port), described.rate_bps, now);
             }
             while host.poll_app(&mut out) {
@@ -151,23 +169,7 @@ pub fn incast(rack: &Rack, scheme: Scheme, frames: u64) -> Result<Outcome, SimEr
     let stats = switch.stats(now);
     outcome.lost = stats.drops.iter().map(|(_, count)| count).sum();
     outcome.queue_max_bytes = stats.ports.iter().map(|port| port.queue_max_bytes).max().unwrap_or(0);
-    Ok(outcome)
-}
-
-/// A machine for each host.
-fn machines(rack: &Rack, scheme: Scheme) -> Vec<Box<dyn HostMachine>> {
-    let pace = rack.protocol::<Pace>().filter(|_| scheme != Scheme::L2);
-    let machine = |host| -> Box<dyn HostMachine> {
-        match pace {
-            Some(pace) => Box::new(Host::new(pace.host(rack, host), Nanos::ZERO)),
-            None => {
-                let station = Station::new(host.mac, host.rate_bps);
-                let peers = rack.hosts.iter().map(|peer| peer.mac).collect();
-                Box::new(ethernet::Endpoint::new(ethernet::Config { station, peers }, Nanos::ZERO))
-            }
-        }
-    };
-    rack.hosts.iter().map(machine).collect()
+    outcome
 }
 
 /// The switch with the rack's program for the scheme, and its entries.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use p4rack_codegen::{Arch, Rack, Scheme, generate};
-use p4rack_fabric::HostMachine;
+use p4rack_fabric::{HostMachine, Machine};
 use p4rack_pace::{ASK, Definition, ETHER_TYPE, Frame, GRANT, Host, Outcome, Pace, incast};
 use p4rack_wire::ethernet::Ethernet;
 use p4rack_wire::{EtherType, MacAddr, Nanos};
@@ -99,7 +99,7 @@ fn a_host_waits_for_its_own_grant_and_asks_again() {
     let mut out = Vec::new();
     let request = |host: &mut Host, now, out: &mut Vec<u8>| {
         host.handle_timeout(now);
-        assert!(host.poll_link(now, out), "nothing at {now:?}");
+        assert!(host.poll_link(now, out).is_some(), "nothing at {now:?}");
         assert_eq!(Ethernet::parse(out), Ok(Ethernet { dst: peer, src: own, ether_type: ETHER_TYPE }));
         Frame::parse(&out[Ethernet::BYTES..]).unwrap()
     };
@@ -111,7 +111,7 @@ fn a_host_waits_for_its_own_grant_and_asks_again() {
 
     // Nothing leaves without a grant; after a while it asks again.
     host.handle_timeout(Nanos(patience.0 - 1));
-    assert!(!host.poll_link(Nanos(patience.0 - 1), &mut out));
+    assert!(host.poll_link(Nanos(patience.0 - 1), &mut out).is_none());
     assert_eq!(host.next_timeout(), Some(patience));
     let second = request(&mut host, patience, &mut out);
     assert_ne!(first.id, second.id);
@@ -131,7 +131,7 @@ fn a_host_waits_for_its_own_grant_and_asks_again() {
     let from = now.saturating_add(Nanos(5_000_000));
     assert_eq!(host.next_timeout(), Some(from));
     host.handle_timeout(from);
-    assert!(host.poll_link(from, &mut out));
+    assert!(host.poll_link(from, &mut out).is_some());
     assert_eq!(out, data);
     let counters = host.counters();
     for (name, count) in [("pace_asked", 2), ("pace_asked_again", 1), ("pace_grants_unasked", 2)] {

@@ -3,6 +3,7 @@
 use super::config::{Config, Counters};
 use super::instance::{Instance, Step};
 use super::set::{Set, State};
+use crate::machine::Machine;
 use crate::roce::{Outcome, Request};
 use p4rack_wire::Nanos;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -69,8 +70,7 @@ struct UnderWay {
     bytes: usize,
 }
 
-/// An engine. After each `handle_*` and at [`next_timeout`](Self::next_timeout), call
-/// [`poll_request`](Self::poll_request) until it yields nothing.
+/// An engine, driven as a [`Machine`] whose link is an adapter: requests go there, and outcomes come from there.
 #[derive(Clone, Debug)]
 pub struct Engine {
     config: Config,
@@ -164,8 +164,42 @@ impl Engine {
         }
     }
 
+    /// Accounts for a request that has ended. Its owner may have been removed and added again.
+    fn ended(&mut self, one: &UnderWay) {
+        if let Some(owner) = self.owners.get_mut(&one.owner) {
+            owner.requests = owner.requests.saturating_sub(1);
+            owner.bytes = owner.bytes.saturating_sub(one.bytes);
+        }
+    }
+
+    /// Whether an owner may have one more request in flight; a sole owner always may.
+    fn may_ask(&self, owner: &Owner) -> bool {
+        let Config { owner_requests_max, owner_bytes_max, .. } = self.config;
+        self.owners.len() < 2 || (owner.requests < owner_requests_max && owner.bytes < owner_bytes_max)
+    }
+
+    /// Whether a queue pair has room for another request in flight.
+    fn has_room(&self, qpn: u32) -> bool {
+        self.steps.get(&qpn).is_none_or(|steps| steps.len() < self.config.requests_max)
+    }
+}
+
+impl Machine for Engine {
+    type Received<'a> = (u32, Outcome);
+    type Sent = (u32, Request);
+    type Buffer = ();
+
+    /// Handles the outcome of a queue pair's oldest request.
+    fn handle_link(&mut self, (qpn, outcome): (u32, Outcome), _received_at: Nanos, now: Nanos) {
+        let Some(one) = self.steps.get_mut(&qpn).and_then(VecDeque::pop_front) else { return };
+        self.ended(&one);
+        if let Some(instance) = self.instances.get_mut(&one.instance) {
+            instance.handle(one.step, outcome, now, &self.config, &mut self.counters);
+        }
+    }
+
     /// The next RDMA request and its queue pair; owners take turns, and so do the instances of each. The adapter has to accept it.
-    pub fn poll_request(&mut self, now: Nanos) -> Option<(u32, Request)> {
+    fn poll_link(&mut self, now: Nanos, _out: &mut ()) -> Option<(u32, Request)> {
         let ready = |number: &u32| {
             let pair = self.instances.get(number)?.next_pair(now, &self.config);
             Some((*number, pair.filter(|qpn| self.has_room(*qpn))?))
@@ -192,42 +226,14 @@ impl Engine {
         Some((qpn, request))
     }
 
-    /// Handles the outcome of a queue pair's oldest request.
-    pub fn handle_outcome(&mut self, qpn: u32, outcome: Outcome, now: Nanos) {
-        let Some(one) = self.steps.get_mut(&qpn).and_then(VecDeque::pop_front) else { return };
-        self.ended(&one);
-        if let Some(instance) = self.instances.get_mut(&one.instance) {
-            instance.handle(one.step, outcome, now, &self.config, &mut self.counters);
-        }
-    }
-
-    /// Accounts for a request that has ended. Its owner may have been removed and added again.
-    fn ended(&mut self, one: &UnderWay) {
-        if let Some(owner) = self.owners.get_mut(&one.owner) {
-            owner.requests = owner.requests.saturating_sub(1);
-            owner.bytes = owner.bytes.saturating_sub(one.bytes);
-        }
-    }
-
-    /// Whether an owner may have one more request in flight; a sole owner always may.
-    fn may_ask(&self, owner: &Owner) -> bool {
-        let Config { owner_requests_max, owner_bytes_max, .. } = self.config;
-        self.owners.len() < 2 || (owner.requests < owner_requests_max && owner.bytes < owner_bytes_max)
-    }
-
-    /// Time of the next probe, to call [`poll_request`](Self::poll_request) if nothing else happens before.
-    pub fn next_timeout(&self) -> Option<Nanos> {
+    /// Time of the next probe.
+    fn next_link(&self) -> Option<Nanos> {
         let of_owner =
             |instance: &Instance| self.owners.get(&instance.owner()).is_some_and(|one| self.may_ask(one));
         let instances = self.instances.values().filter(|instance| of_owner(instance));
         let due = instances.filter_map(|instance| instance.next_timeout(&self.config));
         // A queue pair without room waits for outcomes, and so does an owner.
         due.filter(|(_, qpn)| self.has_room(*qpn)).map(|(at, _)| at).min()
-    }
-
-    /// Whether a queue pair has room for another request in flight.
-    fn has_room(&self, qpn: u32) -> bool {
-        self.steps.get(&qpn).is_none_or(|steps| steps.len() < self.config.requests_max)
     }
 }
 
@@ -276,18 +282,18 @@ mod tests {
         }
         // Each set recovers first. The owner of nine may have six requests under way.
         let mut asked = Vec::new();
-        while let Some((qpn, _)) = engine.poll_request(Nanos::ZERO) {
+        while let Some((qpn, _)) = engine.poll_link(Nanos::ZERO, &mut ()) {
             asked.push(u32::from(qpn == 11));
         }
         assert_eq!(asked, [1, 0, 0, 0, 0, 0, 0]);
         // What has ended makes room; sets that had no turn come first.
-        engine.handle_outcome(3, Outcome::Failed(Failure::RetriesExceeded), Nanos::ZERO);
-        assert_eq!(engine.poll_request(Nanos::ZERO).map(|(qpn, _)| qpn), Some(9));
+        engine.handle_link((3, Outcome::Failed(Failure::RetriesExceeded)), Nanos::ZERO, Nanos::ZERO);
+        assert_eq!(engine.poll_link(Nanos::ZERO, &mut ()).map(|(qpn, _)| qpn), Some(9));
         // With the engine for itself it has no limit.
         assert!(engine.remove(9));
         engine.forget_pair(11);
         let left: Vec<u32> =
-            std::iter::from_fn(|| engine.poll_request(Nanos::ZERO)).map(|(qpn, _)| qpn).collect();
+            std::iter::from_fn(|| engine.poll_link(Nanos::ZERO, &mut ())).map(|(qpn, _)| qpn).collect();
         assert_eq!(left, [10, 2]);
     }
 }

@@ -4,6 +4,7 @@
 use super::config::{Config, Counters};
 use super::engine::Engine;
 use super::set::{Corruption, Pool, Set, State};
+use crate::Machine as _;
 use crate::common::SplitMix;
 use crate::roce::{Failure, Outcome, Request};
 use p4rack_wire::Nanos;
@@ -128,7 +129,7 @@ impl World {
 
     /// Does one thing: takes a request of the engine, or carries out one of those under way. Returns whether there was one.
     fn step(&mut self) -> bool {
-        while let Some((qpn, request)) = self.engine.poll_request(self.now) {
+        while let Some((qpn, request)) = self.engine.poll_link(self.now, &mut ()) {
             self.under_way[(qpn - SET_QPN) as usize].push_back(request);
         }
         let busy = (0..3).filter(|nth| !self.under_way[*nth].is_empty()).collect::<Vec<_>>();
@@ -138,7 +139,7 @@ impl World {
         let nth = busy[self.random.next() as usize % busy.len()];
         let request = self.under_way[nth].pop_front().unwrap();
         let outcome = self.carried_out(nth, request);
-        self.engine.handle_outcome(SET_QPN + nth as u32, outcome, self.now);
+        self.engine.handle_link((SET_QPN + nth as u32, outcome), self.now, self.now);
         true
     }
 
@@ -181,7 +182,7 @@ impl World {
                 if red.request_head == self.tail || red.refusal != 0 {
                     return;
                 }
-                self.now = self.now.max(self.engine.next_timeout().unwrap());
+                self.now = self.now.max(self.engine.next_link().unwrap());
             }
         }
         panic!("{:?} of {} entries are done: {:?}", self.red(), self.tail, self.engine.counters());
@@ -243,7 +244,7 @@ proptest! {
             if restarts && world.random.next().is_multiple_of(2) {
                 for _ in 0..world.random.next() % 12 {
                     world.step();
-                    world.now = world.engine.next_timeout().unwrap_or(world.now).max(world.now);
+                    world.now = world.engine.next_link().unwrap_or(world.now).max(world.now);
                 }
                 world.replaced(&config);
             }
@@ -345,7 +346,7 @@ fn a_tail_that_goes_back_is_refused() {
     }
     world.tell(1);
     while world.engine.state(world.instance) == Some(State::Serving) {
-        world.now = world.engine.next_timeout().unwrap();
+        world.now = world.engine.next_link().unwrap();
         assert!(world.step());
     }
     assert_eq!(world.engine.state(world.instance), Some(State::Corrupt(Corruption::Tail)));
@@ -433,7 +434,7 @@ fn probes_become_rarer_while_nothing_happens() {
         let mut at = Vec::new();
         for _ in 0..times {
             while world.step() {}
-            world.now = world.engine.next_timeout().unwrap();
+            world.now = world.engine.next_link().unwrap();
             at.push(world.now.0);
         }
         at
@@ -455,15 +456,15 @@ fn a_set_is_lost_with_each_of_its_queue_pairs() {
         world.engine.forget_pair(qpn);
         let lost = qpn < 5;
         assert_eq!(world.engine.state(world.instance) == Some(State::Lost), lost, "{qpn}");
-        assert_eq!(world.engine.poll_request(world.now).is_none(), lost, "{qpn}");
+        assert_eq!(world.engine.poll_link(world.now, &mut ()).is_none(), lost, "{qpn}");
         world.engine.forget_pair(qpn);
         assert_eq!(world.engine.counters().lost, u64::from(lost), "once");
     }
     let mut world = World::new(Config::default(), 1);
-    world.engine.poll_request(world.now).unwrap();
-    world.engine.handle_outcome(SET_QPN, failed, world.now);
+    world.engine.poll_link(world.now, &mut ()).unwrap();
+    world.engine.handle_link((SET_QPN, failed), world.now, world.now);
     assert_eq!(world.engine.state(world.instance), Some(State::Lost));
-    assert_eq!((world.engine.poll_request(Nanos::MAX), world.engine.next_timeout()), (None, None));
+    assert_eq!((world.engine.poll_link(Nanos::MAX, &mut ()), world.engine.next_link()), (None, None));
     assert_eq!(world.engine.instances(), 1);
     assert!(world.engine.remove(world.instance) && !world.engine.remove(world.instance));
     assert_eq!((world.engine.instances(), world.engine.state(world.instance)), (0, None));

@@ -7,7 +7,7 @@
 //!    node   ◀─── WRITE ──── │ Engine: an      │
 //!        response data, red │ instance a set  │
 //!                           └─────────────────┘
-//!            poll_request ▼                   ▲ handle_outcome
+//!               poll_link ▼                   ▲ handle_link
 //!                              RoCE adapter
 //! ```
 //!

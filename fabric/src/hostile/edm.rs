@@ -235,45 +235,14 @@ impl Machine {
         }
     }
 
-    /// Handles a frame from the link.
-    pub fn handle_link(&mut self, frame: &[u8], now: Nanos) {
-        let Some((_, bytes)) = edm::parse_frame(frame, self.config.ether_type) else { return };
-        match Kind::of(bytes[0]) {
-            Ok(Kind::Grant) => {
-                let Ok(grant) = Control::parse(bytes) else { return };
-                let wait = Nanos(u64::from(grant.wait).saturating_mul(self.config.wait_unit.0));
-                let wait = if self.config.attack == Attack::Early { Nanos::ZERO } else { wait };
-                let again = now.saturating_add(wait).saturating_add(self.config.patience);
-                let lane = self.lane(WRITE, grant.id);
-                if let Some(lane) = lane.filter(|lane| grant.answer == 0 && grant.offset == lane.granted) {
-                    lane.granted += grant.bytes;
-                    lane.leaves = now.saturating_add(wait).max(lane.leaves);
-                    lane.again = again;
-                }
-            }
-            Ok(Kind::Rres) => {
-                let Ok(answer) = Message::parse(bytes) else { return };
-                let again = now.saturating_add(self.config.patience);
-                let payload = bytes.get(Message::BYTES..).unwrap_or_default();
-                self.session = self.session.or_else(|| offered(payload, self.incarnation));
-                if let Some(lane) = self.lane(ANSWER, answer.id) {
-                    lane.sent += u32::from(answer.bytes);
-                    lane.again = again;
-                    lane.busy = answer.total != 0 && lane.sent < lane.total;
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// The lane of a message with this id.
     fn lane(&mut self, kind: usize, id: u16) -> Option<&mut Lane> {
         let nth = usize::from(id % self.config.lanes);
         self.lanes[kind].get_mut(nth).filter(|lane| lane.busy && lane.id == id)
     }
 
-    /// When [`poll_link`](Self::poll_link) has a frame.
-    pub fn next_timeout(&self) -> Nanos {
+    /// Time of its next frame.
+    fn due(&self) -> Nanos {
         let attack = self.config.attack;
         if self.opens() {
             let opening = &self.lanes[ANSWER][0];
@@ -304,21 +273,6 @@ impl Machine {
             Attack::BulkRead | Attack::ReadFlood | Attack::WrongKeyRead | Attack::AtomicFlood => &[ANSWER],
             _ => &[WRITE],
         }
-    }
-
-    /// The frame (without FCS) that starts to leave now, if any.
-    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        if self.next_timeout() > now {
-            return false;
-        }
-        out.clear();
-        if !self.make(now, out) {
-            return false;
-        }
-        self.made += 1;
-        let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
-        self.free_at = start + self.rate.time(overhead::wire_bytes(out.len() as u64));
-        true
     }
 
     fn make(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
@@ -507,9 +461,65 @@ impl Machine {
     }
 }
 
+impl crate::Machine for Machine {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) {
+        let Some((_, bytes)) = edm::parse_frame(frame, self.config.ether_type) else { return };
+        match Kind::of(bytes[0]) {
+            Ok(Kind::Grant) => {
+                let Ok(grant) = Control::parse(bytes) else { return };
+                let wait = Nanos(u64::from(grant.wait).saturating_mul(self.config.wait_unit.0));
+                let wait = if self.config.attack == Attack::Early { Nanos::ZERO } else { wait };
+                let again = now.saturating_add(wait).saturating_add(self.config.patience);
+                let lane = self.lane(WRITE, grant.id);
+                if let Some(lane) = lane.filter(|lane| grant.answer == 0 && grant.offset == lane.granted) {
+                    lane.granted += grant.bytes;
+                    lane.leaves = now.saturating_add(wait).max(lane.leaves);
+                    lane.again = again;
+                }
+            }
+            Ok(Kind::Rres) => {
+                let Ok(answer) = Message::parse(bytes) else { return };
+                let again = now.saturating_add(self.config.patience);
+                let payload = bytes.get(Message::BYTES..).unwrap_or_default();
+                self.session = self.session.or_else(|| offered(payload, self.incarnation));
+                if let Some(lane) = self.lane(ANSWER, answer.id) {
+                    lane.sent += u32::from(answer.bytes);
+                    lane.again = again;
+                    lane.busy = answer.total != 0 && lane.sent < lane.total;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The frame (without FCS) that starts to leave now, if any.
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
+        if self.due() > now {
+            return None;
+        }
+        out.clear();
+        if !self.make(now, out) {
+            return None;
+        }
+        self.made += 1;
+        let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
+        self.free_at = start + self.rate.time(overhead::wire_bytes(out.len() as u64));
+        Some(())
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        Some(self.due()).filter(|due| *due < Nanos::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Machine as _;
 
     fn machine(attack: Attack) -> Machine {
         let mac = |n| MacAddr([2, 0, 0, 0, 0, n]);
@@ -549,12 +559,12 @@ mod tests {
         let (mut machine, mut frame, mut all) = (machine(attack), Vec::new(), Vec::new());
         let mut now = Nanos::ZERO;
         while now <= until {
-            while machine.poll_link(now, &mut frame) {
+            while machine.poll_link(now, &mut frame).is_some() {
                 let Some((_, bytes)) = edm::parse_frame(&frame, EtherType::EDM_DEFAULT) else { continue };
                 let Ok(kind) = Kind::of(bytes[0]) else { continue };
                 if kind == Kind::Notify && all.is_empty() {
                     let id = Control::parse(bytes).unwrap().id;
-                    machine.handle_link(&grant(id, 0, 4_096, 5_000_000), now);
+                    machine.handle_link(&grant(id, 0, 4_096, 5_000_000), now, now);
                 }
                 let mut padded = bytes.to_vec();
                 padded.resize(bytes.len().max(Message::BYTES), 0);
@@ -613,12 +623,15 @@ mod tests {
         let said = |frame: &[u8]| {
             Message::parse(edm::parse_frame(frame, EtherType::EDM_DEFAULT).unwrap().1).unwrap()
         };
-        assert!(machine.poll_link(Nanos::ZERO, &mut frame));
+        assert!(machine.poll_link(Nanos::ZERO, &mut frame).is_some());
         let opening = said(&frame);
         assert_eq!((opening.code, opening.total), (OPEN, SESSION_BYTES));
         let again = Nanos::from_millis(2);
-        assert!(!machine.poll_link(again.saturating_sub(Nanos(1)), &mut frame), "it waits for the answer");
-        assert!(machine.poll_link(again, &mut frame));
+        assert!(
+            machine.poll_link(again.saturating_sub(Nanos(1)), &mut frame).is_none(),
+            "it waits for the answer"
+        );
+        assert!(machine.poll_link(again, &mut frame).is_some());
         let second = said(&frame);
         assert_eq!((second.code, second.id), (OPEN, opening.id + 4), "its answer was lost");
         let mut answer = vec![0; Message::BYTES];
@@ -627,8 +640,8 @@ mod tests {
         let (to, from) = (MacAddr([2, 0, 0, 0, 0, 3]), MacAddr([2, 0, 0, 0, 0, 1]));
         edm::emit_frame(to, from, EtherType::EDM_DEFAULT, &answer, &mut frame);
         let frame_of_answer = frame.clone();
-        machine.handle_link(&frame_of_answer, again);
-        assert!(machine.poll_link(again + Nanos::from_millis(1), &mut frame));
+        machine.handle_link(&frame_of_answer, again, again);
+        assert!(machine.poll_link(again + Nanos::from_millis(1), &mut frame).is_some());
         assert_eq!((said(&frame).code, said(&frame).start), (0, 9));
     }
 }

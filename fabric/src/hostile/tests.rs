@@ -31,16 +31,16 @@ fn run(attack: Attack, until: Nanos) -> Vec<(Nanos, Vec<u8>)> {
     let mut host = Hostile::new(config(attack), 7, Nanos::ZERO);
     let (mut now, mut out, mut all) = (Nanos::ZERO, Vec::new(), Vec::new());
     while now < until {
-        while host.poll_link(now, &mut out) {
+        while host.poll_link(now, &mut out).is_some() {
             all.push((now, out.clone()));
             if let Some(rsv) = host.frames.control(&out).filter(|control| control.kind == Kind::Rsv as u8) {
                 let grant = Control { kind: Kind::Grt as u8, send_wait: 3_000_000, recv_wait: 7, ..rsv };
                 let mut frame = Vec::new();
                 host.frames.emit(&mut frame, mac(9), mac(1), grant);
-                host.handle_link(&frame, now);
+                host.handle_link(&frame, now, now);
             }
         }
-        now = host.next_timeout().max(now + Nanos(1));
+        now = host.next_timeout().unwrap_or(Nanos::MAX).max(now + Nanos(1));
     }
     all
 }

@@ -14,7 +14,7 @@ use crate::common::{
     self, AppFrame, Delay, Directory, FrameId, Frames, MTU_MAX, Reason, SplitMix, Station, Window,
     clean_peers,
 };
-use crate::machine::{Event, HostMachine};
+use crate::machine::{Event, HostMachine, Machine};
 use p4rack_wire::pl2::LANES_MAX;
 use p4rack_wire::{MacAddr, Nanos};
 
@@ -60,7 +60,7 @@ impl Note {
 ///
 /// ```
 /// use p4rack_fabric::pl2::{Config, Endpoint, Mode, Peer};
-/// use p4rack_fabric::HostMachine;
+/// use p4rack_fabric::{HostMachine, Machine};
 /// use p4rack_wire::{MacAddr, Nanos, pl2::Kind};
 ///
 /// let macs = [MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2])];
@@ -75,7 +75,7 @@ impl Note {
 /// // A perfect switch, always free: it returns each RSV as a grant whose waits are 0, and forwards the rest.
 /// let (mut now, mut out) = (Nanos::ZERO, Vec::new());
 /// while hosts[0].backlog_frames() > 0 {
-///     while hosts[0].poll_link(now, &mut out) {
+///     while hosts[0].poll_link(now, &mut out).is_some() {
 ///         let is_rsv = out[18] & 0xf == Kind::Rsv as u8;
 ///         if is_rsv {
 ///             out[..12].rotate_left(6);
@@ -249,23 +249,15 @@ impl Endpoint {
     }
 }
 
-impl HostMachine for Endpoint {
-    fn handle_app(&mut self, frame: &[u8], now: Nanos) {
-        let number = if self.config.by_flow { flow_of(frame) } else { 0 };
-        self.handle_flow(frame, number, now);
-    }
+impl Machine for Endpoint {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
 
     fn handle_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) {
         if let Some(app) = self.receive(frame, received_at, now) {
             self.frames.keep_for_app(app, frame, &self.config.station);
         }
-    }
-
-    #[inline]
-    fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
-        let app = self.receive(frame, received_at, now)?;
-        self.frames.stats.counters.app_out += 1;
-        Some(app)
     }
 
     /// Repeats RSVs and gives slots back.
@@ -278,18 +270,8 @@ impl HostMachine for Endpoint {
         }
     }
 
-    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         self.send(now, out)
-    }
-
-    fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
-        self.frames.fetch(out)
-    }
-
-    fn poll_event(&mut self, now: Nanos) -> Option<Event> {
-        let sender = self.expected.take_silent(now)?;
-        self.stats.counters.senders_silent += 1;
-        Some(Event::SenderSilent(self.destinations[sender].mac))
     }
 
     #[inline]
@@ -305,6 +287,30 @@ impl HostMachine for Endpoint {
             due = due.min(self.expected.next_timeout().unwrap_or(Nanos::MAX));
         }
         (due != Nanos::MAX).then_some(due)
+    }
+}
+
+impl HostMachine for Endpoint {
+    fn handle_app(&mut self, frame: &[u8], now: Nanos) {
+        let number = if self.config.by_flow { flow_of(frame) } else { 0 };
+        self.handle_flow(frame, number, now);
+    }
+
+    #[inline]
+    fn forward_link(&mut self, frame: &[u8], received_at: Nanos, now: Nanos) -> Option<AppFrame> {
+        let app = self.receive(frame, received_at, now)?;
+        self.frames.stats.counters.app_out += 1;
+        Some(app)
+    }
+
+    fn poll_app(&mut self, out: &mut Vec<u8>) -> bool {
+        self.frames.fetch(out)
+    }
+
+    fn poll_event(&mut self, now: Nanos) -> Option<Event> {
+        let sender = self.expected.take_silent(now)?;
+        self.stats.counters.senders_silent += 1;
+        Some(Event::SenderSilent(self.destinations[sender].mac))
     }
 
     #[inline]

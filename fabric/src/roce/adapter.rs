@@ -6,6 +6,7 @@ use super::ready::Ready;
 use super::requester::{self, Outcome, Refused, Request, Requester};
 use super::responder::{self, ReceiveRefused, Received, Responder};
 use crate::common::counters;
+use crate::machine::Machine;
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
 use p4rack_wire::roce::frame::{self, FrameError};
@@ -87,9 +88,7 @@ struct Pair {
     done: bool,
 }
 
-/// A network adapter. After each `handle_*`, call [`poll_frame`](Self::poll_frame) and
-/// [`poll_completion`](Self::poll_completion) until they yield nothing, and
-/// [`handle_timeout`](Self::handle_timeout) at [`next_timeout`](Self::next_timeout).
+/// A network adapter, driven as a [`Machine`]. [`poll_completion`](Self::poll_completion) is one of its polls.
 #[derive(Clone, Debug)]
 pub struct Adapter<M> {
     config: Config,
@@ -214,8 +213,29 @@ impl<M: Memory> Adapter<M> {
         pair.responder.handle_receive(bytes)
     }
 
-    /// Accepts a frame.
-    pub fn handle_frame(&mut self, frame: &[u8], now: Nanos) {
+    /// The next completion and its queue pair. Completions of one queue pair come in order.
+    pub fn poll_completion(&mut self) -> Option<(u32, Completion)> {
+        while let Some(qpn) = self.done.pop_front() {
+            let Some(pair) = self.pairs.get_mut(&qpn) else { continue };
+            let request =
+                pair.requester.poll_completion().map(|(id, outcome)| Completion::Request(id, outcome));
+            let completion = request.or_else(|| pair.responder.poll_received().map(Completion::Receive));
+            if let Some(completion) = completion {
+                self.done.push_back(qpn);
+                return Some((qpn, completion));
+            }
+            pair.done = false;
+        }
+        None
+    }
+}
+
+impl<M: Memory> Machine for Adapter<M> {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) {
         self.counters.frames_in += 1;
         let frame = match frame::parse(frame, self.config.icrc_verified) {
             Ok(frame) => frame,
@@ -252,13 +272,8 @@ impl<M: Memory> Adapter<M> {
         note(packet.bth.qpn, pair, &mut self.ready, &mut self.done);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next. Looks at each queue pair.
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        self.pairs.values().filter_map(|pair| pair.requester.next_timeout()).min()
-    }
-
     /// Retransmits packets that were not acknowledged in time.
-    pub fn handle_timeout(&mut self, now: Nanos) {
+    fn handle_timeout(&mut self, now: Nanos) {
         for (qpn, pair) in &mut self.pairs {
             if pair.requester.next_timeout().is_some_and(|due| due <= now) {
                 pair.requester.handle_timeout(now);
@@ -267,9 +282,8 @@ impl<M: Memory> Adapter<M> {
         }
     }
 
-    /// Writes the next frame over `out`. Hosts are served round robin, and so are the queue pairs of each host. Returns whether
-    /// there was a frame.
-    pub fn poll_frame(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+    /// Writes the next frame over `out`. Hosts are served round robin, and so are the queue pairs of each host.
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         while let Some(qpn) = self.ready.first() {
             let Some(pair) = self.pairs.get_mut(&qpn) else {
                 self.ready.is_idle();
@@ -285,28 +299,21 @@ impl<M: Memory> Adapter<M> {
             if sent {
                 self.ready.has_sent(overhead::wire_bytes(out.len() as u64));
                 self.counters.frames_out += 1;
-                return true;
+                return Some(());
             }
             pair.ready = false;
             self.ready.is_idle();
         }
-        false
+        None
     }
 
-    /// The next completion and its queue pair. Completions of one queue pair come in order.
-    pub fn poll_completion(&mut self) -> Option<(u32, Completion)> {
-        while let Some(qpn) = self.done.pop_front() {
-            let Some(pair) = self.pairs.get_mut(&qpn) else { continue };
-            let request =
-                pair.requester.poll_completion().map(|(id, outcome)| Completion::Request(id, outcome));
-            let completion = request.or_else(|| pair.responder.poll_received().map(Completion::Receive));
-            if let Some(completion) = completion {
-                self.done.push_back(qpn);
-                return Some((qpn, completion));
-            }
-            pair.done = false;
-        }
-        None
+    fn next_link(&self) -> Option<Nanos> {
+        self.ready.any().then_some(Nanos::ZERO)
+    }
+
+    /// Looks at each queue pair.
+    fn next_timeout(&self) -> Option<Nanos> {
+        self.pairs.values().filter_map(|pair| pair.requester.next_timeout()).min()
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!                      ┌────────────────────────── Adapter ──────────────────────────┐
 //!   handle_request ──▶ │  Requester ─┐                              ┌─▶ Responder ─┐ │ ◀── handle_receive
-//!                      │  (one each  │  poll_frame     handle_frame │   (one each  │ │
+//!                      │  (one each  │  poll_link       handle_link │   (one each  │ │
 //!                      │  queue pair)└──────▶ frames ─▶ ═ ─▶ frames ┘   queue pair)▼ │
 //!   poll_completion ◀─ │                                                     Memory  │
 //!                      └─────────────────────────────────────────────────────────────┘

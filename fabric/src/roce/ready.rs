@@ -54,6 +54,11 @@ impl Ready {
         }
     }
 
+    /// Whether a queue pair may have something to send.
+    pub fn any(&self) -> bool {
+        !self.order.is_empty()
+    }
+
     /// The queue pair whose turn it is.
     pub fn first(&mut self) -> Option<u32> {
         loop {

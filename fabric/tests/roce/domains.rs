@@ -2,6 +2,7 @@
 
 use crate::network::{DOMAIN, KEY, QPN, READ_ONLY, READ_ONLY_START, START, connection};
 use crate::network::{Faults, Network};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{
     Completion, Config, Connection, Outcome, Place, ReceiveRefused, Region, RegionError, Request,
     ResponderCounters, Rights,
@@ -38,8 +39,8 @@ fn settle(network: &mut Network) -> Vec<(u32, Completion)> {
     let (mut frame, mut moved) = (Vec::new(), true);
     while std::mem::take(&mut moved) {
         for node in 0..2 {
-            while network.adapters[node].poll_frame(Nanos::ZERO, &mut frame) {
-                network.adapters[1 - node].handle_frame(&frame, Nanos::ZERO);
+            while network.adapters[node].poll_link(Nanos::ZERO, &mut frame).is_some() {
+                network.adapters[1 - node].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
                 moved = true;
             }
         }
@@ -82,9 +83,9 @@ fn a_queue_pair_takes_its_own_completions_with_it_alone() {
     network.adapters[0].handle_request(OTHER, read(9, 0)).unwrap();
     let (mut frame, mut frames) = (Vec::new(), [0; 2]);
     for (node, sent) in frames.iter_mut().enumerate() {
-        while network.adapters[node].poll_frame(Nanos::ZERO, &mut frame) {
+        while network.adapters[node].poll_link(Nanos::ZERO, &mut frame).is_some() {
             *sent += 1;
-            network.adapters[1 - node].handle_frame(&frame, Nanos::ZERO);
+            network.adapters[1 - node].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
         }
     }
     assert_eq!(frames, [2; 2]);
@@ -104,11 +105,11 @@ fn requests_and_answers_take_turns() {
         }
     }
     let mut frame = Vec::new();
-    while network.adapters[0].poll_frame(Nanos::ZERO, &mut frame) {
-        network.adapters[1].handle_frame(&frame, Nanos::ZERO);
+    while network.adapters[0].poll_link(Nanos::ZERO, &mut frame).is_some() {
+        network.adapters[1].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
     }
     let mut answers = Vec::new();
-    while network.adapters[1].poll_frame(Nanos::ZERO, &mut frame) {
+    while network.adapters[1].poll_link(Nanos::ZERO, &mut frame).is_some() {
         answers.push(frame::parse(&frame, true).unwrap().packet.opcode.is_response());
     }
     assert_eq!(answers, [false, true, false, true, false, true]);
@@ -150,9 +151,7 @@ fn forge(opcode: Opcode, nth: u32, ack_request: bool, extension: &Extension, pay
 fn answers(network: &mut Network) -> Vec<(u32, Opcode, Option<Syndrome>)> {
     let mut out = Vec::new();
     let next = || {
-        if !network.adapters[1].poll_frame(Nanos::ZERO, &mut out) {
-            return None;
-        }
+        network.adapters[1].poll_link(Nanos::ZERO, &mut out)?;
         let packet = frame::parse(&out, true).unwrap().packet;
         let syndrome = match packet.extension {
             Extension::Ack(aeth) => Syndrome::of(aeth.syndrome).ok(),
@@ -185,7 +184,7 @@ fn a_responder_counts_everything_once() {
         unknown.clone(),
         unknown,
     ] {
-        node.handle_frame(&frame, Nanos::ZERO);
+        node.handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
     }
     assert_eq!(node.handle_receive(QPN, 8), Err(ReceiveRefused::Full), "one is posted, one not fetched");
     assert!(matches!(node.poll_completion(), Some((QPN, Completion::Receive(received))) if received.id == 0));
@@ -194,13 +193,17 @@ fn a_responder_counts_everything_once() {
     assert_eq!(answers(&mut network), [(2, Acknowledge, ack)], "one for all of them");
 
     let node = &mut network.adapters[1];
-    node.handle_frame(&forge(WriteOnly, 1, false, &rdma(KEY, START, 64), &[2; 64]), Nanos::ZERO);
+    node.handle_link(&forge(WriteOnly, 1, false, &rdma(KEY, START, 64), &[2; 64]), Nanos::ZERO, Nanos::ZERO);
     assert_eq!(answers(&mut network), [], "a copy that asks for nothing");
     let node = &mut network.adapters[1];
-    node.handle_frame(&forge(ReadRequest, 3, false, &rdma(READ_ONLY, READ_ONLY_START, 64), &[]), Nanos::ZERO);
-    node.handle_frame(&forge(FetchAdd, 4, false, &add, &[]), Nanos::ZERO);
-    node.handle_frame(&forge(WriteOnly, 6, true, &rdma(KEY, START, 0), &[]), Nanos::ZERO);
-    node.handle_frame(&forge(WriteOnly, 5, true, &rdma(KEY, START, 0), &[]), Nanos::ZERO);
+    node.handle_link(
+        &forge(ReadRequest, 3, false, &rdma(READ_ONLY, READ_ONLY_START, 64), &[]),
+        Nanos::ZERO,
+        Nanos::ZERO,
+    );
+    node.handle_link(&forge(FetchAdd, 4, false, &add, &[]), Nanos::ZERO, Nanos::ZERO);
+    node.handle_link(&forge(WriteOnly, 6, true, &rdma(KEY, START, 0), &[]), Nanos::ZERO, Nanos::ZERO);
+    node.handle_link(&forge(WriteOnly, 5, true, &rdma(KEY, START, 0), &[]), Nanos::ZERO, Nanos::ZERO);
     let answered = answers(&mut network);
     assert_eq!(answered[0], (3, ReadResponseOnly, ack));
     assert_eq!((answered[1].0, answered[1].1), (4, Opcode::AtomicAcknowledge));
@@ -210,8 +213,12 @@ fn a_responder_counts_everything_once() {
     // The second half is not in the region: not even the first half leaves. Who goes on gets the same answer.
     let node = &mut network.adapters[1];
     let end = READ_ONLY_START + 16_384;
-    node.handle_frame(&forge(ReadRequest, 6, true, &rdma(READ_ONLY, end - 32, 64), &[]), Nanos::ZERO);
-    node.handle_frame(&forge(WriteOnly, 7, true, &rdma(KEY, START, 0), &[]), Nanos::ZERO);
+    node.handle_link(
+        &forge(ReadRequest, 6, true, &rdma(READ_ONLY, end - 32, 64), &[]),
+        Nanos::ZERO,
+        Nanos::ZERO,
+    );
+    node.handle_link(&forge(WriteOnly, 7, true, &rdma(KEY, START, 0), &[]), Nanos::ZERO, Nanos::ZERO);
     let refused = Some(Syndrome::Nak(Nak::RemoteAccess));
     assert_eq!(answers(&mut network), [(6, Acknowledge, refused)]);
 
@@ -241,7 +248,7 @@ fn waiting_answers_are_limited() {
     let mut network = network(Config { reads_max: 3, ..Config::default() });
     for nth in 0..14 {
         let frame = forge(Opcode::ReadRequest, nth, false, &rdma(READ_ONLY, READ_ONLY_START, 8), &[]);
-        network.adapters[1].handle_frame(&frame, Nanos::ZERO);
+        network.adapters[1].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
     }
     let counters = network.adapters[1].responder(QPN).unwrap().counters();
     assert_eq!((counters.reads, counters.overflows), (12, 2));
@@ -256,7 +263,7 @@ fn messages_are_as_long_as_they_may_be() {
         {
             let mut network = network(Config { message_bytes_max: 64, ..Config::default() });
             let frame = forge(opcode, 0, true, &rdma(KEY, START, bytes), &payload);
-            network.adapters[1].handle_frame(&frame, Nanos::ZERO);
+            network.adapters[1].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
             let counters = network.adapters[1].responder(QPN).unwrap().counters();
             assert_eq!(counters.refused_invalid, refused, "{opcode:?} of {bytes} bytes");
         }

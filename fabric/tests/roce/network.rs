@@ -1,5 +1,6 @@
 //! Two adapters and a network between them, in virtual time.
 
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{
     Adapter, Completion, Config, Connection, Outcome, Region, Regions, Request, Rights,
@@ -130,7 +131,7 @@ impl Network {
     pub fn poll(&mut self) {
         let mut frame = Vec::new();
         for node in 0..2 {
-            while self.adapters[node].poll_frame(self.now, &mut frame) {
+            while self.adapters[node].poll_link(self.now, &mut frame).is_some() {
                 if let Some(record) = &mut self.record {
                     record.push(frame.clone());
                 }
@@ -152,7 +153,7 @@ impl Network {
         self.now = self.now.max(next);
         if arrival == Some(next) {
             let Some((_, (to, frame))) = self.frames.pop_first() else { return false };
-            self.adapters[to].handle_frame(&frame, self.now);
+            self.adapters[to].handle_link(&frame, self.now, self.now);
         } else {
             self.adapters.iter_mut().for_each(|adapter| adapter.handle_timeout(self.now));
         }

@@ -1,6 +1,7 @@
 //! What a requester makes of answers and of time, packet by packet.
 
 use crate::network::{Faults, KEY, Network, QPN, START, connection};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{Config, Failure, Outcome, Refused, Request};
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::{self, Extension};
@@ -21,7 +22,7 @@ fn write(bytes: usize) -> Request {
 /// The frames that adapter 0 may send now.
 fn sent(network: &mut Network) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    std::iter::from_fn(|| network.adapters[0].poll_frame(network.now, &mut out).then(|| out.clone()))
+    std::iter::from_fn(|| network.adapters[0].poll_link(network.now, &mut out).is_some().then(|| out.clone()))
         .collect()
 }
 
@@ -82,7 +83,7 @@ fn answers_out_of_place_are_malformed() {
         let mut frame = Vec::new();
         let bth = Bth::new(opcode, QPN, first);
         frame::compose(&connection(1).path, bth, &extension, &vec![9; bytes], &mut frame);
-        network.adapters[0].handle_frame(&frame, Nanos::ZERO);
+        network.adapters[0].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
         assert_eq!(network.adapters[0].requester(QPN).unwrap().counters().malformed, 1, "{what}");
         network.settle();
         assert_eq!(network.outcomes(), [(0, Outcome::Read(vec![0; 2_048]))], "{what}: it is asked again");

@@ -3,6 +3,7 @@
 use crate::network::{
     BYTES, DOMAIN, Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, connection, pattern,
 };
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{
     Access, Adapter, Config, Connection, Denied, Failure, Memory, Modify, Outcome, PairError, Place,
     ReceiveRefused, Refused, Region, RegionError, Regions, Request, Rights,
@@ -35,9 +36,9 @@ fn forge(opcode: Opcode, psn: u32, extension: &Extension, payload: &[u8]) -> Vec
 
 /// What node 1 answers to a frame.
 fn answers(network: &mut Network, frame: &[u8]) -> Vec<(Opcode, u32, Option<Syndrome>)> {
-    network.adapters[1].handle_frame(frame, Nanos::ZERO);
+    network.adapters[1].handle_link(frame, Nanos::ZERO, Nanos::ZERO);
     let (mut out, mut answers) = (Vec::new(), Vec::new());
-    while network.adapters[1].poll_frame(Nanos::ZERO, &mut out) {
+    while network.adapters[1].poll_link(Nanos::ZERO, &mut out).is_some() {
         let packet = frame::parse(&out, true).unwrap().packet;
         let syndrome = match packet.extension {
             Extension::Ack(aeth) => Some(Syndrome::of(aeth.syndrome).unwrap()),
@@ -175,7 +176,7 @@ fn a_region_that_goes_while_it_is_read_ends_the_read() {
         &Extension::Rdma(Reth { address: READ_ONLY_START, key: READ_ONLY, bytes: 8_000 }, None),
         &[],
     );
-    network.adapters[1].handle_frame(&frame, Nanos::ZERO);
+    network.adapters[1].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
     network.adapters[1].memory_mut().remove(READ_ONLY).unwrap();
     network.settle();
     assert_eq!(network.outcomes(), [(0, Outcome::Failed(Failure::RemoteAccess))]);
@@ -205,13 +206,17 @@ fn memory_that_fails_is_a_remote_operational_error() {
     failing.add_pair(QPN, connection(1)).unwrap();
     let reth = Extension::Rdma(Reth { address: 0, key: 0, bytes: 1 }, None);
     let mut out = Vec::new();
-    failing.handle_frame(&forge(Opcode::WriteOnly, connection(0).send_psn, &reth, &[1]), Nanos::ZERO);
-    assert!(failing.poll_frame(Nanos::ZERO, &mut out));
+    failing.handle_link(
+        &forge(Opcode::WriteOnly, connection(0).send_psn, &reth, &[1]),
+        Nanos::ZERO,
+        Nanos::ZERO,
+    );
+    assert!(failing.poll_link(Nanos::ZERO, &mut out).is_some());
     let mut network = network(Config::default());
     network.ask(write(KEY, START, 1));
     let mut sent = Vec::new();
-    assert!(network.adapters[0].poll_frame(Nanos::ZERO, &mut sent));
-    network.adapters[0].handle_frame(&out, Nanos::ZERO);
+    assert!(network.adapters[0].poll_link(Nanos::ZERO, &mut sent).is_some());
+    network.adapters[0].handle_link(&out, Nanos::ZERO, Nanos::ZERO);
     network.poll();
     assert_eq!(network.outcomes(), [(0, Outcome::Failed(Failure::RemoteOperational))]);
     assert_eq!(failing.responder(QPN).unwrap().counters().refused_failed, 1);
@@ -331,7 +336,7 @@ fn limits_hold() {
     assert_eq!(node.add_pair(4, connection(0)), Err(PairError::Full));
     assert!(node.remove_pair(QPN) && !node.remove_pair(QPN));
     let mut out = Vec::new();
-    assert!(!node.poll_frame(Nanos::ZERO, &mut out), "its requests went with it");
+    assert!(node.poll_link(Nanos::ZERO, &mut out).is_none(), "its requests went with it");
 }
 
 #[test]
@@ -362,7 +367,7 @@ fn frames_that_are_not_ours_are_counted_and_dropped() {
         compose(frame::Path { src_ip: [10, 0, 0, 9].into(), ..path }, bth),
         compose(path, Bth { opcode: 0x84, ..bth }),
     ] {
-        node.handle_frame(&frame, Nanos::ZERO);
+        node.handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
     }
     let counters = node.counters();
     assert_eq!((counters.frames_in, counters.malformed, counters.not_roce), (9, 3, 1));
@@ -426,25 +431,25 @@ proptest! {
             };
             let payload = vec![9; if opcode.has_payload() { length } else { 0 }];
             let mut frame = forge(opcode, psn, &extension, &payload);
-            network.adapters[1].handle_frame(&frame, Nanos::ZERO);
+            network.adapters[1].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
             // The same as a response to node 0, which has asked for something.
             let _ = network.adapters[0].handle_request(QPN, read(KEY, START, bytes.min(2_048)));
-            network.adapters[0].poll_frame(Nanos::ZERO, &mut out);
+            network.adapters[0].poll_link(Nanos::ZERO, &mut out);
             let mut bth = Bth::new(opcode, QPN, psn);
             bth.ack_request = asks;
             let place = frame::begin(&connection(1).path, bth, &extension, length.min(1_024), &mut frame);
             frame[place].fill(8);
             frame::seal(&mut frame);
-            network.adapters[0].handle_frame(&frame, Nanos::ZERO);
+            network.adapters[0].handle_link(&frame, Nanos::ZERO, Nanos::ZERO);
             if asks {
-                network.adapters[1].poll_frame(Nanos::ZERO, &mut out);
+                network.adapters[1].poll_link(Nanos::ZERO, &mut out);
             }
         }
         let node = &network.adapters[1];
         let read_only = &node.memory().get(READ_ONLY).unwrap().bytes;
         prop_assert!(read_only.iter().enumerate().all(|(at, byte)| *byte == pattern(at)));
         let mut frames = 0;
-        while network.adapters[1].poll_frame(Nanos::ZERO, &mut out) {
+        while network.adapters[1].poll_link(Nanos::ZERO, &mut out).is_some() {
             frames += 1;
         }
         prop_assert!(frames <= 4 * 2 * 2, "eight answers of at most two packets: {}", frames);

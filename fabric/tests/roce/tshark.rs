@@ -1,6 +1,7 @@
 //! Wireshark's dissector reads every kind of frame that the adapters send.
 
 use crate::network::{Faults, KEY, Network, QPN, READ_ONLY, READ_ONLY_START, START, connection};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{Config, Request};
 use p4rack_wire::Nanos;
 use p4rack_wire::pcap::Writer;
@@ -41,7 +42,7 @@ fn frames() -> Vec<Vec<u8>> {
     one.settle();
     let mut lost = Vec::new();
     one.ask(Request::Write { key: KEY, address: START, bytes: vec![1; 300], immediate: None });
-    assert!(one.adapters[0].poll_frame(one.now, &mut lost));
+    assert!(one.adapters[0].poll_link(one.now, &mut lost).is_some());
     one.settle();
     frames.extend(one.record.unwrap());
     // Without a key's permission, and a message that is too long for its receive.

@@ -4,6 +4,7 @@ use super::tenant::{Engine as Serves, Pairs, Tenant};
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
 use crate::roce::{Loss, RocePort, RocePortError};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::cowbird::{self, Engine, SetError, State};
 use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Regions};
 use p4rack_netdev::clock;
@@ -248,7 +249,7 @@ impl Spot {
     /// Errors: the interface is gone.
     pub fn turn(&mut self, until: Option<Nanos>) -> Result<(), RocePortError> {
         self.request();
-        self.port.turn(until.into_iter().chain(self.engine.next_timeout()).min())?;
+        self.port.turn(until.into_iter().chain(self.engine.next_call(Nanos::ZERO)).min())?;
         if self.port.ready(self.commands_number) {
             self.commands.clear();
         }
@@ -261,7 +262,7 @@ impl Spot {
                 if let Outcome::Failed(failure) = &outcome {
                     self.fail(qpn, &failure.to_string());
                 }
-                self.engine.handle_outcome(qpn, outcome, now);
+                self.engine.handle_link((qpn, outcome), now, now);
             }
         }
         self.request();
@@ -271,7 +272,7 @@ impl Spot {
     /// Hands the engine's requests to the adapter.
     fn request(&mut self) {
         let now = clock::now();
-        while let Some((qpn, request)) = self.engine.poll_request(now) {
+        while let Some((qpn, request)) = self.engine.poll_link(now, &mut ()) {
             if let Err(refused) = self.port.adapter().handle_request(qpn, request) {
                 self.counters.refused_requests += 1;
                 self.fail(qpn, &refused.to_string());

@@ -2,6 +2,7 @@
 
 use super::operation::{self, Error, Operation, Remote, operations, word};
 use super::port::{EdmPort, EdmPortError, PortConfig, PortStats};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::compute::{Config, Counters, Node};
 use p4rack_netdev::{Poller, clock};
 use p4rack_wire::Nanos;
@@ -148,13 +149,11 @@ impl Client {
 
     /// Waits for an event, at most until `until`, and handles it.
     pub(super) fn turn(&mut self, until: Option<Nanos>) -> Result<(), EdmPortError> {
-        let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
-        let due = [self.node.next_timeout(), sends, until].into_iter().flatten().min();
+        let due = self.node.next_call(self.port.free_at()).into_iter().chain(until).min();
         self.poller.wait(due).map_err(EdmPortError::Wait)?;
         // Answers first: one that arrived in time must not become a timeout because this thread is late.
         if self.poller.ready(self.link) {
-            let node = &mut self.node;
-            self.port.receive(|from, message, at| node.handle_message(from, message, at))?;
+            self.port.receive(&mut self.node)?;
         }
         let now = clock::now();
         if self.node.next_timeout().is_some_and(|due| due <= now) {
@@ -165,8 +164,7 @@ impl Client {
     }
 
     fn drain(&mut self, now: Nanos) {
-        let node = &mut self.node;
-        self.port.drain(now, |now, out| node.poll_message(now, out));
+        self.port.drain(&mut self.node, now);
         while let Some((ticket, outcome)) = self.node.poll_completion() {
             self.done.push_back((Ticket(ticket), operation::result(outcome)));
         }

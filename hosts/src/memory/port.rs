@@ -1,5 +1,6 @@
 //! EDM's messages as frames on a link.
 
+use p4rack_fabric::Machine;
 use p4rack_netdev::packet::{Frames, Options};
 use p4rack_netdev::{Links, PacketSocket, link, packet};
 use p4rack_wire::ethernet::overhead;
@@ -107,6 +108,14 @@ fn check_place(
     Err(NotHere { interface: interface.to_owned(), host: own.name.clone(), why, or }.into())
 }
 
+/// A machine of EDM's: messages with the numbers of the nodes that they come from and go to.
+pub(super) trait Node:
+    for<'a> Machine<Received<'a> = (u16, &'a [u8]), Sent = u16, Buffer = Vec<u8>>
+{
+}
+
+impl<M: for<'a> Machine<Received<'a> = (u16, &'a [u8]), Sent = u16, Buffer = Vec<u8>>> Node for M {}
+
 /// Counters of a port; the node and the kernel have their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortStats {
@@ -158,8 +167,8 @@ impl EdmPort {
         &self.config
     }
 
-    /// Reads what has come, at most a batch, and hands over each message with the number of its sender and its time of arrival.
-    pub fn receive(&mut self, mut message: impl FnMut(u16, &[u8], Nanos)) -> Result<(), EdmPortError> {
+    /// Reads what has come, at most a batch, and hands each message with the number of its sender to a node.
+    pub fn receive(&mut self, node: &mut impl Node) -> Result<(), EdmPortError> {
         let (own, ether_type) = (self.config.nodes[usize::from(self.config.own)].mac, self.config.ether_type);
         let (numbers, stats) = (&self.numbers, &mut self.stats);
         let read = self.socket.receive(|frame, at| match edm::parse_frame(frame, ether_type) {
@@ -167,7 +176,7 @@ impl EdmPort {
             Some((ethernet, _)) if ethernet.dst != own => stats.foreign += 1,
             Some((ethernet, bytes)) => {
                 match numbers.binary_search_by_key(&ethernet.src, |(address, _)| *address) {
-                    Ok(nth) => message(numbers[nth].1, bytes, at),
+                    Ok(nth) => node.handle_link((numbers[nth].1, bytes), at, at),
                     Err(_) => stats.foreign += 1,
                 }
             }
@@ -188,11 +197,11 @@ impl EdmPort {
         self.free_at
     }
 
-    /// Sends what `next` writes over its buffer and returns the receiver of, until it has nothing or the link is busy.
-    pub fn drain(&mut self, now: Nanos, mut next: impl FnMut(Nanos, &mut Vec<u8>) -> Option<u16>) {
+    /// Sends a node's messages, until it has none or the link is busy.
+    pub fn drain(&mut self, node: &mut impl Node, now: Nanos) {
         let mut message = std::mem::take(&mut self.message);
         while self.free_at <= now
-            && let Some(to) = next(now, &mut message)
+            && let Some(to) = node.poll_link(now, &mut message)
         {
             self.send(to, &message, now);
         }

@@ -2,6 +2,7 @@
 
 use super::port::{EdmPort, EdmPortError, PortConfig, PortStats};
 use crate::outlet::{Outlet, OutletError};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::memory::{Config, Node, Region};
 use p4rack_netdev::exporter::Exposition;
 use p4rack_netdev::sched::{self, Granted};
@@ -80,7 +81,7 @@ pub struct Server<B> {
     granted: Option<Granted>,
 }
 
-impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
+impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Server<B> {
     /// Opens the link in the calling thread's network namespace.
     ///
     /// Errors: there is no such interface, no permission, another program on this host runs a node on it; regions overlap.
@@ -106,14 +107,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Server<B> {
         let link = poller.add(&self.port).map_err(EdmPortError::Wait)?;
         let ends = poller.add(signals).map_err(EdmPortError::Wait)?;
         loop {
-            let sends = self.node.next_message().map(|at| at.max(self.port.free_at()));
-            poller.wait(sends.into_iter().chain(self.outlet.due()).min()).map_err(EdmPortError::Wait)?;
+            let call = self.node.next_call(self.port.free_at());
+            poller.wait(call.into_iter().chain(self.outlet.due()).min()).map_err(EdmPortError::Wait)?;
             if poller.ready(link) {
-                let node = &mut self.node;
-                self.port.receive(|from, message, at| node.handle_message(from, message, at))?;
+                self.port.receive(&mut self.node)?;
             }
-            let (node, now) = (&mut self.node, clock::now());
-            self.port.drain(now, |now, out| node.poll_message(now, out));
+            let now = clock::now();
+            self.port.drain(&mut self.node, now);
             self.outlet.update(now, || exposition(&self.config.name, &self.node));
             if poller.ready(ends) {
                 match signals.next() {

@@ -8,6 +8,7 @@
 
 use crate::commands::{Commands, Handle};
 use crate::outlet::Counts;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::common::SplitMix;
 use p4rack_fabric::roce::{Adapter, BadConfig, Config, Memory};
 use p4rack_netdev::packet::{Frames, Io, Options};
@@ -110,8 +111,6 @@ pub struct RocePort<M> {
     more: bool,
     /// Rate of the link, if nothing more is to be sent, and when it is free.
     pace: Option<(WireRate, Nanos)>,
-    /// When the next frame may be sent, if the link is not free now.
-    held: Option<Nanos>,
     frame: Vec<u8>,
 }
 
@@ -150,7 +149,6 @@ impl<M: Memory> RocePort<M> {
             icrc_reported: false,
             more: false,
             pace: None,
-            held: None,
             frame: Vec::with_capacity(packet::MAX_FRAME),
         })
     }
@@ -226,7 +224,7 @@ impl<M: Memory> RocePort<M> {
         self.send();
         let (mut arrived, mut woken) = (self.more, true);
         if !self.more {
-            self.poller.wait(until.into_iter().chain(self.adapter.next_timeout()).chain(self.held).min())?;
+            self.poller.wait(until.into_iter().chain(self.adapter.next_call(self.free_at())).min())?;
             arrived = self.poller.ready(self.link_number);
             woken = self.poller.ready(self.commands_number);
         }
@@ -253,7 +251,7 @@ impl<M: Memory> RocePort<M> {
         let (loss, random) = (self.loss.per_mille, &mut self.random);
         let received = self.link.receive(|frame, _| match strikes(loss, random) {
             true => counters.lost_in += 1,
-            false => adapter.handle_frame(frame, now),
+            false => adapter.handle_link(frame, now, now),
         });
         match received {
             Ok(count) => self.more = count == packet::BATCH,
@@ -275,12 +273,16 @@ impl<M: Memory> RocePort<M> {
         Ok(())
     }
 
+    /// When the next frame may be sent.
+    fn free_at(&self) -> Nanos {
+        self.pace.map_or(Nanos::ZERO, |(_, free_at)| free_at.saturating_sub(AHEAD))
+    }
+
     /// Sends what the adapter has ready and the link has room for.
     fn send(&mut self) {
         let now = clock::now();
         loop {
-            self.held = self.pace.map(|(_, free_at)| free_at.saturating_sub(AHEAD)).filter(|at| *at > now);
-            if self.held.is_some() || !self.adapter.poll_frame(now, &mut self.frame) {
+            if self.free_at() > now || self.adapter.poll_link(now, &mut self.frame).is_none() {
                 break;
             }
             if let Some((rate, free_at)) = &mut self.pace {

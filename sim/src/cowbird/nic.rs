@@ -5,6 +5,7 @@ use super::records::Records;
 use crate::frames::{Frame, Frames};
 use crate::kernel::Clock;
 use p4rack_cowbird::Area;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::{self, Access, Adapter, BadConfig, Denied, Memory, Modify, Place};
 use p4rack_wire::Nanos;
 use p4rack_wire::ethernet::overhead;
@@ -145,7 +146,7 @@ impl Nic {
     pub fn collect(&mut self, now_ps: u64, from_ps: u64, cause: Cause, frames: &mut Frames) {
         while self.queue_bytes < self.ahead_bytes {
             let mut frame = frames.take(true);
-            if !self.adapter.poll_frame(Nanos(now_ps / 1_000), &mut frame) {
+            if self.adapter.poll_link(Nanos(now_ps / 1_000), &mut frame).is_none() {
                 return frames.release(frame);
             }
             let ready_ps = from_ps + self.out_ps(&frame, cause);

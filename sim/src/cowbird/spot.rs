@@ -3,6 +3,7 @@
 
 use super::costs::SpotSpec;
 use super::nic::ps;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::cowbird::{Config, Engine};
 use p4rack_fabric::roce::{Outcome, Request};
 use p4rack_wire::Nanos;
@@ -69,11 +70,11 @@ impl Core {
             if let (Outcome::Read(bytes), true) = (&outcome, is_rings(qpn)) {
                 entries += bytes.len() / Entry::BYTES;
             }
-            self.engine.handle_outcome(qpn, outcome, now);
+            self.engine.handle_link((qpn, outcome), now, now);
         }
         self.rung.clear();
         while self.posts.len() < ROUND
-            && let Some((qpn, request)) = self.engine.poll_request(now)
+            && let Some((qpn, request)) = self.engine.poll_link(now, &mut ())
         {
             if !self.rung.contains(&qpn) {
                 self.rung.push(qpn);

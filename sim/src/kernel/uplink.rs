@@ -1,6 +1,7 @@
 //! A host's end of its link to the switch.
 
 use super::{Clock, Due};
+use p4rack_fabric::Machine;
 use p4rack_wire::Nanos;
 
 /// A link from a host that sends only when it is free, so nothing waits in front of it.
@@ -18,10 +19,24 @@ impl Uplink {
         Uplink { clock, rate_bps, free: 0, due: Due::default() }
     }
 
-    /// When to ask its host, for the agenda: it has a frame to send from one time on, for which the link has to be free, or a timer at
-    /// another. `None`: it is there, or there is nothing to ask for.
+    /// When to ask its host's machine, for the agenda. `None`: it is there, or there is nothing to ask for.
     #[inline]
-    pub fn plan(&mut self, frame: Option<Nanos>, timer: Option<Nanos>, now: u64) -> Option<u64> {
+    pub fn plan(&mut self, machine: &impl Machine, now: u64) -> Option<u64> {
+        self.plan_at(machine.next_link(), machine.next_timeout(), now)
+    }
+
+    /// Asks its host's machine: for what is due, and, if the link is free, for what it sends.
+    #[inline]
+    pub fn ask<M: Machine>(&self, machine: &mut M, now: u64, out: &mut M::Buffer) -> Option<M::Sent> {
+        let nanos = self.clock.nanos(now);
+        machine.handle_timeout(nanos);
+        if self.free <= now { machine.poll_link(nanos, out) } else { None }
+    }
+
+    /// The same as [`plan`](Self::plan) for a host that has a frame to send from one time on, for which the link has to be free, and
+    /// a timer at another.
+    #[inline]
+    pub fn plan_at(&mut self, frame: Option<Nanos>, timer: Option<Nanos>, now: u64) -> Option<u64> {
         let frame = frame.map(|at| self.clock.ticks(at).max(self.free));
         let timer = timer.map(|at| self.clock.ticks(at));
         let at = frame.into_iter().chain(timer).min()?;
@@ -32,12 +47,6 @@ impl Uplink {
     #[inline]
     pub fn is_due(&mut self, now: u64) -> bool {
         self.due.is_now(now)
-    }
-
-    /// Whether nothing is on it.
-    #[inline]
-    pub fn is_free(&self, now: u64) -> bool {
-        self.free <= now
     }
 
     /// What a frame takes on the link, in either direction.

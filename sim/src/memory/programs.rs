@@ -6,11 +6,12 @@
 
 use super::host::EdmHost;
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub};
+use crate::kernel::{Agenda, Clock, Hub, Uplink};
 use crate::outcome::depth_quantile;
 use crate::switch::{Model, P4};
 use p4rack_codegen::rack::{self, Rack};
 use p4rack_codegen::scheme::edm::{Edm, NO_LOSS};
+use p4rack_fabric::Machine;
 use p4rack_fabric::edm::host::compute::{self, Outcome, Refused, Request};
 use p4rack_fabric::edm::host::memory;
 use p4rack_switch::DropReason;
@@ -43,6 +44,7 @@ struct Host {
     mac: MacAddr,
     port: u16,
     machines: EdmHost,
+    uplink: Uplink,
 }
 
 /// A rack in virtual time.
@@ -85,8 +87,8 @@ impl MemoryRack {
             let memory =
                 spec.memory.map(|(config, region)| memory::Node::new(config, vec![region])).transpose()?;
             let compute = compute::Node::new(spec.compute, 0);
-            let machines = EdmHost::new(compute, memory, of_rack.rate_bps, CLOCK);
-            Ok(Host { mac: of_rack.mac, port: of_rack.port, machines })
+            let (machines, uplink) = (EdmHost { compute, memory }, Uplink::new(of_rack.rate_bps, CLOCK));
+            Ok(Host { mac: of_rack.mac, port: of_rack.port, machines, uplink })
         };
         Ok(MemoryRack {
             hub: Hub::new(switch, CLOCK),
@@ -162,7 +164,7 @@ impl MemoryRack {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Poll(host) if self.hosts[host].machines.uplink.is_due(self.now.0) => self.poll(host),
+            Event::Poll(host) if self.hosts[host].uplink.is_due(self.now.0) => self.poll(host),
             Event::Poll(_) => {}
             Event::AtSwitch(host, frame) => {
                 self.hub.take(self.hosts[host].port, &frame, self.now.0);
@@ -177,27 +179,22 @@ impl MemoryRack {
 
     /// Takes the results of a host, and plans its next turn.
     fn after(&mut self, nth: usize) {
-        let host = &mut self.hosts[nth].machines;
-        while let Some((number, outcome)) = host.compute.poll_completion() {
+        let Host { machines, uplink, .. } = &mut self.hosts[nth];
+        while let Some((number, outcome)) = machines.compute.poll_completion() {
             self.ended.push_back((nth, number, outcome));
         }
-        let (message, timer) = (host.next_message(), host.compute.next_timeout());
-        let poll = host.uplink.plan(message, timer, self.now.0);
+        let poll = uplink.plan(machines, self.now.0);
         self.agenda.extend(poll.map(|at| (at, Event::Poll(nth))));
     }
 
     fn poll(&mut self, nth: usize) {
-        let (now, host) = (self.now, &mut self.hosts[nth].machines);
-        host.compute.handle_timeout(now);
-        let to = match host.uplink.is_free(now.0) {
-            true => host.poll_message(now, &mut self.payload),
-            false => None,
-        };
+        let (now, Host { machines, uplink, .. }) = (self.now, &mut self.hosts[nth]);
+        let to = uplink.ask(machines, now.0, &mut self.payload);
         if let Some(to) = to.map(usize::from).filter(|to| *to < self.hosts.len()) {
             let mut frame = self.frames.take(true);
             let (dst, src) = (self.hosts[to].mac, self.hosts[nth].mac);
             edm::emit_frame(dst, src, self.ether_type, &self.payload, &mut frame);
-            let tail = self.hosts[nth].machines.uplink.send(&frame, now.0);
+            let tail = self.hosts[nth].uplink.send(&frame, now.0);
             self.agenda.add(tail + LINK.0, Event::AtSwitch(nth, frame));
         }
         self.after(nth);
@@ -208,7 +205,7 @@ impl MemoryRack {
         while let Some((port, frame)) = self.hub.poll(now, &mut self.frames) {
             match self.hosts.iter().position(|host| host.port == port) {
                 Some(host) => {
-                    let tail = now + self.hosts[host].machines.uplink.on_wire(&frame);
+                    let tail = now + self.hosts[host].uplink.on_wire(&frame);
                     self.agenda.add(tail + LINK.0, Event::AtHost(host, frame));
                 }
                 None => self.frames.release(frame),
@@ -223,7 +220,7 @@ impl MemoryRack {
         if let Some((from, payload)) =
             parsed.and_then(|(ethernet, payload)| Some((from(ethernet.src)?, payload)))
         {
-            self.hosts[nth].machines.handle_message(from as u16, payload, self.now);
+            self.hosts[nth].machines.handle_link((from as u16, payload), self.now, self.now);
             self.after(nth);
         }
         self.frames.release(frame);

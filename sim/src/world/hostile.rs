@@ -2,6 +2,7 @@
 
 use super::Group;
 use crate::record::Point;
+use p4rack_fabric::Machine as _;
 use p4rack_wire::Nanos;
 
 impl Group {
@@ -12,9 +13,9 @@ impl Group {
         let host = node.host.index;
         while self.now < self.plan.sources_end {
             let mut frame = self.frames.take(true);
-            if !hostile.poll_link(self.now, &mut frame) {
+            if hostile.poll_link(self.now, &mut frame).is_none() {
                 self.frames.release(frame);
-                node.host.machine_due = hostile.next_timeout();
+                node.host.machine_due = hostile.next_timeout().unwrap_or(Nanos::MAX);
                 return;
             }
             if let Some(recorder) = &mut self.recorder {

@@ -8,7 +8,7 @@ use crate::message::{Head, host_of};
 use crate::record::Point;
 use crate::scheme::WatchHost;
 use crate::transport::wire::Pdu;
-use p4rack_fabric::{Event, HostMachine as _};
+use p4rack_fabric::{Event, HostMachine as _, Machine as _};
 use p4rack_wire::Nanos;
 
 impl Group {
@@ -29,7 +29,7 @@ impl Group {
             recorder.note(Point::HostIn(host), self.now, frame);
         }
         if let Some(hostile) = &mut node.host.hostile {
-            hostile.handle_link(frame, self.now);
+            hostile.handle_link(frame, self.now, self.now);
         }
         let app = node.host.endpoint.forward_link(frame, received.arrived, self.now);
         if let (Some(recorder), Some(app)) = (&mut self.recorder, app) {
@@ -113,7 +113,7 @@ impl Group {
         loop {
             let node = &mut self.nodes[at];
             let mut frame = self.frames.take(node.host.endpoint.next_is_control());
-            if !node.host.endpoint.poll_link(self.now, &mut frame) {
+            if node.host.endpoint.poll_link(self.now, &mut frame).is_none() {
                 self.frames.release(frame);
                 return node.host.due();
             }

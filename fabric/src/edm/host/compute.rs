@@ -1,8 +1,8 @@
 //! A compute node: reads, writes and atomic operations on others' memory, without I/O.
 //!
 //! ```text
-//!   requests ── handle_request ─▶ ┌──────┐ ── poll_message ──▶ RREQ, RMWREQ, NOTIFY, WREQ
-//!   completions ◀ poll_completion │ Node │ ◀─ handle_message ─ GRANT, RRES
+//!   requests ── handle_request ─▶ ┌──────┐ ── poll_link ──▶ RREQ, RMWREQ, NOTIFY, WREQ
+//!   completions ◀ poll_completion │ Node │ ◀─ handle_link ─ GRANT, RRES
 //!                     clock ◀──── └──────┘ ◀─ handle_timeout, at next_timeout
 //! ```
 //!
@@ -21,6 +21,7 @@ mod sessions;
 
 use super::parts::{Parts, Taken};
 use super::release::Releases;
+use crate::machine::Machine;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, OPEN, Opcode, Status, VERSION};
 use std::collections::{BTreeMap, VecDeque};
@@ -313,20 +314,6 @@ impl Node {
         }
     }
 
-    /// Accepts a message about the memory of node `from`; `bytes` start after the EtherType. Waits in it count from `now`, its
-    /// arrival, which may be earlier than that of other calls.
-    pub fn handle_message(&mut self, from: u16, bytes: &[u8], now: Nanos) {
-        self.now = self.now.max(now);
-        let handled = match bytes.first().map(|first| Kind::of(*first)) {
-            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, now),
-            Some(Ok(Kind::Rres)) => self.handle_answer(from, bytes),
-            _ => None,
-        };
-        if handled.is_none() {
-            self.counters.malformed += 1;
-        }
-    }
-
     fn handle_grant(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
         let grant = Control::parse(bytes).ok()?;
         let chunk_bytes = self.config.chunk_bytes;
@@ -431,32 +418,6 @@ impl Node {
         self.fill(to, class);
     }
 
-    /// Ends requests that have waited too long.
-    pub fn handle_timeout(&mut self, now: Nanos) {
-        self.now = self.now.max(now);
-        let mut late = Vec::new();
-        for (to, peer) in &self.peers {
-            for class in [WRITE, ANSWERED] {
-                let of = peer.active[class].iter().filter(|(_, active)| active.deadline <= self.now);
-                late.extend(of.map(|(id, active)| (*to, class, *id, active.retries)));
-            }
-        }
-        for (to, class, id, retries) in late {
-            let peer = self.peers.entry(to).or_default();
-            let active = peer.active[class].get(&id);
-            let is_over = active.is_some_and(|active| peer.session != Some(active.session));
-            if active.is_some_and(|active| active.token.is_none()) {
-                self.not_opened(to, id);
-            } else if class == WRITE && retries < self.config.retries && !is_over {
-                self.ask_again(to, id);
-            } else {
-                self.counters.timeouts += 1;
-                self.finish(to, class, id, Outcome::Null);
-            }
-        }
-        self.confirm();
-    }
-
     /// Handles a write without grants: the rest becomes a new message, without the bytes already sent.
     fn ask_again(&mut self, to: u16, id: u16) {
         let (deadline, peer) =
@@ -482,26 +443,62 @@ impl Node {
         self.fill(to, WRITE);
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        let peers = self.peers.values();
-        let active = peers.clone().flat_map(|peer| peer.active.iter().flat_map(BTreeMap::values));
-        active.map(|active| active.deadline).chain(peers.filter_map(|peer| peer.confirm)).min()
-    }
-
     /// The next outcome: the number of its request, and how it ended.
     pub fn poll_completion(&mut self) -> Option<(u64, Outcome)> {
         self.completions.pop_front()
     }
+}
 
-    /// When [`poll_message`](Self::poll_message) has something; the time may be in the past.
-    pub fn next_message(&self) -> Option<Nanos> {
-        if self.asks.is_empty() { self.chunks.next_at() } else { Some(Nanos::ZERO) }
+impl Machine for Node {
+    type Received<'a> = (u16, &'a [u8]);
+    type Sent = u16;
+    type Buffer = Vec<u8>;
+
+    /// Accepts a message about the memory of a node. Waits in it count from `received_at`, which may be earlier than the times of
+    /// other calls.
+    fn handle_link(&mut self, (from, bytes): (u16, &[u8]), received_at: Nanos, _now: Nanos) {
+        self.now = self.now.max(received_at);
+        let handled = match bytes.first().map(|first| Kind::of(*first)) {
+            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, received_at),
+            Some(Ok(Kind::Rres)) => self.handle_answer(from, bytes),
+            _ => None,
+        };
+        if handled.is_none() {
+            self.counters.malformed += 1;
+        }
+    }
+
+    /// Ends requests that have waited too long.
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        let mut late = Vec::new();
+        for (to, peer) in &self.peers {
+            for class in [WRITE, ANSWERED] {
+                let of = peer.active[class].iter().filter(|(_, active)| active.deadline <= self.now);
+                late.extend(of.map(|(id, active)| (*to, class, *id, active.retries)));
+            }
+        }
+        for (to, class, id, retries) in late {
+            let peer = self.peers.entry(to).or_default();
+            let active = peer.active[class].get(&id);
+            let is_over = active.is_some_and(|active| peer.session != Some(active.session));
+            if active.is_some_and(|active| active.token.is_none()) {
+                self.not_opened(to, id);
+            } else if class == WRITE && retries < self.config.retries && !is_over {
+                self.ask_again(to, id);
+            } else {
+                self.counters.timeouts += 1;
+                self.finish(to, class, id, Outcome::Null);
+            }
+        }
+        self.confirm();
     }
 
     /// Writes the next message over `out`: demands first, then chunks whose time has come. Returns the memory node to which it
     /// belongs.
-    pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+        // What follows from a message that leaves counts from this time.
+        self.now = self.now.max(now);
         while let Some(Ask { to, class, id }) = self.asks.pop_front() {
             if let Some(active) = self.peers.get(&to).and_then(|peer| peer.active[class].get(&id)) {
                 ask(active, id, out);
@@ -524,6 +521,16 @@ impl Node {
             return Some(to);
         }
         None
+    }
+
+    fn next_link(&self) -> Option<Nanos> {
+        if self.asks.is_empty() { self.chunks.next_at() } else { Some(Nanos::ZERO) }
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        let peers = self.peers.values();
+        let active = peers.clone().flat_map(|peer| peer.active.iter().flat_map(BTreeMap::values));
+        active.map(|active| active.deadline).chain(peers.filter_map(|peer| peer.confirm)).min()
     }
 }
 

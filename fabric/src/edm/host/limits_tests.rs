@@ -3,6 +3,7 @@
 
 use super::memory::{Config, Node, Region, Rights};
 use super::tests::memory;
+use crate::Machine as _;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, Status, VERSION};
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
@@ -28,7 +29,7 @@ fn chunk(id: u16, total: u32, offset: u32) -> Message {
 fn take(node: &mut Node, from: u16, message: Message) {
     let mut bytes = vec![9; Message::BYTES + usize::from(message.bytes)];
     message.emit(&mut bytes);
-    node.handle_message(from, &bytes, Nanos::ZERO);
+    node.handle_link((from, &bytes), Nanos::ZERO, Nanos::ZERO);
 }
 
 /// Grants bytes of the answer with this id to requester 0.
@@ -36,13 +37,13 @@ fn grant(node: &mut Node, id: u16, offset: u32, bytes: u32) {
     let mut grant = [0; Control::BYTES];
     Control { version: VERSION, kind: Kind::Grant as u8, answer: 1, id, offset, bytes, wait: 0 }
         .emit(&mut grant);
-    node.handle_message(0, &grant, Nanos::ZERO);
+    node.handle_link((0, &grant), Nanos::ZERO, Nanos::ZERO);
 }
 
 /// What leaves until `now`: for whom, and the id.
 fn leave(node: &mut Node, now: u64) -> Vec<(u16, u16)> {
     let mut out = Vec::new();
-    std::iter::from_fn(|| Some((node.poll_message(Nanos(now), &mut out)?, Message::parse(&out).unwrap().id)))
+    std::iter::from_fn(|| Some((node.poll_link(Nanos(now), &mut out)?, Message::parse(&out).unwrap().id)))
         .collect()
 }
 
@@ -80,7 +81,7 @@ fn lengths_and_waiting_bytes_are_accepted_up_to_their_limits() {
     let mut out = Vec::new();
     while reads(&node) == (2, 1) {
         // The refusals leave first or last; once an answer has left there is room for one.
-        node.poll_message(Nanos::ZERO, &mut out).unwrap();
+        node.poll_link(Nanos::ZERO, &mut out).unwrap();
         if out.len() > Message::BYTES {
             take(&mut node, 0, read(5, 8, 0));
         }
@@ -137,7 +138,7 @@ fn a_new_answer_replaces_the_oldest_of_its_requester() {
         take(&mut node, from, read(id, 4, 0));
     }
     let mut out = Vec::new();
-    assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0));
+    assert_eq!(node.poll_link(Nanos::ZERO, &mut out), Some(0));
     for id in [12, 13] {
         take(&mut node, 0, read(id, 4, 0));
     }
@@ -197,7 +198,7 @@ fn a_new_write_replaces_the_oldest_incomplete_one() {
     assert_eq!((node.counters().writes, node.counters().overflows), (4, 2));
     take(&mut node, 0, read(0, 8, 0));
     let mut out = Vec::new();
-    node.poll_message(Nanos::ZERO, &mut out).unwrap();
+    node.poll_link(Nanos::ZERO, &mut out).unwrap();
     let answer = Message::parse(&out).unwrap();
     assert_eq!((answer.key, answer.address), (2, Status::Incomplete as u64));
 }
@@ -208,7 +209,7 @@ fn the_grant_queue_is_limited() {
     let mut node = node(Config { chunk_bytes: 1, window: 70_000, ..Config::default() });
     let mut out = Vec::new();
     take(&mut node, 0, read(0, 40_000, 0));
-    assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0));
+    assert_eq!(node.poll_link(Nanos::ZERO, &mut out), Some(0));
     take(&mut node, 0, read(1, 10, 50));
     take(&mut node, 0, read(2, 1, 50));
     take(&mut node, 0, read(3, 100, GRANTED_LATER));
@@ -220,7 +221,7 @@ fn the_grant_queue_is_limited() {
     assert_eq!(node.counters().overflows, 1);
     grant(&mut node, 3, 10, 1);
     assert_eq!((node.counters().overflows, node.counters().grants_unasked), (2, 0));
-    assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0));
+    assert_eq!(node.poll_link(Nanos::ZERO, &mut out), Some(0));
     grant(&mut node, 3, 10, 1);
     assert_eq!((node.counters().overflows, node.counters().grants_unasked), (2, 0));
 }
@@ -235,7 +236,7 @@ fn requesters_share_the_link_by_its_bytes() {
     }
     let (mut out, mut sent) = (Vec::new(), [0, 0]);
     while sent.iter().sum::<u64>() < 120_000 {
-        let to = node.poll_message(Nanos::ZERO, &mut out).unwrap();
+        let to = node.poll_link(Nanos::ZERO, &mut out).unwrap();
         let frame = Ethernet::BYTES + Vlan::BYTES + out.len();
         sent[usize::from(to)] += overhead::wire_bytes(frame as u64);
     }

@@ -1,7 +1,7 @@
 //! A memory node: regions that others read, write and modify, without I/O.
 //!
 //! ```text
-//!   RREQ, RMWREQ, WREQ, GRANT ── handle_message ─▶ Node ── poll_message ─▶ RRES
+//!   RREQ, RMWREQ, WREQ, GRANT ── handle_link ─▶ Node ── poll_link ─▶ RRES
 //! ```
 //!
 //! A request is the grant for the first chunks of its answer. It gives their time and their bytes, where 0 stands for a window,
@@ -15,6 +15,7 @@ use super::release::Releases;
 use super::session::{self, Belongs, Sessions};
 use super::turns::Turns;
 use super::window::{Seen, Window};
+use crate::machine::Machine;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{
     Control, GRANTED_LATER, Kind, Message, OPEN, Opcode, SESSION_BYTES, Status, WORD_BYTES,
@@ -257,20 +258,6 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
     /// The number of the session with this node, if there is one.
     pub fn session(&self, with: u16) -> Option<u16> {
         self.requesters.get(&with)?.sessions.current()
-    }
-
-    /// Accepts a message of node `from`; `bytes` start after the EtherType. Waits in it count from `arrived`.
-    pub fn handle_message(&mut self, from: u16, bytes: &[u8], arrived: Nanos) {
-        let handled = match bytes.first().map(|first| Kind::of(*first)) {
-            Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes, arrived),
-            Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes, arrived),
-            Some(Ok(Kind::Wreq)) => self.handle_write(from, bytes, arrived),
-            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, arrived),
-            _ => None,
-        };
-        if handled.is_none() {
-            self.counters.malformed += 1;
-        }
     }
 
     fn handle_read(&mut self, from: u16, bytes: &[u8], arrived: Nanos) -> Option<()> {
@@ -584,15 +571,30 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
         self.answer_bytes -= replaced.map_or(0, |answer| answer.bytes.len());
         self.release_chunks(at, to, id, 0..granted);
     }
+}
 
-    /// Time of the next message of [`poll_message`](Self::poll_message); it may be in the past.
-    pub fn next_message(&self) -> Option<Nanos> {
-        self.due.first().map(|(at, _)| *at).or_else(|| self.granted.next_at())
+impl<B: AsRef<[u8]> + AsMut<[u8]> + Send> Machine for Node<B> {
+    type Received<'a> = (u16, &'a [u8]);
+    type Sent = u16;
+    type Buffer = Vec<u8>;
+
+    /// Accepts a message of a node. Waits in it count from `received_at`.
+    fn handle_link(&mut self, (from, bytes): (u16, &[u8]), received_at: Nanos, _now: Nanos) {
+        let handled = match bytes.first().map(|first| Kind::of(*first)) {
+            Some(Ok(Kind::Rreq)) => self.handle_read(from, bytes, received_at),
+            Some(Ok(Kind::Rmwreq)) => self.handle_modify(from, bytes, received_at),
+            Some(Ok(Kind::Wreq)) => self.handle_write(from, bytes, received_at),
+            Some(Ok(Kind::Grant)) => self.handle_grant(from, bytes, received_at),
+            _ => None,
+        };
+        if handled.is_none() {
+            self.counters.malformed += 1;
+        }
     }
 
     /// Writes the next message whose time has come over `out`, and returns the node that it is for. To be called when the link is
     /// free: then requesters have equal shares of it.
-    pub fn poll_message(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<u16> {
         while let Some((at, leaves)) = self.granted.next_at().zip(self.granted.pop(now)) {
             let bytes = match &leaves.what {
                 What::Null { .. } => 0,
@@ -645,6 +647,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Node<B> {
             }
             return Some(to);
         }
+    }
+
+    fn next_link(&self) -> Option<Nanos> {
+        self.due.first().map(|(at, _)| *at).or_else(|| self.granted.next_at())
     }
 }
 

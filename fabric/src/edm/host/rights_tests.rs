@@ -4,6 +4,7 @@ use super::compute;
 use super::memory::{self, Region, Rights};
 use super::session_tests::sent;
 use super::tests::{compute, memory};
+use crate::Machine as _;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
 
@@ -38,7 +39,7 @@ fn every_access_needs_a_key_its_rights_and_a_place() {
                 let rights = Rights { read, write };
                 let region = Region { start: START, bytes: vec![OLD; BYTES as usize], key: KEY, rights };
                 let mut node = memory(memory::Config::default(), region);
-                node.handle_message(0, &message(kind, key, address), Nanos::ZERO);
+                node.handle_link((0, &message(kind, key, address)), Nanos::ZERO, Nanos::ZERO);
 
                 let is_permitted = match kind {
                     Kind::Rreq => read,
@@ -70,7 +71,7 @@ fn every_access_needs_a_key_its_rights_and_a_place() {
                 assert_eq!(node.regions()[0].bytes, bytes, "{what}");
 
                 let mut out = Vec::new();
-                let answer = node.poll_message(Nanos::MAX, &mut out).map(|_| {
+                let answer = node.poll_link(Nanos::MAX, &mut out).map(|_| {
                     let head = Message::parse(&out).unwrap();
                     (head.code, head.total, out[Message::BYTES..].to_vec())
                 });
@@ -91,7 +92,7 @@ fn a_later_chunk_with_another_key_is_refused() {
     for (offset, key) in [(0, KEY), (8, KEY + 1)] {
         let mut bytes = message(Kind::Wreq, key, 0);
         Message { total: 16, offset, ..Message::parse(&bytes).unwrap() }.emit(&mut bytes);
-        node.handle_message(0, &bytes, Nanos::ZERO);
+        node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
     }
     assert_eq!(node.regions()[0].bytes, [[9; 8], [0; 8]].concat());
     assert_eq!((node.counters().refused[Status::WrongKey as usize], node.counters().writes), (1, 0));
@@ -106,12 +107,12 @@ fn a_write_with_too_many_holes_is_given_up() {
     for offset in (16..=144).step_by(16) {
         let mut bytes = message(Kind::Wreq, KEY, 0);
         Message { total: 256, offset, ..Message::parse(&bytes).unwrap() }.emit(&mut bytes);
-        node.handle_message(0, &bytes, Nanos::ZERO);
+        node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
     }
     assert_eq!((node.counters().chunks, node.counters().gaps), (8, 1), "eight ranges may be ahead");
-    node.handle_message(0, &message(Kind::Rreq, KEY, 0), Nanos::ZERO);
+    node.handle_link((0, &message(Kind::Rreq, KEY, 0)), Nanos::ZERO, Nanos::ZERO);
     let mut out = Vec::new();
-    node.poll_message(Nanos::ZERO, &mut out).unwrap();
+    node.poll_link(Nanos::ZERO, &mut out).unwrap();
     let answer = Message::parse(&out).unwrap();
     assert_eq!((answer.key, answer.address), (1, Status::Incomplete as u64));
 }
@@ -130,9 +131,9 @@ fn grants_are_for_the_bytes_that_are_next() {
     let mut node = compute(compute::Config::default());
     node.handle_request(0, KEY, 0, compute::Request::Write(vec![1; 700]), Nanos::ZERO).unwrap();
     let mut out = Vec::new();
-    assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0), "the notification");
+    assert_eq!(node.poll_link(Nanos::ZERO, &mut out), Some(0), "the notification");
     let mut write_sent = |offset| {
-        node.handle_message(0, &grant(0, offset, 256), Nanos::ZERO);
+        node.handle_link((0, &grant(0, offset, 256)), Nanos::ZERO, Nanos::ZERO);
         sent(&mut node, Nanos::ZERO).len()
     };
     assert_eq!([write_sent(256), write_sent(0), write_sent(0), write_sent(512)], [0, 1, 0, 0]);
@@ -144,11 +145,11 @@ fn grants_are_for_the_bytes_that_are_next() {
     let mut node = memory(memory::Config::default(), region);
     let mut read = message(Kind::Rreq, KEY, 0);
     Message { total: 768, ..Message::parse(&read).unwrap() }.emit(&mut read);
-    node.handle_message(0, &read, Nanos::ZERO);
-    assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0), "the request is the first grant");
+    node.handle_link((0, &read), Nanos::ZERO, Nanos::ZERO);
+    assert_eq!(node.poll_link(Nanos::ZERO, &mut out), Some(0), "the request is the first grant");
     let mut answer_sent = |offset| {
-        node.handle_message(0, &grant(1, offset, 256), Nanos::ZERO);
-        node.poll_message(Nanos::ZERO, &mut out).is_some()
+        node.handle_link((0, &grant(1, offset, 256)), Nanos::ZERO, Nanos::ZERO);
+        node.poll_link(Nanos::ZERO, &mut out).is_some()
     };
     assert_eq!(
         [answer_sent(512), answer_sent(0), answer_sent(256), answer_sent(256)],
@@ -181,7 +182,7 @@ fn operations_have_their_number_of_operands() {
         bytes.resize(Message::BYTES + 8 * words, OLD);
         let (id, code, carried) = (nth as u16, opcode as u8, 8 * words as u16);
         Message { id, code, bytes: carried, ..Message::parse(&bytes).unwrap() }.emit(&mut bytes);
-        node.handle_message(0, &bytes, Nanos::ZERO);
+        node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
     }
     assert_eq!((node.counters().refused[Status::BadOperation as usize], node.counters().modifies), (3, 1));
 }
@@ -192,13 +193,13 @@ fn grants_are_for_a_window_at_most() {
     let mut out = Vec::new();
     let mut writer = compute(compute::Config::default());
     writer.handle_request(0, KEY, 0, compute::Request::Write(vec![1; 700]), Nanos::ZERO).unwrap();
-    assert_eq!(writer.poll_message(Nanos::ZERO, &mut out), Some(0), "the notification");
+    assert_eq!(writer.poll_link(Nanos::ZERO, &mut out), Some(0), "the notification");
     let mut answerer = node(memory::Config::default());
-    answerer.handle_message(0, &read(0, 700), Nanos::ZERO);
-    assert_eq!(answerer.poll_message(Nanos::ZERO, &mut out), Some(0), "the request is the first grant");
+    answerer.handle_link((0, &read(0, 700)), Nanos::ZERO, Nanos::ZERO);
+    assert_eq!(answerer.poll_link(Nanos::ZERO, &mut out), Some(0), "the request is the first grant");
     for (bytes, unasked) in [(257, 1), (0, 2), (256, 2)] {
-        writer.handle_message(0, &grant(0, 0, bytes), Nanos::ZERO);
-        answerer.handle_message(0, &grant(1, 256, bytes), Nanos::ZERO);
+        writer.handle_link((0, &grant(0, 0, bytes)), Nanos::ZERO, Nanos::ZERO);
+        answerer.handle_link((0, &grant(1, 256, bytes)), Nanos::ZERO, Nanos::ZERO);
         let counts = (writer.counters().grants_unasked, answerer.counters().grants_unasked);
         assert_eq!(counts, (unasked, unasked), "{bytes} bytes");
     }

@@ -2,6 +2,7 @@
 
 use super::compute::{self, Outcome, Request};
 use super::memory::{self, Region, Rights};
+use crate::Machine as _;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, OPEN, Opcode, Status, VERSION};
 
@@ -28,12 +29,12 @@ fn ask(node: &mut compute::Node, request: Request, now: Nanos) -> u64 {
 /// Messages of the node, with each notification granted immediately.
 pub(super) fn sent(node: &mut compute::Node, now: Nanos) -> Vec<Vec<u8>> {
     let (mut out, mut all) = (Vec::new(), Vec::new());
-    while node.poll_message(now, &mut out).is_some() {
+    while node.poll_link(now, &mut out).is_some() {
         if Kind::of(out[0]) == Ok(Kind::Notify) {
             let notify = Control::parse(&out).unwrap();
             let mut grant = [0; Control::BYTES];
             Control { kind: Kind::Grant as u8, ..notify }.emit(&mut grant);
-            node.handle_message(MEMORY, &grant, now);
+            node.handle_link((MEMORY, &grant), now, now);
         } else {
             all.push(out.clone());
         }
@@ -42,12 +43,12 @@ pub(super) fn sent(node: &mut compute::Node, now: Nanos) -> Vec<Vec<u8>> {
 }
 
 fn take(memory: &mut memory::Node, messages: &[Vec<u8>], now: Nanos) {
-    messages.iter().for_each(|message| memory.handle_message(COMPUTE, message, now));
+    messages.iter().for_each(|message| memory.handle_link((COMPUTE, message), now, now));
 }
 
 fn answered(memory: &mut memory::Node, now: Nanos) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    std::iter::from_fn(|| memory.poll_message(now, &mut out).map(|_| out.clone())).collect()
+    std::iter::from_fn(|| memory.poll_link(now, &mut out).map(|_| out.clone())).collect()
 }
 
 /// Carries messages both ways until there are none.
@@ -56,7 +57,7 @@ fn settle(node: &mut compute::Node, memory: &mut memory::Node, now: Nanos) {
         let messages = sent(node, now);
         take(memory, &messages, now);
         let answers = answered(memory, now);
-        answers.iter().for_each(|answer| node.handle_message(MEMORY, answer, now));
+        answers.iter().for_each(|answer| node.handle_link((MEMORY, answer), now, now));
         if messages.is_empty() && answers.is_empty() {
             return;
         }
@@ -177,10 +178,10 @@ fn a_memory_node_that_starts_again_is_reached_again() {
     ask(&mut node, Request::Modify(Opcode::FetchAdd, [1, 0]), now);
     let opening = sent(&mut node, now);
     take(&mut first, &opening, now);
-    answered(&mut first, now).iter().for_each(|answer| node.handle_message(MEMORY, answer, now));
+    answered(&mut first, now).iter().for_each(|answer| node.handle_link((MEMORY, answer), now, now));
     let add = sent(&mut node, now);
     take(&mut first, &add, now);
-    answered(&mut first, now).iter().for_each(|answer| node.handle_message(MEMORY, answer, now));
+    answered(&mut first, now).iter().for_each(|answer| node.handle_link((MEMORY, answer), now, now));
     assert_eq!((ended(&mut node).len(), first.counters().modifies), (1, 1));
 
     let mut second = memory(1_000);
@@ -214,8 +215,8 @@ fn a_read_that_no_session_takes_ends() {
             asked += usize::from(Message::parse(&message).unwrap().code != OPEN);
             take(&mut memory, &[message], now);
         }
-        while memory.poll_message(now, &mut out).is_some() {
-            node.handle_message(MEMORY, &out, now);
+        while memory.poll_link(now, &mut out).is_some() {
+            node.handle_link((MEMORY, &out), now, now);
         }
     }
     assert_eq!((ended(&mut node), asked), (vec![(read, Outcome::Null)], 4), "once and three times again");
@@ -330,9 +331,9 @@ fn an_answer_to_an_earlier_start_opens_nothing() {
     let late = answered(&mut memory, now);
     take(&mut memory, &sent(&mut second, now), now);
     let right = answered(&mut memory, now);
-    second.handle_message(MEMORY, &late[0], now);
+    second.handle_link((MEMORY, &late[0]), now, now);
     assert_eq!((second.counters().answers_unasked, second.session(MEMORY)), (1, None));
-    second.handle_message(MEMORY, &right[0], now);
+    second.handle_link((MEMORY, &right[0]), now, now);
     assert_eq!((second.counters().answers_unasked, second.session(MEMORY)), (1, Some(2)));
 }
 
@@ -348,7 +349,7 @@ fn writes_of_the_same_bytes_keep_their_order() {
         }
         let mut out = Vec::new();
         let mut notified = 0;
-        while node.poll_message(Nanos::ZERO, &mut out).is_some() {
+        while node.poll_link(Nanos::ZERO, &mut out).is_some() {
             notified += usize::from(Kind::of(out[0]) == Ok(Kind::Notify));
         }
         notified
@@ -370,10 +371,10 @@ fn requesters_are_bounded() {
         let mut node = compute(from.into());
         ask(&mut node, word(1), at);
         let messages = sent(&mut node, at);
-        messages.iter().for_each(|message| memory.handle_message(from, message, at));
+        messages.iter().for_each(|message| memory.handle_link((from, message), at, at));
         let answers = answered(memory, at);
-        answers.iter().for_each(|answer| node.handle_message(MEMORY, answer, at));
-        sent(&mut node, at).iter().for_each(|message| memory.handle_message(from, message, at));
+        answers.iter().for_each(|answer| node.handle_link((MEMORY, answer), at, at));
+        sent(&mut node, at).iter().for_each(|message| memory.handle_link((from, message), at, at));
     };
     for from in 0..1_025 {
         open(&mut memory, from, Nanos::from_secs(1));

@@ -3,6 +3,7 @@
 use super::compute::{self, Outcome, Refused, Request};
 use super::memory::{self, Region, Rights};
 use super::window;
+use crate::Machine as _;
 use crate::edm::scheduler::{self, Demand, Scheduler};
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{Control, Kind, Message, Opcode, Status, VERSION};
@@ -99,7 +100,7 @@ impl Rack {
         let (mut out, mut moved, now) = (Vec::new(), false, self.now());
         for node in 0..MEMORY {
             self.computes[usize::from(node)].handle_timeout(now);
-            while let Some(to) = self.computes[usize::from(node)].poll_message(now, &mut out) {
+            while let Some(to) = self.computes[usize::from(node)].poll_link(now, &mut out) {
                 assert_eq!(to, MEMORY);
                 moved = true;
                 for _ in 0..self.fate() {
@@ -114,10 +115,10 @@ impl Rack {
             moved = true;
             self.granted(&grant);
         }
-        while let Some(to) = self.memory.poll_message(now, &mut out) {
+        while let Some(to) = self.memory.poll_link(now, &mut out) {
             moved = true;
             for _ in 0..self.fate() {
-                self.computes[usize::from(to)].handle_message(MEMORY, &out, now);
+                self.computes[usize::from(to)].handle_link((MEMORY, &out), now, now);
             }
         }
         moved
@@ -128,7 +129,7 @@ impl Rack {
         let (source, destination) = if kind == Kind::Notify { (node, MEMORY) } else { (MEMORY, node) };
         let (id, total) = match kind {
             Kind::Notify => Control::parse(bytes).map(|notify| (notify.id, notify.bytes)).unwrap(),
-            Kind::Wreq => return self.memory.handle_message(node, bytes, self.now()),
+            Kind::Wreq => return self.memory.handle_link((node, bytes), self.now(), self.now()),
             _ => Message::parse(bytes).map(|request| (request.id, request.total)).unwrap(),
         };
         let kind = match kind {
@@ -148,7 +149,7 @@ impl Rack {
         let (copies, now) = (self.fate(), self.now());
         if answer && grant.is_first() {
             let request = self.held.remove(&(demand.destination, id)).unwrap();
-            (0..copies).for_each(|_| self.memory.handle_message(demand.destination, &request, now));
+            (0..copies).for_each(|_| self.memory.handle_link((demand.destination, &request), now, now));
             return;
         }
         let mut bytes = [0; Control::BYTES];
@@ -156,8 +157,8 @@ impl Rack {
         Control { version: VERSION, kind, answer, id, offset, bytes: grant.bytes, wait: 0 }.emit(&mut bytes);
         for _ in 0..copies {
             match answer {
-                1 => self.memory.handle_message(demand.destination, &bytes, now),
-                _ => self.computes[usize::from(demand.source)].handle_message(MEMORY, &bytes, now),
+                1 => self.memory.handle_link((demand.destination, &bytes), now, now),
+                _ => self.computes[usize::from(demand.source)].handle_link((MEMORY, &bytes), now, now),
             }
         }
     }
@@ -252,7 +253,7 @@ fn rights_are_a_regions_own() {
         start: 0,
     };
     message.emit(&mut bytes);
-    node.handle_message(0, &bytes, Nanos::ZERO);
+    node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
     assert_eq!((node.regions()[0].bytes[0], node.counters().refused[Status::NotPermitted as usize]), (3, 1));
 }
 
@@ -265,7 +266,7 @@ fn without_an_answer_there_is_a_null_response_and_no_deadlock() {
     let tokens = requests.map(|request| node.handle_request(9, KEY, START, request, Nanos::ZERO).unwrap());
     let mut ended = BTreeMap::new();
     while let Some(at) = node.next_timeout() {
-        while node.poll_message(Nanos::ZERO, &mut out).is_some() {}
+        while node.poll_link(Nanos::ZERO, &mut out).is_some() {}
         node.handle_timeout(at);
         ended.extend(std::iter::from_fn(|| node.poll_completion()));
     }
@@ -283,7 +284,7 @@ fn a_late_copy_of_a_chunk_is_dropped() {
         let (version, kind) = (VERSION, Kind::Wreq as u8);
         Message { version, kind, code: 0, id: 4, key: 0, address: 0, total: 24, offset, bytes: 8, start: 0 }
             .emit(&mut bytes);
-        node.handle_message(0, &bytes, Nanos::ZERO);
+        node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
     }
     assert_eq!(node.regions()[0].bytes, [[1; 8], [2; 8], [3; 8]].concat());
     assert_eq!((node.counters().writes, node.counters().copies), (1, 2));
@@ -305,8 +306,8 @@ fn chunks_may_pass_each_other() {
     let token = compute.handle_request(MEMORY, 0, 0, Request::Read(24), Nanos::ZERO).unwrap();
     let id = sent(&mut compute, Nanos::ZERO)[0].1;
     for (offset, byte) in [(16, 3), (8, 2), (8, 9), (0, 1), (16, 9)] {
-        memory.handle_message(0, &chunk(Kind::Wreq, 4, offset, byte), Nanos::ZERO);
-        compute.handle_message(MEMORY, &chunk(Kind::Rres, id, offset, byte), Nanos::ZERO);
+        memory.handle_link((0, &chunk(Kind::Wreq, 4, offset, byte)), Nanos::ZERO, Nanos::ZERO);
+        compute.handle_link((MEMORY, &chunk(Kind::Rres, id, offset, byte)), Nanos::ZERO, Nanos::ZERO);
     }
     let whole = [[1; 8], [2; 8], [3; 8]].concat();
     assert_eq!(memory.regions()[0].bytes, whole);
@@ -325,7 +326,7 @@ fn a_write_with_the_id_of_one_that_never_ended_is_new() {
         let (version, kind) = (VERSION, Kind::Wreq as u8);
         Message { version, kind, code: 0, id, key: 0, address: 0, total: 16, offset, bytes: 8, start: 0 }
             .emit(&mut bytes);
-        node.handle_message(0, &bytes, Nanos::ZERO);
+        node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
         (node.counters().writes, node.counters().copies)
     };
     assert_eq!(take(1, 8, 1), (0, 0));
@@ -358,8 +359,8 @@ fn forgotten_answers_do_not_fill_a_node() {
             start: 0,
         }
         .emit(&mut bytes);
-        node.handle_message(0, &bytes, Nanos::ZERO);
-        assert_eq!(node.poll_message(Nanos::ZERO, &mut out), Some(0), "its first chunk");
+        node.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
+        assert_eq!(node.poll_link(Nanos::ZERO, &mut out), Some(0), "its first chunk");
     }
     assert_eq!((node.counters().reads, node.counters().overflows), (1_000, 1_000 - 64));
 }
@@ -371,13 +372,13 @@ fn grants_of_other_messages_leave_chunks_whole() {
     let mut compute = compute(compute::Config::default());
     compute.handle_request(0, 0, 0, Request::Write(vec![1; 600]), Nanos::ZERO).unwrap();
     let (mut out, mut bytes) = (Vec::new(), [0; Control::BYTES]);
-    compute.poll_message(Nanos::ZERO, &mut out);
+    compute.poll_link(Nanos::ZERO, &mut out);
     let mut granted = |offset, granted| {
         let kind = Kind::Grant as u8;
         Control { version: VERSION, kind, answer: 0, id: 0, offset, bytes: granted, wait: 0 }
             .emit(&mut bytes);
-        compute.handle_message(0, &bytes, Nanos::ZERO);
-        compute.poll_message(Nanos::ZERO, &mut out).map(|_| Message::parse(&out).unwrap().bytes)
+        compute.handle_link((0, &bytes), Nanos::ZERO, Nanos::ZERO);
+        compute.poll_link(Nanos::ZERO, &mut out).map(|_| Message::parse(&out).unwrap().bytes)
     };
     assert_eq!(granted(0, 8), None);
     assert_eq!([granted(0, 256), granted(256, 256), granted(512, 88)], [Some(256), Some(256), Some(88)]);
@@ -397,7 +398,7 @@ fn what_waits_to_be_answered_is_bounded() {
         let (total, none) = (1_000, 0);
         Message { version, kind, code: 0, id, key: 0, address: 0, total, offset: 0, bytes: none, start: 0 }
             .emit(&mut bytes);
-        node.handle_message(from, &bytes, Nanos::ZERO);
+        node.handle_link((from, &bytes), Nanos::ZERO, Nanos::ZERO);
     };
     (0..3).for_each(|from| ask(&mut node, from, 0));
     assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (2, 1));
@@ -406,12 +407,12 @@ fn what_waits_to_be_answered_is_bounded() {
     for offset in [256, 512, 768] {
         let (kind, bytes) = (Kind::Grant as u8, 256.min(1_000 - offset));
         Control { version: VERSION, kind, answer: 1, id: 0, offset, bytes, wait: 0 }.emit(&mut grant);
-        node.handle_message(0, &grant, Nanos::ZERO);
+        node.handle_link((0, &grant), Nanos::ZERO, Nanos::ZERO);
     }
-    while node.poll_message(Nanos::ZERO, &mut out).is_some() {}
+    while node.poll_link(Nanos::ZERO, &mut out).is_some() {}
     ask(&mut node, 2, 1);
     assert_eq!((node.counters().reads, node.counters().refused[Status::Busy as usize]), (3, 1));
-    (100..2_000).for_each(|from| node.handle_message(from, &grant, Nanos::ZERO));
+    (100..2_000).for_each(|from| node.handle_link((from, &grant), Nanos::ZERO, Nanos::ZERO));
     node.begin_session(2_001, 0);
     ask(&mut node, 2_001, 0);
     assert_eq!((node.counters().grants_unasked, node.counters().overflows), (1_900, 0));
@@ -421,7 +422,7 @@ fn what_waits_to_be_answered_is_bounded() {
 fn sent(node: &mut compute::Node, now: Nanos) -> Vec<(Kind, u16, u32, usize)> {
     let mut out = Vec::new();
     std::iter::from_fn(|| {
-        node.poll_message(now, &mut out)?;
+        node.poll_link(now, &mut out)?;
         let kind = Kind::of(out[0]).unwrap();
         Some(match kind {
             Kind::Notify => (kind, Control::parse(&out).unwrap().id, 0, 0),
@@ -446,16 +447,16 @@ fn chunks_leave_when_their_grants_say() {
         node.handle_request(to, KEY, START, Request::Write(vec![1; 1_300]), Nanos(1_000)).unwrap();
     }
     assert_eq!(sent(&mut node, Nanos(1_000)), [(Kind::Notify, 0, 0, 0); 2]);
-    assert_eq!(node.next_message(), None);
-    node.handle_message(8, &grant(0, 0, 0, 1_024, 50), Nanos(2_000));
-    node.handle_message(9, &grant(0, 0, 0, 1_025, 0), Nanos(2_000));
+    assert_eq!(node.next_link(), None);
+    node.handle_link((8, &grant(0, 0, 0, 1_024, 50)), Nanos(2_000), Nanos(2_000));
+    node.handle_link((9, &grant(0, 0, 0, 1_025, 0)), Nanos(2_000), Nanos(2_000));
     assert_eq!(node.counters().grants_unasked, 1, "more than a window");
-    node.handle_message(9, &grant(0, 0, 0, 512, 20), Nanos(2_000));
-    assert_eq!((node.next_message(), sent(&mut node, Nanos(2_199))), (Some(Nanos(2_200)), Vec::new()));
+    node.handle_link((9, &grant(0, 0, 0, 512, 20)), Nanos(2_000), Nanos(2_000));
+    assert_eq!((node.next_link(), sent(&mut node, Nanos(2_199))), (Some(Nanos(2_200)), Vec::new()));
     assert_eq!(sent(&mut node, Nanos(2_499)), [(Kind::Wreq, 0, 0, 256), (Kind::Wreq, 0, 256, 256)]);
     let chunks = [0, 256, 512, 768].map(|offset| (Kind::Wreq, 0, offset, 256));
     assert_eq!(sent(&mut node, Nanos(2_500)), chunks);
-    node.handle_message(8, &grant(0, 0, 1_024, 276, 0), Nanos(2_600));
+    node.handle_link((8, &grant(0, 0, 1_024, 276, 0)), Nanos(2_600), Nanos(2_600));
     assert_eq!(sent(&mut node, Nanos(2_600)), [(Kind::Wreq, 0, 1_024, 256), (Kind::Wreq, 0, 1_280, 20)]);
     assert_eq!(node.poll_completion(), Some((0, Outcome::Sent)));
 }
@@ -471,17 +472,17 @@ fn answers_leave_when_requests_and_grants_say() {
     let (version, kind, offset) = (VERSION, Kind::Rreq as u8, 30);
     Message { version, kind, code: 0, id: 3, key: 0, address: 0, total: 700, offset, bytes: 0, start: 0 }
         .emit(&mut request);
-    node.handle_message(1, &request, Nanos(1_000));
-    node.handle_message(1, &grant(1, 3, 512, 188, 5), Nanos(1_100));
+    node.handle_link((1, &request), Nanos(1_000), Nanos(1_000));
+    node.handle_link((1, &grant(1, 3, 512, 188, 5)), Nanos(1_100), Nanos(1_100));
     let mut sent = |node: &mut memory::Node, now| {
         let mut offsets = Vec::new();
-        while node.poll_message(now, &mut out).is_some() {
+        while node.poll_link(now, &mut out).is_some() {
             offsets.push(Message::parse(&out).unwrap().offset);
         }
         offsets
     };
     assert_eq!(sent(&mut node, Nanos(1_299)), [], "chunks don't pass each other");
-    assert_eq!((node.next_message(), sent(&mut node, Nanos(1_300))), (Some(Nanos(1_300)), vec![0, 256, 512]));
+    assert_eq!((node.next_link(), sent(&mut node, Nanos(1_300))), (Some(Nanos(1_300)), vec![0, 256, 512]));
 }
 
 /// A requester may wait for a long answer longer than one may be quiet: while grants of it come, its next request ends nothing.
@@ -503,14 +504,14 @@ fn requesters_share_the_link_whatever_they_were_granted() {
     };
     // One has eight windows that may leave, another one floods the node with a wrong key; then a third asks for a word.
     for id in 0..8 {
-        node.handle_message(1, &request(id, 1_024, KEY), Nanos(10));
+        node.handle_link((1, &request(id, 1_024, KEY)), Nanos(10), Nanos(10));
     }
     for id in 0..200 {
-        node.handle_message(2, &request(id, 8, KEY + 1), Nanos(20));
+        node.handle_link((2, &request(id, 8, KEY + 1)), Nanos(20), Nanos(20));
     }
-    node.handle_message(3, &request(0, 8, KEY), Nanos(30));
+    node.handle_link((3, &request(0, 8, KEY)), Nanos(30), Nanos(30));
     let (mut out, mut to) = (Vec::new(), Vec::new());
-    while let Some(who) = node.poll_message(Nanos(40), &mut out) {
+    while let Some(who) = node.poll_link(Nanos(40), &mut out) {
         to.push(who);
     }
     let before = to.iter().position(|who| *who == 3).unwrap();
@@ -518,7 +519,7 @@ fn requesters_share_the_link_whatever_they_were_granted() {
     // Nulls take 84 bytes of the wire, chunks of 256 bytes 330.
     assert!(to[..before].iter().filter(|who| **who == 2).count() <= 4, "{to:?}");
     assert_eq!(to.iter().filter(|who| **who == 1).count(), 32);
-    assert_eq!(node.next_message(), None);
+    assert_eq!(node.next_link(), None);
 }
 
 #[test]
@@ -531,16 +532,16 @@ fn a_long_answer_survives_the_next_request() {
     let mut ask = |node: &mut memory::Node, id, at| {
         Message { version, kind, code: 0, id, key: 0, address: 0, total: 1_024, offset: 0, bytes, start: 0 }
             .emit(&mut request);
-        node.handle_message(1, &request, at);
+        node.handle_link((1, &request), at, at);
     };
     ask(&mut node, 0, Nanos::ZERO);
-    node.handle_message(1, &grant(1, 0, 256, 256, 0), Nanos::from_secs(8));
+    node.handle_link((1, &grant(1, 0, 256, 256, 0)), Nanos::from_secs(8), Nanos::from_secs(8));
     ask(&mut node, 1, Nanos::from_secs(16));
     for offset in [512, 768] {
-        node.handle_message(1, &grant(1, 0, offset, 256, 0), Nanos::from_secs(17));
+        node.handle_link((1, &grant(1, 0, offset, 256, 0)), Nanos::from_secs(17), Nanos::from_secs(17));
     }
     let mut sent = Vec::new();
-    while node.poll_message(Nanos::MAX, &mut out).is_some() {
+    while node.poll_link(Nanos::MAX, &mut out).is_some() {
         let message = Message::parse(&out).unwrap();
         sent.push((message.id, message.offset));
     }
@@ -554,7 +555,7 @@ fn answer(node: &mut compute::Node, id: u16) {
     let (version, kind) = (VERSION, Kind::Rres as u8);
     Message { version, kind, code: 0, id, key: 0, address: 0, total: 8, offset: 0, bytes: 8, start: 0 }
         .emit(&mut bytes);
-    node.handle_message(9, &bytes, Nanos::ZERO);
+    node.handle_link((9, &bytes), Nanos::ZERO, Nanos::ZERO);
 }
 
 /// The low bits of an id are a lane, and no two active messages of a class and a memory node share one.
@@ -675,10 +676,10 @@ proptest! {
             // Small numbers, so that some of it means something.
             bytes.iter_mut().skip(2).for_each(|byte| *byte &= 3);
             let _ = compute.handle_request(from, 0, 0, Request::Write(vec![1; 700]), Nanos::ZERO);
-            memory.handle_message(from, &bytes, Nanos::ZERO);
-            compute.handle_message(from, &bytes, Nanos::ZERO);
-            while memory.poll_message(Nanos::MAX, &mut out).is_some() {}
-            while compute.poll_message(Nanos::MAX, &mut out).is_some() {}
+            memory.handle_link((from, &bytes), Nanos::ZERO, Nanos::ZERO);
+            compute.handle_link((from, &bytes), Nanos::ZERO, Nanos::ZERO);
+            while memory.poll_link(Nanos::MAX, &mut out).is_some() {}
+            while compute.poll_link(Nanos::MAX, &mut out).is_some() {}
             while compute.poll_completion().is_some() {}
         }
     }

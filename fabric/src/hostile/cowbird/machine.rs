@@ -1,6 +1,7 @@
 //! The machine of a hostile host.
 
 use super::{Attack, Config, Rings};
+use crate::Machine as _;
 use crate::common::SplitMix;
 use crate::roce::{Adapter, BadConfig, Request};
 use p4rack_wire::ethernet::{Ethernet, overhead};
@@ -84,18 +85,12 @@ impl Machine {
             || matches!(self.config.attack, Attack::BulkRead | Attack::BulkWrite)
     }
 
-    /// Handles a frame from the link.
-    pub fn handle_link(&mut self, frame: &[u8], now: Nanos) {
-        self.heard += 1;
-        match self.config.attack {
-            Attack::Silent => {}
-            Attack::Slow if !self.heard.is_multiple_of(SLOW) => {}
-            _ if self.uses_adapter() => {
-                self.adapter.handle_frame(frame, now);
-                self.pending = true;
-            }
-            _ => self.note_gap(frame),
+    /// Time of its next frame, if none arrives before.
+    fn due(&self) -> Nanos {
+        if !self.uses_adapter() || self.pending {
+            return self.free_at;
         }
+        self.adapter.next_timeout().unwrap_or(Nanos::MAX).max(self.free_at)
     }
 
     /// A NAK says which sequence number the pool expects.
@@ -109,28 +104,6 @@ impl Machine {
         {
             self.psns[nth] = bth.psn;
         }
-    }
-
-    /// When [`poll_link`](Self::poll_link) has a frame, unless one arrives earlier.
-    pub fn next_timeout(&self) -> Nanos {
-        if !self.uses_adapter() || self.pending {
-            return self.free_at;
-        }
-        self.adapter.next_timeout().unwrap_or(Nanos::MAX).max(self.free_at)
-    }
-
-    /// The frame (without FCS) that starts to leave now, if any.
-    pub fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
-        if self.next_timeout() > now {
-            return false;
-        }
-        let made = if self.uses_adapter() { self.poll_adapter(now, out) } else { self.make(out) };
-        if made {
-            self.made += 1;
-            let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
-            self.free_at = start + self.rate.time(overhead::wire_bytes(out.len() as u64));
-        }
-        made
     }
 
     /// The adapter's next frame. Keeps all queue pairs with the pool busy.
@@ -156,7 +129,7 @@ impl Machine {
                 }
             }
         }
-        self.pending = self.adapter.poll_frame(now, out);
+        self.pending = self.adapter.poll_link(now, out).is_some();
         self.pending
     }
 
@@ -261,5 +234,45 @@ impl Machine {
         if self.config.adapter.icrc_sent {
             frame::seal(out);
         }
+    }
+}
+
+impl crate::Machine for Machine {
+    type Received<'a> = &'a [u8];
+    type Sent = ();
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, frame: &[u8], _received_at: Nanos, now: Nanos) {
+        self.heard += 1;
+        match self.config.attack {
+            Attack::Silent => {}
+            Attack::Slow if !self.heard.is_multiple_of(SLOW) => {}
+            _ if self.uses_adapter() => {
+                self.adapter.handle_link(frame, now, now);
+                self.pending = true;
+            }
+            _ => self.note_gap(frame),
+        }
+    }
+
+    /// The frame (without FCS) that starts to leave now, if any.
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
+        if self.due() > now {
+            return None;
+        }
+        let made = if self.uses_adapter() { self.poll_adapter(now, out) } else { self.make(out) };
+        if made {
+            self.made += 1;
+            let start = self.free_at.max(now.saturating_sub(self.config.catch_up));
+            self.free_at = start + self.rate.time(overhead::wire_bytes(out.len() as u64));
+        } else if !self.uses_adapter() {
+            // It knows no queue pair to aim at, and will not learn of one.
+            self.free_at = Nanos::MAX;
+        }
+        made.then_some(())
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        Some(self.due()).filter(|due| *due < Nanos::MAX)
     }
 }

@@ -1,6 +1,7 @@
 //! Effects of hostile hosts on a pool and an engine.
 
 use super::*;
+use crate::Machine as _;
 use crate::cowbird::{Config as EngineConfig, Corruption, Engine, Pool, Set, State};
 use crate::roce::{Adapter, Completion, Region, Regions, Rights};
 use p4rack_wire::cowbird::Layout;
@@ -88,26 +89,28 @@ impl Rack {
         let (until, mut frame) = (self.now + Nanos::from_millis(1), Vec::new());
         while self.now < until {
             let now = self.now;
-            while let Some((qpn, request)) = self.engine.poll_request(now) {
+            while let Some((qpn, request)) = self.engine.poll_link(now, &mut ()) {
                 self.spot.handle_request(qpn, request).unwrap();
             }
             let mut frames = Vec::new();
-            while self.spot.poll_frame(now, &mut frame) || self.pool.poll_frame(now, &mut frame) {
+            while self.spot.poll_link(now, &mut frame).is_some()
+                || self.pool.poll_link(now, &mut frame).is_some()
+            {
                 frames.push(frame.clone());
             }
-            while self.machine.poll_link(now, &mut frame) {
+            while self.machine.poll_link(now, &mut frame).is_some() {
                 frames.push(frame.clone());
             }
             for frame in frames {
                 match frame[5] {
-                    POOL => self.pool.handle_frame(&frame, now),
-                    SPOT => self.spot.handle_frame(&frame, now),
-                    _ => self.machine.handle_link(&frame, now),
+                    POOL => self.pool.handle_link(&frame, now, now),
+                    SPOT => self.spot.handle_link(&frame, now, now),
+                    _ => self.machine.handle_link(&frame, now, now),
                 }
             }
             while let Some((qpn, completion)) = self.spot.poll_completion() {
                 if let Completion::Request(_, outcome) = completion {
-                    self.engine.handle_outcome(qpn, outcome, now);
+                    self.engine.handle_link((qpn, outcome), now, now);
                 }
             }
             self.now = now + Nanos::from_micros(1);

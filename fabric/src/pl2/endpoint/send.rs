@@ -177,8 +177,8 @@ impl Endpoint {
         self.quiet_until = Nanos::ZERO;
     }
 
-    /// See [`HostMachine::poll_link`](crate::HostMachine::poll_link).
-    pub(super) fn send(&mut self, now: Nanos, out: &mut Vec<u8>) -> bool {
+    /// See [`Machine::poll_link`](crate::Machine::poll_link).
+    pub(super) fn send(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         let now = self.frames.advance(now);
         while let Some(d) = self.to_ask.pop() {
             self.ask(d, now);
@@ -186,7 +186,7 @@ impl Endpoint {
         if self.quiet_until <= now {
             self.hand_off(now);
         }
-        let Some((item, ready)) = self.frames.nic.next(now) else { return false };
+        let (item, ready) = self.frames.nic.next(now)?;
         match item {
             Item::Control((destination, rsv)) => self.send_rsv(destination, &rsv, now, out),
             Item::Scheduled(data) => self.send_scheduled(data, ready, now, out),
@@ -198,7 +198,7 @@ impl Endpoint {
             }
         }
         self.frames.sent(out, ready, now);
-        true
+        Some(())
     }
 
     fn send_rsv(&mut self, d: usize, rsv: &Rsv, now: Nanos, out: &mut Vec<u8>) {

@@ -11,6 +11,7 @@ use crate::latency::Latency;
 use crate::message::mac_of;
 use p4rack_codegen::scheme::cowbird::Cowbird;
 use p4rack_cowbird::Layout;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::cowbird::{Pool, Set};
 use p4rack_fabric::hostile::cowbird::{Aim, Attack, Config, EndlessSet, Machine, Rings};
 use p4rack_fabric::roce::Connection;
@@ -229,7 +230,7 @@ impl World<'_> {
         let Some(attacker) = &mut self.attacker else { return };
         let planned_ps = attacker.planned_ps;
         let Ok(machine) = attacker.machine() else { return };
-        let due = machine.next_timeout();
+        let due = machine.next_timeout().unwrap_or(Nanos::MAX);
         let at_ps = CLOCK.ticks(due).max(self.nics[SINK].free_ps).max(now_ps);
         if due < Nanos::MAX && at_ps < planned_ps {
             attacker.planned_ps = at_ps;
@@ -243,7 +244,7 @@ impl World<'_> {
         attacker.planned_ps = u64::MAX;
         let Ok(machine) = attacker.machine() else { return };
         let mut frame = self.frames.take(true);
-        if machine.poll_link(CLOCK.nanos(now_ps), &mut frame) {
+        if machine.poll_link(CLOCK.nanos(now_ps), &mut frame).is_some() {
             let tail_ps = self.nics[SINK].transmit(now_ps, frame.len());
             let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
             self.carry(at_ps, Event::AtSwitch(SINK as u16, frame));

@@ -26,6 +26,7 @@ use crate::random::Random;
 use crate::switch::Model;
 use hostile::Second;
 use p4rack_cowbird::Area;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::roce::Completion;
 
 #[derive(Debug)]
@@ -250,7 +251,7 @@ impl<'a> World<'a> {
                 self.agenda.add(at_ps, Event::InMemory(host, frame));
             }
             Event::InMemory(host, frame) => {
-                let host = usize::from(host);
+                let (host, now) = (usize::from(host), CLOCK.nanos(now_ps));
                 if self.competing.is_some()
                     && let Some(pdu) = Competing::parse(&frame)
                 {
@@ -259,12 +260,12 @@ impl<'a> World<'a> {
                 }
                 if let Some(attacker) = self.attacker.as_mut().filter(|_| host == SINK) {
                     if let Ok(machine) = attacker.machine() {
-                        machine.handle_link(&frame, CLOCK.nanos(now_ps));
+                        machine.handle_link(&frame, now, now);
                     }
                     self.frames.release(frame);
                     return self.plan_attack(now_ps);
                 }
-                self.nics[host].adapter.handle_frame(&frame, CLOCK.nanos(now_ps));
+                self.nics[host].adapter.handle_link(&frame, now, now);
                 self.frames.release(frame);
                 self.complete(host, now_ps);
                 self.send(host, now_ps, now_ps, Cause::Frame);
@@ -362,7 +363,7 @@ impl<'a> World<'a> {
         match core.round(now_ps, &self.experiment.spec.spot, is_rings) {
             Some(took_ps) => self.agenda.add(now_ps + took_ps, Event::Core(nth)),
             None => {
-                let due = core.engine.next_timeout().map_or(u64::MAX, |at| CLOCK.ticks(at));
+                let due = core.engine.next_link().map_or(u64::MAX, |at| CLOCK.ticks(at));
                 let wake_ps = due.max(now_ps + 1_000);
                 if due < u64::MAX && (wake_ps < core.wake_ps || core.wake_ps <= now_ps) {
                     core.wake_ps = wake_ps;

@@ -3,9 +3,10 @@
 use super::faulty::Fate;
 use super::hostile::HOSTILE;
 use super::plant::Effect;
-use super::world::{Event, FAULTS_NS, World};
+use super::world::{Event, FAULTS_NS, Node, World};
 use crate::frames::Frame;
 use crate::message::{host_of, mac_of};
+use p4rack_fabric::Machine as _;
 use p4rack_wire::edm::{self, Kind};
 use p4rack_wire::{MacAddr, Nanos};
 
@@ -17,20 +18,15 @@ const AGAIN_NS: u64 = 30_000;
 impl World<'_> {
     /// Plans the next time to ask a node: for a frame or a timeout.
     pub(super) fn plan(&mut self, nth: u16, now_ns: u64) {
-        let host = &mut self.nodes[usize::from(nth)].machines;
-        let (message, timer) = (host.next_message(), host.compute.next_timeout());
-        let poll = host.uplink.plan(message, timer, now_ns);
+        let Node { machines, uplink, .. } = &mut self.nodes[usize::from(nth)];
+        let poll = uplink.plan(machines, now_ns);
         self.agenda.extend(poll.map(|at_ns| (at_ns, Event::Poll(nth))));
     }
 
     pub(super) fn poll(&mut self, nth: u16, now_ns: u64) {
-        let (now, mut payload) = (Nanos(now_ns), std::mem::take(&mut self.payload));
+        let mut payload = std::mem::take(&mut self.payload);
         let node = &mut self.nodes[usize::from(nth)];
-        node.machines.compute.handle_timeout(now);
-        let to = match node.machines.uplink.is_free(now_ns) {
-            true => node.machines.poll_message(now, &mut payload),
-            false => None,
-        };
+        let to = node.uplink.ask(&mut node.machines, now_ns, &mut payload);
         if let Some(to) = to {
             let restarts = node.restarts;
             if let Err(problem) = self.writes.left((nth, restarts, to), &payload, now_ns, &mut self.history) {
@@ -40,7 +36,7 @@ impl World<'_> {
                 hostile.hear(nth, to, &payload);
             }
             let frame = self.frame(nth, to, &payload);
-            let tail_ns = self.nodes[usize::from(nth)].machines.uplink.send(&frame, now_ns);
+            let tail_ns = self.nodes[usize::from(nth)].uplink.send(&frame, now_ns);
             self.send_to_switches(nth, frame, tail_ns);
         }
         self.payload = payload;
@@ -109,7 +105,7 @@ impl World<'_> {
             && let Some((port, frame)) = hub.poll(now_ns, &mut self.frames)
         {
             let to = port - 1;
-            let tail_ns = now_ns + self.nodes[usize::from(to)].machines.uplink.on_wire(&frame);
+            let tail_ns = now_ns + self.nodes[usize::from(to)].uplink.on_wire(&frame);
             self.cross(frame, tail_ns, |frame| Event::AtHost(to, frame), to);
         }
         let again = self.switches[switch].as_mut().and_then(|hub| hub.again(now_ns));
@@ -137,7 +133,7 @@ impl World<'_> {
         match self.planted.arrives((from, nth), kind, &mut payload) {
             Effect::None => {}
             Effect::Lost => return,
-            Effect::Before(other) => host.handle_message(from, &other, now),
+            Effect::Before(other) => host.handle_link((from, &other), now, now),
             Effect::After(other) => behind = Some(other),
             Effect::Later(other) => {
                 let frame = self.frame(from, nth, &other);
@@ -145,8 +141,8 @@ impl World<'_> {
             }
         }
         let host = &mut self.nodes[usize::from(nth)].machines;
-        host.handle_message(from, &payload, now);
-        behind.into_iter().for_each(|other| host.handle_message(from, &other, now));
+        host.handle_link((from, &payload), now, now);
+        behind.into_iter().for_each(|other| host.handle_link((from, &other), now, now));
         self.completed(nth, now_ns);
         self.plan(nth, now_ns);
     }

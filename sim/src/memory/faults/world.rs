@@ -7,7 +7,7 @@ use super::plant::{Plant, Planted};
 use super::rack::{BYTES, COMPUTES, FaultsRack, KEY, MEMORIES, NODES, RATE_BPS};
 use super::writes::Writes;
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub};
+use crate::kernel::{Agenda, Clock, Hub, Uplink};
 use crate::memory::host::EdmHost;
 use crate::random::Random;
 use p4rack_fabric::edm::host::{compute, memory};
@@ -70,6 +70,7 @@ pub(super) enum Probe {
 
 pub(super) struct Node {
     pub machines: EdmHost,
+    pub uplink: Uplink,
     pub incarnation: u64,
     /// Number of restarts.
     pub restarts: u64,
@@ -148,12 +149,11 @@ impl<'a> World<'a> {
         let mut node = |_| {
             let (incarnation, first_session) = (starts.next(), starts.next() as u16);
             Ok(Node {
-                machines: EdmHost::new(
-                    rack.compute(incarnation),
-                    Some(rack.memory(vec![0; BYTES], first_session)?),
-                    RATE_BPS,
-                    CLOCK,
-                ),
+                machines: EdmHost {
+                    compute: rack.compute(incarnation),
+                    memory: Some(rack.memory(vec![0; BYTES], first_session)?),
+                },
+                uplink: Uplink::new(RATE_BPS, CLOCK),
                 incarnation,
                 restarts: 0,
                 first_session,
@@ -277,7 +277,7 @@ impl<'a> World<'a> {
         match event {
             Event::Issue(own) => self.issue(own, now_ns),
             Event::Ask(own, asked, why) => self.ask(own, asked, why, now_ns),
-            Event::Poll(nth) if self.nodes[usize::from(nth)].machines.uplink.is_due(now_ns) => {
+            Event::Poll(nth) if self.nodes[usize::from(nth)].uplink.is_due(now_ns) => {
                 self.poll(nth, now_ns);
             }
             Event::Poll(_) => {}

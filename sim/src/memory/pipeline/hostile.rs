@@ -2,6 +2,7 @@
 
 use super::{Event, KEY, Pipeline};
 use crate::message::mac_of;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::hostile::edm::{Config, Machine};
 use p4rack_wire::Nanos;
 
@@ -42,10 +43,10 @@ impl Pipeline<'_> {
         let mut frame = self.frames.take(true);
         let node = &mut self.nodes[usize::from(nth)];
         let Some(hostile) = &mut node.hostile else { return self.frames.release(frame) };
-        if !hostile.poll_link(Nanos(now_ps.div_ceil(1_000)), &mut frame) {
+        if hostile.poll_link(Nanos(now_ps.div_ceil(1_000)), &mut frame).is_none() {
             return self.frames.release(frame);
         }
-        let tail_ps = node.machines.uplink.send(&frame, now_ps);
+        let tail_ps = node.uplink.send(&frame, now_ps);
         self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, frame));
     }
 }

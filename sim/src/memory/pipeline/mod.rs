@@ -22,6 +22,7 @@ use crate::switch::{Model, P4, SwitchError};
 use node::Node;
 use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::edm::{Edm, Mode, NO_LOSS};
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::compute;
 use p4rack_fabric::hostile::edm::{Attack, LONG_BYTES};
 use p4rack_switch::Config;
@@ -220,7 +221,7 @@ impl<'a> Pipeline<'a> {
             }
             Event::Ask(nth) => self.ask(nth, now_ps),
             Event::Poll(node) => {
-                if self.nodes[usize::from(node)].machines.uplink.is_due(now_ps) {
+                if self.nodes[usize::from(node)].uplink.is_due(now_ps) {
                     self.poll(node, now_ps);
                 }
             }
@@ -273,7 +274,7 @@ impl<'a> Pipeline<'a> {
     fn plan(&mut self, nth: u16, now_ps: u64) {
         let node = &mut self.nodes[usize::from(nth)];
         let next = node.next();
-        let poll = node.machines.uplink.plan(next, None, now_ps);
+        let poll = node.uplink.plan_at(next, None, now_ps);
         self.agenda.extend(poll.map(|at_ps| (at_ps, Event::Poll(nth))));
     }
 
@@ -282,12 +283,12 @@ impl<'a> Pipeline<'a> {
         let node = &mut self.nodes[usize::from(nth)];
         if node.hostile.is_some() {
             self.attack(nth, now_ps);
-        } else if let Some(to) = node.machines.poll_first_message(CLOCK.nanos(now_ps), &mut payload) {
+        } else if let Some(to) = node.machines.poll_first(CLOCK.nanos(now_ps), &mut payload) {
             self.sent(nth, to, &payload, now_ps);
             let mut frame = self.frames.take(true);
             let (dst, src) = (mac_of(to.into()), mac_of(nth.into()));
             edm::emit_frame(dst, src, self.edm.ether_type, &payload, &mut frame);
-            let tail_ps = self.nodes[usize::from(nth)].machines.uplink.send(&frame, now_ps);
+            let tail_ps = self.nodes[usize::from(nth)].uplink.send(&frame, now_ps);
             self.messages.shown.sent_ps[usize::from(nth)] += tail_ps - now_ps;
             self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, frame));
         }
@@ -322,14 +323,14 @@ impl<'a> Pipeline<'a> {
     fn at_host(&mut self, nth: u16, frame: Frame, now_ps: u64) {
         let now = CLOCK.nanos(now_ps);
         if let Some(hostile) = &mut self.nodes[usize::from(nth)].hostile {
-            hostile.handle_link(&frame, now);
+            hostile.handle_link(&frame, now, now);
             self.frames.release(frame);
             return self.plan(nth, now_ps);
         }
         let parsed = edm::parse_frame(&frame, self.edm.ether_type);
         let from = parsed.as_ref().and_then(|(ethernet, _)| node_of(ethernet.src));
         if let (Some((_, payload)), Some(from)) = (parsed, from) {
-            self.nodes[usize::from(nth)].machines.handle_message(from, payload, now);
+            self.nodes[usize::from(nth)].machines.handle_link((from, payload), now, now);
             if self.nodes[usize::from(from)].hostile.is_none() {
                 self.received(nth, from, payload, now_ps);
             }

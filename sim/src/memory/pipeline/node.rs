@@ -1,7 +1,9 @@
 //! A host: its machines for both roles, compute and memory node.
 
 use super::{CLOCK, KEY, Params};
+use crate::kernel::Uplink;
 use crate::memory::host::EdmHost;
+use p4rack_fabric::Machine as _;
 use p4rack_fabric::edm::host::{compute, memory};
 use p4rack_fabric::hostile::edm::Machine;
 use p4rack_wire::Nanos;
@@ -9,6 +11,7 @@ use p4rack_wire::Nanos;
 #[derive(Debug)]
 pub(super) struct Node {
     pub machines: EdmHost,
+    pub uplink: Uplink,
     /// Its role instead of both.
     pub hostile: Option<Machine>,
     /// Messages by the machine's numbers.
@@ -42,15 +45,16 @@ impl Node {
             compute.begin_session(with, 1);
             memory.begin_session(with, 1);
         }
-        let machines = EdmHost::new(compute, Some(memory), params.rate_bps, CLOCK);
-        Ok(Node { machines, hostile: None, tokens: Vec::new() })
+        let machines = EdmHost { compute, memory: Some(memory) };
+        let uplink = Uplink::new(params.rate_bps, CLOCK);
+        Ok(Node { machines, uplink, hostile: None, tokens: Vec::new() })
     }
 
     /// When one of its machines has a frame to send.
     pub fn next(&self) -> Option<Nanos> {
         if let Some(hostile) = &self.hostile {
-            return Some(hostile.next_timeout());
+            return hostile.next_timeout();
         }
-        self.machines.next_message()
+        self.machines.next_link()
     }
 }

@@ -1,0 +1,48 @@
+//! What `Machine` and `HostMachine` promise their drivers, of every machine.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+mod driver;
+mod frames;
+mod hostile;
+mod memory;
+mod plants;
+
+use driver::{Rig, Step, check};
+use p4rack_fabric::{Endpoint, HostMachine, Machine, cowbird, edm, ethernet, pl2, roce};
+use proptest::prelude::*;
+
+/// Holds a machine to its promises.
+fn hold<R: Rig>(rig: impl Fn() -> R, steps: &[Step]) -> Result<(), TestCaseError> {
+    check(rig, steps).map_err(|broken| TestCaseError::fail(format!("{}: {broken}", R::NAME)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Drivers that wake when told, and those that wake and poll at other times as well, get the same from every machine.
+    #[test]
+    fn every_machine_keeps_to_the_order_of_calls(steps in proptest::collection::vec(driver::step(), 1..40)) {
+        for config in frames::configs() {
+            hold(|| frames::Frames::new(config.clone()), &steps)?;
+        }
+        hold(memory::Compute::new, &steps)?;
+        hold(memory::Memory::new, &steps)?;
+        hold(memory::Adapters::new, &steps)?;
+        hold(memory::Engine::new, &steps)?;
+    }
+}
+
+/// Simulators give each thread some hosts.
+#[test]
+fn machines_can_be_sent_to_other_threads() {
+    fn sent<M: Machine + Send + Clone>() {}
+    fn of_host<M: HostMachine + Send + Clone>() {}
+    of_host::<Endpoint>();
+    of_host::<ethernet::Endpoint>();
+    of_host::<pl2::Endpoint>();
+    sent::<edm::host::compute::Node>();
+    sent::<edm::host::memory::Node>();
+    sent::<roce::Adapter<roce::Regions>>();
+    sent::<cowbird::Engine>();
+}
