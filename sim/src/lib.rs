@@ -59,9 +59,9 @@ pub use latency::Latency;
 pub use link::{Faults, LinkStats};
 pub use memory::{
     EdmSpec, FaultsOutcome, FaultsRack, FramingSpec, HostileNodeSpec, KindSpec, Latencies, Mean,
-    MemoryExperiment, MemoryHost, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec, MixSpec,
-    OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Experiment, Table1Row,
-    TimesNs, WorkloadSpec, run_memory,
+    MemoryExperiment, MemoryHost, MemoryNicSpec, MemoryOutcome, MemoryRack, MemoryScheme, MemorySpec,
+    MixSpec, OperationOutcome, PacketsSpec, Plant, PolicySpec, SwitchCounts, Table1, Table1Experiment,
+    Table1Row, TimesNs, WorkloadSpec, run_memory,
 };
 pub use outcome::{
     Compared, ControlOutcome, Decile, Outcome, SwitchOutcome, TrafficOutcome, figure, run, run_with_crew,

@@ -31,6 +31,37 @@ pub struct Faults {
     pub down: Vec<(Nanos, Nanos)>,
 }
 
+impl Faults {
+    /// Whether a frame that leaves at `start` never arrives.
+    pub(crate) fn strikes(&self, start: Nanos, random: &mut Random, stats: &mut LinkStats) -> bool {
+        let count = if self.down.iter().any(|(from, to)| (*from..*to).contains(&start)) {
+            &mut stats.down
+        } else if random.chance(self.loss) {
+            &mut stats.lost
+        } else if random.chance(self.corruption) {
+            &mut stats.corrupted
+        } else {
+            return false;
+        };
+        *count += 1;
+        true
+    }
+
+    /// Whether a frame arrives twice.
+    pub(crate) fn doubles(&self, random: &mut Random, stats: &mut LinkStats) -> bool {
+        let doubles = random.chance(self.duplication);
+        stats.duplicated += u64::from(doubles);
+        doubles
+    }
+
+    /// How long a frame is held back, if it is.
+    pub(crate) fn holds_back(&self, random: &mut Random, stats: &mut LinkStats) -> Option<Nanos> {
+        let held = random.chance(self.reordering);
+        stats.reordered += u64::from(held);
+        held.then_some(Nanos(self.reorder_ns))
+    }
+}
+
 /// What happened to a link's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct LinkStats {
@@ -205,28 +236,16 @@ impl Link {
         }
         let (start, mut arrived) = self.start(frame.len(), now);
         if let Some(faults) = self.faults.clone() {
-            let reason = if faults.down.iter().any(|(from, to)| (*from..*to).contains(&start)) {
-                Some(&mut self.stats.down)
-            } else if self.random.chance(faults.loss) {
-                Some(&mut self.stats.lost)
-            } else if self.random.chance(faults.corruption) {
-                Some(&mut self.stats.corrupted)
-            } else {
-                None
-            };
-            if let Some(count) = reason {
-                *count += 1;
+            if faults.strikes(start, &mut self.random, &mut self.stats) {
                 return frames.release(frame);
             }
-            if self.random.chance(faults.duplication) {
-                self.stats.duplicated += 1;
+            if faults.doubles(&mut self.random, &mut self.stats) {
                 let copy = frames.copy(&frame);
                 let (due, arrived) = self.joins_last(arrived);
                 put(InFlight { due, arrived, frame: copy }, Joins::Last);
             }
-            if self.random.chance(faults.reordering) {
-                self.stats.reordered += 1;
-                arrived += Nanos(faults.reorder_ns);
+            if let Some(late) = faults.holds_back(&mut self.random, &mut self.stats) {
+                arrived += late;
                 if arrived >= self.last.1 {
                     self.last = (arrived, arrived);
                 }

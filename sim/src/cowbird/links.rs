@@ -4,6 +4,8 @@ use super::competing::Competing;
 use super::nic::{Cause, ps};
 use super::rack::COMPUTE;
 use super::world::{CLOCK, Event, World};
+use crate::frames::Frame;
+use crate::kernel::Way;
 use crate::transport::wire::Pdu;
 
 impl World<'_> {
@@ -44,7 +46,7 @@ impl World<'_> {
             let tail_ps = nic.transmit(now_ps, frame.len());
             let is_bounded = nic.is_bounded();
             let at_ps = tail_ps + ps(self.experiment.spec.nic.link_ns);
-            self.carry(at_ps, Event::AtSwitch(host as u16, frame));
+            self.carry(Way::Up(host as u16), frame, at_ps);
             if is_bounded {
                 self.nics[host].collect(now_ps, now_ps, Cause::Frame, &mut self.frames);
             }
@@ -73,15 +75,15 @@ impl World<'_> {
     }
 
     /// Carries a frame over a link, or loses it.
-    pub(super) fn carry(&mut self, at_ps: u64, event: Event) {
-        if self.losses.chance(self.experiment.spec.loss) {
-            self.lost_frames += 1;
-            if let Event::AtSwitch(_, frame) | Event::Arrived(_, frame) = event {
-                self.frames.release(frame);
-            }
-            return;
-        }
-        self.agenda.add(at_ps, event);
+    pub(super) fn carry(&mut self, way: Way, frame: Frame, at_ps: u64) {
+        let agenda = &mut self.agenda;
+        self.wires.carry(way, frame, at_ps, &mut self.frames, |at_ps, frame| {
+            let event = match way {
+                Way::Up(host) => Event::AtSwitch(host, frame),
+                Way::Down(host) => Event::Arrived(host, frame),
+            };
+            agenda.add(at_ps, event);
+        });
     }
 
     /// Sends the switch's frames, and plans the next time to ask it.
@@ -90,7 +92,7 @@ impl World<'_> {
         let way_ps = ps(nic.switch_ns) + ps(nic.link_ns);
         while let Some((port, frame)) = self.hub.poll(now_ps, &mut self.frames) {
             let wire_ps = self.nics[usize::from(port - 1)].wire_ps(frame.len());
-            self.carry(now_ps + way_ps + wire_ps, Event::Arrived(port - 1, frame));
+            self.carry(Way::Down(port - 1), frame, now_ps + way_ps + wire_ps);
         }
         self.agenda.extend(self.hub.again(now_ps).map(|at_ps| (at_ps, Event::Switch)));
     }

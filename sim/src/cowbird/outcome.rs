@@ -181,7 +181,7 @@ fn outcome(experiment: &CowbirdExperiment, world: &mut World<'_>) -> CowbirdOutc
         wrong: sum(|thread| thread.tally.wrong),
         lost: sum(Thread::outstanding),
         failed,
-        lost_frames: world.lost_frames,
+        lost_frames: world.wires.lost(),
         repeated: world.nics.iter().map(repeated).sum(),
         queue_max_bytes: stats.ports.iter().map(|port| port.queue_max_bytes).max().unwrap_or(0),
         drops,

@@ -1,7 +1,7 @@
 //! The rack: its switch with the program, and the queue pairs between its hosts.
 
 use super::costs::P4Spec;
-use super::experiment::CompetingClass;
+use super::experiment::{CompetingClass, HOST_NAMES};
 use super::nic::{MESSAGE_BYTES_MAX, Nic};
 use super::records::POOL_KEY;
 use crate::message::mac_of;
@@ -79,7 +79,7 @@ pub(super) fn connect(nics: &mut [Nic], from: usize, to: usize, qpn: u32) -> Res
 
 /// The engine in the switch, for `sets` sets of these hosts.
 pub(super) fn engine(spec: &P4Spec, sets: u16, hosts: &[usize]) -> Cowbird {
-    let compute = hosts.iter().map(|host| name(*host)).collect();
+    let compute = hosts.iter().map(|host| HOST_NAMES[*host].to_owned()).collect();
     Cowbird {
         instances: sets.into(),
         regions: sets.into(),
@@ -89,12 +89,8 @@ pub(super) fn engine(spec: &P4Spec, sets: u16, hosts: &[usize]) -> Cowbird {
         probe: Nanos(spec.turn_ns.into()),
         rest_turns: spec.rest_turns,
         timeout: Nanos::from_micros(spec.timeout_us.into()),
-        ..Cowbird::new(Ipv4Addr::new(10, 0, 0, 254), compute, vec![name(POOL)])
+        ..Cowbird::new(Ipv4Addr::new(10, 0, 0, 254), compute, vec![HOST_NAMES[POOL].to_owned()])
     }
-}
-
-fn name(host: usize) -> String {
-    ["compute", "pool", "spot", "sink"][host].to_owned()
 }
 
 /// Class of RDMA's frames if competing flows are below them.
@@ -127,7 +123,7 @@ pub(super) fn switch(
     seed: u64,
 ) -> Result<P4, String> {
     let station = |host: usize| Station {
-        name: name(host),
+        name: HOST_NAMES[host].to_owned(),
         mac: mac_of(host),
         ip: ip_of(host),
         prefix: 24,

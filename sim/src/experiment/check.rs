@@ -121,26 +121,7 @@ impl Check<'_> {
             );
         }
         self.distribution("nic", "dma_ns", &spec.nic.dma_ns);
-        self.distribution("link", "delay_ns", &spec.link.delay_ns);
-        let link = &spec.link;
-        for (key, value) in [
-            ("loss", link.loss),
-            ("corruption", link.corruption),
-            ("duplication", link.duplication),
-            ("reordering", link.reordering),
-        ] {
-            if !(0.0..=1.0).contains(&value) {
-                self.problem("link", 0, key, format!("{value} is no probability; write 0 to 1"));
-            }
-        }
-        for name in &link.hosts {
-            self.known_host(spec, "link", 0, "hosts", name);
-        }
-        for (from, to) in &link.down_us {
-            if from >= to {
-                self.problem("link", 0, "down_us", format!("[{from}, {to}] ends before it begins"));
-            }
-        }
+        self.link(&spec.link, 1.0, |name| unknown_host(spec, name));
         for (nth, fail) in spec.fail.iter().enumerate() {
             self.known_host(spec, "fail", nth, "host", &fail.host);
         }
@@ -242,16 +223,15 @@ impl Check<'_> {
         self.distribution("rack", "pipeline_ns", &rack.pipeline_ns);
     }
 
-    fn distribution(&mut self, table: &str, key: &str, points: &[(f64, f64)]) {
+    pub(crate) fn distribution(&mut self, table: &str, key: &str, points: &[(f64, f64)]) {
         if let Err(error) = Distribution::new(points, Between::Linear) {
             self.problem(table, 0, key, format!("{error}; write e.g. [[0, 320], [0.5, 349], [1, 6820]]"));
         }
     }
 
     pub(super) fn known_host(&mut self, spec: &Spec, table: &str, nth: usize, key: &str, name: &str) {
-        if host_index(name, spec.rack.hosts).is_none() {
-            let last = spec.rack.hosts;
-            self.problem(table, nth, key, format!("`{name}` is no host; there are h1 to h{last}"));
+        if let Some(problem) = unknown_host(spec, name) {
+            self.problem(table, nth, key, problem);
         }
     }
 
@@ -399,4 +379,10 @@ impl Check<'_> {
             );
         }
     }
+}
+
+/// What is wrong with a host's name, if anything is.
+fn unknown_host(spec: &Spec, name: &str) -> Option<String> {
+    let last = spec.rack.hosts;
+    host_index(name, last).is_none().then(|| format!("`{name}` is no host; there are h1 to h{last}"))
 }

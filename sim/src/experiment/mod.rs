@@ -2,11 +2,13 @@
 
 mod check;
 mod hostile;
+mod link;
 #[cfg(test)]
 mod refused_tests;
 mod traffic;
 
 pub use hostile::{HostileSpec, NO_ATTACK};
+pub use link::LinkSpec;
 pub use traffic::{Arrivals, LoadIn, Pattern, SizeSpec, TimedFrom, TrafficSpec, Ycsb};
 
 use crate::link::Faults;
@@ -280,43 +282,6 @@ pub enum MachineLocation {
     Host,
 }
 
-/// `[link]`
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LinkSpec {
-    /// Delay from one end to the other, without serialisation, as quantiles.
-    pub delay_ns: Vec<(f64, f64)>,
-    /// Probability that a frame is lost.
-    pub loss: f64,
-    /// Probability that a frame arrives with a wrong FCS.
-    pub corruption: f64,
-    /// Probability that a frame arrives twice.
-    pub duplication: f64,
-    /// Probability that a frame is held back for `reorder_ns`.
-    pub reordering: f64,
-    /// How long a reordered frame is held back.
-    pub reorder_ns: u64,
-    /// Hosts whose links have these faults; empty: all.
-    pub hosts: Vec<String>,
-    /// When these links are down: pairs of start and end in microseconds.
-    pub down_us: Vec<(u64, u64)>,
-}
-
-impl Default for LinkSpec {
-    fn default() -> LinkSpec {
-        LinkSpec {
-            delay_ns: WIRE_NS.to_vec(),
-            loss: 0.0,
-            corruption: 0.0,
-            duplication: 0.0,
-            reordering: 0.0,
-            reorder_ns: 2_000,
-            hosts: Vec::new(),
-            down_us: Vec::new(),
-        }
-    }
-}
-
 /// `[[fail]]`
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -355,10 +320,6 @@ pub struct PaperSpec {
 /// standard deviation of 3 ns that it states.
 const PIPELINE_NS: [(f64, f64); 6] =
     [(0.0, 346.0), (0.5, 347.0), (0.99, 349.0), (0.999, 353.0), (0.9999, 508.0), (1.0, 600.0)];
-/// Delay of a link, one way, without serialisation. Together with the pipeline's delay, RSV→GRT takes 1 µs at the
-/// minimum, 1.06 µs at the median and 14 µs at the maximum, as in the paper's §5; FEC varies by 1–2 µs (§2).
-const WIRE_NS: [(f64, f64); 6] =
-    [(0.0, 320.0), (0.5, 349.0), (0.99, 400.0), (0.999, 900.0), (0.9999, 1_500.0), (1.0, 6_820.0)];
 /// Delay from host memory to wire, one way: half of the difference between software and hardware timestamps in §5
 /// (1.98 / 2.05 / 22.25 and 1 / 1.06 / 14 µs).
 const DMA_NS: [(f64, f64); 5] =
@@ -513,24 +474,7 @@ impl Experiment {
 
     /// Faults of a host's link.
     pub(crate) fn faults(&self, host: usize) -> Faults {
-        let link = &self.spec.link;
-        let concerned = link.hosts.is_empty() || link.hosts.iter().any(|name| self.host(name) == Some(host));
-        if !concerned {
-            return Faults::default();
-        }
-        let down = |(from, to): &(u64, u64)| (Nanos::from_micros(*from), Nanos::from_micros(*to));
-        let mut faults = Faults {
-            loss: link.loss,
-            corruption: link.corruption,
-            duplication: link.duplication,
-            reordering: link.reordering,
-            reorder_ns: link.reorder_ns,
-            down: link.down_us.iter().map(down).collect(),
-        };
-        if faults.reordering == 0.0 {
-            faults.reorder_ns = 0;
-        }
-        faults
+        self.spec.link.faults(|name| self.host(name) == Some(host))
     }
 
     /// When a host falls silent.

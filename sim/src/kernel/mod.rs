@@ -1,7 +1,8 @@
 //! What the event loops of simulated racks have in common.
 //!
 //! ```text
-//!  machine ─ Uplink ─▶ Hub ─▶ machine      Agenda: what happens when; Clock: its ticks, and the machines' nanoseconds
+//!  machine ─ Uplink ─ Wires ─▶ Hub ─ Wires ─▶ machine      Agenda: what happens when; Clock: its ticks, and the machines'
+//!                                                          nanoseconds; Wires: jitter and faults of links
 //! ```
 //!
 //! ARCHITECTURE.md says which loop has what of it. `FrameWorld` stays apart for its lookahead: hosts and switch put frames into each
@@ -13,9 +14,11 @@ mod clock;
 mod due;
 mod hub;
 mod uplink;
+mod wires;
 
 pub(crate) use agenda::Agenda;
 pub(crate) use clock::Clock;
 pub(crate) use due::Due;
 pub(crate) use hub::Hub;
 pub(crate) use uplink::Uplink;
+pub(crate) use wires::{Way, Wires};

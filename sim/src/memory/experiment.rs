@@ -8,7 +8,7 @@ use super::packets::{Headers, Packets, Scheme};
 use super::pipeline;
 use super::spec::{FramingSpec, Latencies, MemoryScheme, MemorySpec, PolicySpec};
 use super::workload::{AFTER, BYTES_MAX, Generator, generator, parse_trace};
-use crate::experiment::{Check, ExperimentError, parse_toml};
+use crate::experiment::{Check, ExperimentError, LinkSpec, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use p4rack_fabric::edm::blocks::Framing;
 use p4rack_fabric::edm::scheduler::{Config, Policy};
@@ -144,6 +144,7 @@ impl MemoryExperiment {
                 "window must not be 0, and pause has to be two packets or more",
             );
         }
+        check_links(&spec, &mut check);
         super::hostile::check(&spec, &mut check);
         let generator = generator(&spec.workload, spec.nodes, rate_bps, &mut check);
         match check.problems.is_empty() {
@@ -212,9 +213,21 @@ impl MemoryExperiment {
         })
     }
 
-    /// Parameters of the generated program's run with `nodes` nodes; `None` for other schemes.
-    pub(super) fn pipeline(&self, nodes: u16) -> Option<pipeline::Params> {
+    /// Parameters of the generated program's run with `nodes` nodes; `None` for other schemes. If a message is alone, links have
+    /// their least delay and no faults.
+    pub(super) fn pipeline(&self, nodes: u16, is_alone: bool) -> Option<pipeline::Params> {
         let (mode, edm) = (self.spec.scheme.mode()?, &self.spec.edm);
+        let (link, dma_ns) = match is_alone {
+            true => {
+                let least = |points: &Vec<(f64, f64)>| {
+                    points.first().map(|(_, least)| vec![(0.0, *least), (1.0, *least)])
+                };
+                let delay_ns = self.spec.link.delay_ns.as_ref().and_then(least);
+                let dma_ns = self.spec.nic.dma_ns.as_ref().and_then(least);
+                (LinkSpec { delay_ns, ..LinkSpec::default() }, dma_ns)
+            }
+            false => (self.spec.link.clone(), self.spec.nic.dma_ns.clone()),
+        };
         Some(pipeline::Params {
             mode,
             nodes,
@@ -233,10 +246,12 @@ impl MemoryExperiment {
             ahead: edm.ahead,
             arch: edm.arch,
             shares: edm.shares,
-            // Runs of a single message have another number of nodes.
-            attackers: if nodes == self.spec.nodes { attackers(&self.spec) } else { Vec::new() },
+            attackers: if is_alone { Vec::new() } else { attackers(&self.spec) },
             pass_ns: edm.pass_ns,
             pending_max: edm.pending_max,
+            link,
+            dma_ns,
+            seed: self.spec.seed,
         })
     }
 
@@ -250,6 +265,26 @@ impl MemoryExperiment {
     /// Whether messages come from a trace.
     pub fn is_trace(&self) -> bool {
         self.spec.workload.trace.is_some()
+    }
+}
+
+/// Checks links and network cards.
+fn check_links(spec: &MemorySpec, check: &mut Check<'_>) {
+    check.link(&spec.link, 0.1, |name| {
+        let is_known = name.parse::<u16>().is_ok_and(|node| node < spec.nodes);
+        (!is_known).then(|| format!("`{name}` is no node; there are 0 to {}", spec.nodes - 1))
+    });
+    if let Some(points) = &spec.nic.dma_ns {
+        check.distribution("nic", "dma_ns", points);
+    }
+    let is_plain = spec.link.is_plain() && spec.nic.dma_ns.is_none();
+    if !is_plain && spec.scheme.mode().is_none() {
+        let what = format!(
+            "{} has no frames, but intervals on ideal links; take it out, or write a generated program's scheme",
+            spec.scheme.name()
+        );
+        let (table, key) = if spec.link.is_plain() { ("nic", "dma_ns") } else { ("link", "loss") };
+        check.problem(table, 0, key, what);
     }
 }
 

@@ -34,7 +34,8 @@ pub use measure::{Mean, TimesNs};
 pub use outcome::{MemoryOutcome, OperationOutcome, run_memory};
 pub use programs::{MemoryHost, MemoryRack, SwitchCounts};
 pub use spec::{
-    EdmSpec, FramingSpec, HostileNodeSpec, Latencies, MemoryScheme, MemorySpec, PacketsSpec, PolicySpec,
+    EdmSpec, FramingSpec, HostileNodeSpec, Latencies, MemoryNicSpec, MemoryScheme, MemorySpec, PacketsSpec,
+    PolicySpec,
 };
 pub use table1::{KIND as TABLE_KIND, Table1, Table1Experiment, Table1Row};
 pub use workload::{KindSpec, MixSpec, WorkloadSpec};

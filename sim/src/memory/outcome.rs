@@ -103,7 +103,7 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
     let spec = &experiment.spec;
     let (messages, range) = experiment.messages();
     let (mut messages, range) = but_attackers(spec, messages, range);
-    let ran = simulate(experiment, &messages, spec.nodes, spec.workload.in_flight)
+    let ran = simulate(experiment, &messages, spec.nodes, spec.workload.in_flight, false)
         .and_then(|shown| Ok((shown, isolated(experiment, &messages)?)));
     let (shown, mut isolated) = match ran {
         Ok(ran) => ran,
@@ -118,8 +118,9 @@ pub fn run_memory(experiment: &MemoryExperiment) -> MemoryOutcome {
         message.at_ps = times.begun_ps.unwrap_or(message.at_ps);
     }
     let mut alone = |message: &Message| {
-        let measure =
-            |one: &[Message]| simulate(experiment, one, 2, None).ok()?.times.first()?.completion_ps(&one[0]);
+        let measure = |one: &[Message]| {
+            simulate(experiment, one, 2, None, true).ok()?.times.first()?.completion_ps(&one[0])
+        };
         isolated.of(message, measure)
     };
     let mut samples = Vec::with_capacity(range.len());
@@ -226,11 +227,12 @@ fn simulate(
     messages: &[Message],
     nodes: u16,
     in_flight: Option<u32>,
+    is_alone: bool,
 ) -> Result<Shown, String> {
     if let Some(packets) = experiment.packets(nodes) {
         return Ok(Run::new(&packets, messages, in_flight).run());
     }
-    if let Some(params) = experiment.pipeline(nodes) {
+    if let Some(params) = experiment.pipeline(nodes, is_alone) {
         return Ok(Pipeline::new(&params, messages, in_flight)?.run());
     }
     match experiment.spec.scheme {
@@ -241,7 +243,7 @@ fn simulate(
 
 /// Times of messages alone, where one run after another would take too long: each would generate and translate a program.
 fn isolated(experiment: &MemoryExperiment, messages: &[Message]) -> Result<Isolated, String> {
-    if experiment.pipeline(2).is_none() {
+    if experiment.pipeline(2, true).is_none() {
         return Ok(Isolated::default());
     }
     let kinds: BTreeSet<_> = messages.iter().map(kind_of).collect();
@@ -252,7 +254,7 @@ fn isolated(experiment: &MemoryExperiment, messages: &[Message]) -> Result<Isola
         message
     };
     let one: Vec<Message> = kinds.into_iter().map(apart).collect();
-    let shown = simulate(experiment, &one, 2, None)?;
+    let shown = simulate(experiment, &one, 2, None, true)?;
     Ok(one
         .iter()
         .zip(&shown.times)

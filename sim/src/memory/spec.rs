@@ -3,7 +3,7 @@
 use super::exact::paper;
 use super::packets::Scheme;
 use super::workload::WorkloadSpec;
-use crate::experiment::PaperSpec;
+use crate::experiment::{LinkSpec, PaperSpec};
 use p4rack_codegen::Arch;
 use p4rack_codegen::scheme::edm::{Edm, Mode};
 use p4rack_fabric::edm::scheduler::Config;
@@ -35,6 +35,12 @@ pub struct MemorySpec {
     /// Time of a memory access, local or remote, in nanoseconds.
     #[serde(default)]
     pub memory_ns: u64,
+    /// Delays and faults of links, for generated programs.
+    #[serde(default, skip_serializing_if = "LinkSpec::is_plain")]
+    pub link: LinkSpec,
+    /// Hosts' network cards, for generated programs.
+    #[serde(default, skip_serializing_if = "MemoryNicSpec::is_plain")]
+    pub nic: MemoryNicSpec,
     /// Parameters of EDM's scheduler and hosts.
     #[serde(default)]
     pub edm: EdmSpec,
@@ -168,6 +174,20 @@ impl Latencies {
     /// Whether hosts have another stack than EDM's.
     pub(super) const fn is_other_stack(self) -> bool {
         matches!(self, Latencies::Tcp | Latencies::Rocev2 | Latencies::Ethernet | Latencies::Cxl)
+    }
+}
+
+/// `[nic]`
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MemoryNicSpec {
+    /// Delay between a host's machines and its link, each way, as quantiles; none unless it is given.
+    pub dma_ns: Option<Vec<(f64, f64)>>,
+}
+
+impl MemoryNicSpec {
+    fn is_plain(&self) -> bool {
+        self.dma_ns.is_none()
     }
 }
 

@@ -117,7 +117,7 @@ impl FrameWorld {
             Distribution::new(points, Between::Linear).map(Arc::new).map_err(SimError::Parameter)
         };
         let times = node::Times {
-            wire: quantiles(&spec.link.delay_ns)?,
+            wire: quantiles(spec.link.delay_ns())?,
             dma: quantiles(&spec.nic.dma_ns)?,
             pipeline: quantiles(&spec.rack.pipeline_ns)?,
             lane_bytes: parse_size(&spec.rack.lane_buffer).map_err(SimError::Parameter)?,

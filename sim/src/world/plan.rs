@@ -77,7 +77,7 @@ impl Plan {
             transports: spec.traffic.iter().any(|traffic| traffic.transport != Transport::Raw),
             marks: marks(&experiment),
             reports,
-            pause_delay: pause_delay(&spec.link.delay_ns),
+            pause_delay: pause_delay(spec.link.delay_ns()),
             watched: Watched::of(&experiment),
             planted,
             group_of: (0..hosts).map(|host| (host * groups / hosts) as u16).collect(),

@@ -5,12 +5,14 @@ mod hostile;
 pub use hostile::HostileComputeSpec;
 
 use crate::cowbird::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
-use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
+use crate::experiment::{Check, ExperimentError, LinkSpec, PaperSpec, parse_toml};
 use p4rack_codegen::rack::units::parse_rate;
 use serde::{Deserialize, Serialize};
 
 /// `kind` of such a file.
 pub const KIND: &str = "cowbird";
+/// Hosts' names in files and results, by the number of their port less one.
+pub(super) const HOST_NAMES: [&str; 4] = ["compute", "pool", "spot", "sink"];
 /// Maximum of the times in a file.
 const TIME_MAX_NS: u32 = 1_000_000;
 /// Longest run: ten seconds.
@@ -67,9 +69,12 @@ pub struct CowbirdSpec {
     /// Rate of the links.
     #[serde(default = "rate")]
     pub rate: String,
-    /// Probability that a link loses a frame, in each direction.
+    /// Probability that a link loses a frame, in each direction: short for `link.loss`.
     #[serde(default)]
     pub loss: f64,
+    /// Delays and faults of links.
+    #[serde(default, skip_serializing_if = "LinkSpec::is_plain")]
+    pub link: LinkSpec,
     /// Costs of threads.
     #[serde(default)]
     pub cpu: CpuSpec,
@@ -219,6 +224,11 @@ impl CowbirdExperiment {
         }
     }
 
+    /// Delays and faults of links.
+    pub(super) fn link(&self) -> LinkSpec {
+        LinkSpec { loss: self.spec.link.loss.max(self.spec.loss), ..self.spec.link.clone() }
+    }
+
     /// Maximum requests of a thread in flight.
     pub(super) fn window(&self) -> u32 {
         self.spec.batch * self.spec.batches
@@ -313,6 +323,13 @@ fn check_spec(spec: &CowbirdSpec, check: &mut Check) {
     if !(0.0..=0.1).contains(&spec.loss) {
         check.problem("", 0, "loss", format!("{} is out of range; write 0 to 0.1", spec.loss));
     }
+    if spec.loss > 0.0 && spec.link.loss > 0.0 {
+        check.problem("link", 0, "loss", "stands for loss, which is there too; write one of them");
+    }
+    check.link(&spec.link, 0.1, |name| {
+        let is_known = HOST_NAMES.contains(&name);
+        (!is_known).then(|| format!("`{name}` is no host; there are {}", HOST_NAMES.join(", ")))
+    });
     for (key, value) in [("in_flight", spec.p4.in_flight), ("rest_turns", spec.p4.rest_turns)] {
         if !value.is_power_of_two() {
             check.problem("p4", 0, key, format!("{value} is no power of two"));

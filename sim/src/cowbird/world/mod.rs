@@ -12,7 +12,7 @@ pub(super) use hostile::{Attacker, others};
 
 use crate::check::Digest;
 use crate::cowbird::competing::Competing;
-use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme};
+use crate::cowbird::experiment::{CowbirdExperiment, CowbirdScheme, HOST_NAMES};
 use crate::cowbird::nic::{Cause, HostMemory, Nic, ps};
 use crate::cowbird::rack::{self, COMPUTE, COMPUTE_QPN, HOSTS, POOL, POOL_QPN, SINK, SPOT};
 use crate::cowbird::records::{CowbirdPlant, Records};
@@ -21,7 +21,7 @@ use crate::cowbird::server::Server;
 use crate::cowbird::spot::Core;
 use crate::cowbird::thread::{Plan, Thread};
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub};
+use crate::kernel::{Agenda, Clock, Hub, Wires};
 use crate::random::Random;
 use crate::switch::Model;
 use hostile::Second;
@@ -99,11 +99,9 @@ pub(super) struct World<'a> {
     pub sets: usize,
     /// Totals when the measurement began, and when it ended.
     pub marks: Vec<Mark>,
-    pub losses: Random,
+    pub wires: Wires,
     pub digest: Digest,
     pub frame_hops: u64,
-    /// Frames that links lost.
-    pub lost_frames: u64,
     /// Requests of engines that an adapter refused.
     pub refused: u64,
     pub now_ps: u64,
@@ -153,6 +151,8 @@ impl<'a> World<'a> {
         let hosts: &[usize] = if second == Second::Absent { &[COMPUTE] } else { &[COMPUTE, SINK] };
         let engine = (spec.scheme == CowbirdScheme::CowbirdP4).then(|| rack::engine(&spec.p4, sets, hosts));
         let class = spec.competing.as_ref().map(|tcp| tcp.class).unwrap_or_default();
+        let (random, link) = (Random::stream(spec.seed, 0), experiment.link());
+        let wires = Wires::new(CLOCK, ps(spec.nic.link_ns), (&link, None), &HOST_NAMES, random)?;
         let mut world = World {
             hub: Hub::new(rack::switch(engine.as_ref(), rates_bps, class, spec.seed)?, CLOCK),
             turn: None,
@@ -168,10 +168,9 @@ impl<'a> World<'a> {
             attacker,
             sets: sets.into(),
             marks: Vec::new(),
-            losses: Random::stream(spec.seed, 0),
+            wires,
             digest: Digest::new(),
             frame_hops: 0,
-            lost_frames: 0,
             refused: 0,
             now_ps: 0,
             plan,

@@ -1,6 +1,6 @@
 //! Hostile nodes.
 
-use super::{Event, KEY, Pipeline};
+use super::{KEY, Pipeline};
 use crate::message::mac_of;
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::hostile::edm::{Config, Machine};
@@ -47,6 +47,6 @@ impl Pipeline<'_> {
             return self.frames.release(frame);
         }
         let tail_ps = node.uplink.send(&frame, now_ps);
-        self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, frame));
+        self.rises(nth, frame, tail_ps);
     }
 }

@@ -15,9 +15,11 @@ mod times;
 use super::latency::Modules;
 use super::message::{Message, Operation, Shown};
 use super::messages::Messages;
+use crate::experiment::LinkSpec;
 use crate::frames::{Frame, Frames};
-use crate::kernel::{Agenda, Clock, Hub};
+use crate::kernel::{Agenda, Clock, Hub, Way, Wires};
 use crate::message::mac_of;
+use crate::random::Random;
 use crate::switch::{Model, P4, SwitchError};
 use node::Node;
 use p4rack_codegen::Arch;
@@ -32,6 +34,10 @@ use rack::rack;
 
 /// Addresses at which messages begin. The address identifies the message.
 const ADDRESSES: u32 = 1 << 18;
+/// Stream of the random numbers of links.
+const LINKS: u64 = 1 << 32;
+/// How often a host asks again for what links lose.
+const AGAIN_MAX: u8 = 16;
 /// The key of all memory.
 const KEY: u32 = 1;
 const CLOCK: Clock = Clock::PICOSECONDS;
@@ -72,6 +78,12 @@ pub struct Params {
     pub pass_ns: u64,
     /// Maximum messages that wait in a host for one other host; more are refused.
     pub pending_max: usize,
+    /// Delays and faults of links.
+    pub link: LinkSpec,
+    /// Delay between hosts' machines and their links, as quantiles.
+    pub dma_ns: Option<Vec<(f64, f64)>>,
+    /// Seed of these delays and faults.
+    pub seed: u64,
 }
 
 #[derive(Debug)]
@@ -92,6 +104,8 @@ enum Event {
     AtHost(u16, Frame),
     /// Hosts look at their timers.
     Timers,
+    /// Its host looks whether a write that has left is there.
+    Look(u32),
 }
 
 /// A run.
@@ -105,13 +119,14 @@ pub struct Pipeline<'a> {
     nodes: Vec<Node>,
     frames: Frames,
     payload: Vec<u8>,
+    wires: Wires,
+    /// How often each message was asked for again; empty: links lose nothing.
+    again: Vec<u8>,
     /// Messages created so far.
     created: u32,
     /// Ended messages, and the number of open ones.
     ended: Vec<bool>,
     left: usize,
-    /// Bytes of each message that arrived.
-    received: Vec<u32>,
     /// The read in each lane of each pair.
     reads: Vec<u32>,
 }
@@ -136,7 +151,11 @@ impl<'a> Pipeline<'a> {
         let nodes = (0..params.nodes).map(|_| Node::new(params, timeout, (addresses + longest) as usize));
         let pairs = usize::from(params.nodes) * usize::from(params.nodes);
         let (ended, left) = (vec![false; messages.len()], messages.len());
-        let received = vec![0; messages.len()];
+        let again = if params.link.has_faults() { vec![0; messages.len()] } else { Vec::new() };
+        let names: Vec<String> = (0..params.nodes).map(|node| node.to_string()).collect();
+        let jitter = (&params.link, params.dma_ns.as_deref());
+        let wires =
+            Wires::new(CLOCK, params.modules.link_ps, jitter, &names, Random::stream(params.seed, LINKS))?;
         let (messages, first) = Messages::new(messages, in_flight, params.nodes.into(), params.memory_ps);
         let mut agenda = Agenda::default();
         let start_ps = first.first().map(|(at_ps, _)| *at_ps);
@@ -151,10 +170,11 @@ impl<'a> Pipeline<'a> {
             nodes: nodes.collect::<Result<_, _>>()?,
             frames: Frames::default(),
             payload: Vec::new(),
+            wires,
+            again,
             created: 0,
             ended,
             left,
-            received,
             reads: vec![u32::MAX; pairs * edm.lanes() as usize],
             edm,
         };
@@ -186,7 +206,7 @@ impl<'a> Pipeline<'a> {
         let no_loss: u64 = no_loss.map(|(_, count)| count).sum();
         self.messages.shown.dropped = stats.drops.iter().map(|(_, count)| count).sum::<u64>() - no_loss;
         let sum = |of: fn(&Node) -> u64| self.nodes.iter().map(of).sum::<u64>();
-        self.messages.shown.again = sum(|node| node.machines.compute.counters().again);
+        self.messages.shown.again += sum(|node| node.machines.compute.counters().again);
         // A repeated message has another address and would count as another message.
         let strays = self.messages.shown.again
             + sum(|node| {
@@ -197,8 +217,8 @@ impl<'a> Pipeline<'a> {
                 node.machines.compute.counters().malformed
                     + node.machines.memory.as_ref().map_or(0, |memory| memory.counters().malformed)
             });
-        // Frames of attackers match no message, and delay others' messages.
-        self.messages.shown.strays += if self.params.attackers.is_empty() { strays } else { 0 };
+        // Attackers and faults of links make frames that match no message.
+        self.messages.shown.strays += if self.is_orderly() { strays } else { 0 };
         self.messages.shown.counters = vec![
             ("frames", stats.ports.iter().map(|port| port.rx_frames).sum()),
             ("grants_of_chunks", stats.clones.saturating_sub(stats.recirculations)),
@@ -206,6 +226,7 @@ impl<'a> Pipeline<'a> {
             ("timeouts", sum(|node| node.machines.compute.counters().timeouts)),
         ];
         self.messages.shown.counters.extend(counted.drops.into_iter().chain(counted.demoted));
+        self.messages.shown.counters.extend(self.wires.counters());
     }
 
     fn handle(&mut self, event: Event, now_ps: u64) {
@@ -237,6 +258,8 @@ impl<'a> Pipeline<'a> {
             }
             Event::Arrived(node, frame) => self.arrived(node, frame, now_ps),
             Event::AtHost(node, frame) => self.at_host(node, frame, now_ps),
+            Event::Look(nth) if !self.ended[nth as usize] => self.ask_again(nth, now_ps),
+            Event::Look(_) => {}
             Event::Timers => {
                 for node in 0..self.params.nodes {
                     let compute = &mut self.nodes[usize::from(node)].machines.compute;
@@ -249,6 +272,23 @@ impl<'a> Pipeline<'a> {
                     self.agenda.add(now_ps + self.timeout.0 * 1_000, Event::Timers);
                 }
             }
+        }
+    }
+
+    /// Whether nothing strange may arrive: neither attackers nor faulty links are there, which also make messages late.
+    fn is_orderly(&self) -> bool {
+        self.params.attackers.is_empty() && self.again.is_empty()
+    }
+
+    /// Asks for a message again of which something was lost, unless that was often in vain.
+    fn ask_again(&mut self, nth: u32, now_ps: u64) {
+        match self.again.get_mut(nth as usize).filter(|times| **times < AGAIN_MAX) {
+            Some(times) => {
+                *times += 1;
+                self.messages.shown.again += 1;
+                self.ask(nth, now_ps);
+            }
+            None => self.ended(nth, now_ps),
         }
     }
 
@@ -290,10 +330,18 @@ impl<'a> Pipeline<'a> {
             edm::emit_frame(dst, src, self.edm.ether_type, &payload, &mut frame);
             let tail_ps = self.nodes[usize::from(nth)].uplink.send(&frame, now_ps);
             self.messages.shown.sent_ps[usize::from(nth)] += tail_ps - now_ps;
-            self.agenda.add(tail_ps + self.params.modules.link_ps, Event::AtSwitch(nth, frame));
+            self.rises(nth, frame, tail_ps);
         }
         self.payload = payload;
         self.plan(nth, now_ps);
+    }
+
+    /// A frame whose last bit is on its host's link goes to the switch.
+    fn rises(&mut self, nth: u16, frame: Frame, tail_ps: u64) {
+        let (at_ps, agenda) = (tail_ps + self.params.modules.link_ps, &mut self.agenda);
+        self.wires.carry(Way::Up(nth), frame, at_ps, &mut self.frames, |at_ps, frame| {
+            agenda.add(at_ps, Event::AtSwitch(nth, frame));
+        });
     }
 
     /// Sends the switch's frames, and plans the next time to ask it.
@@ -302,7 +350,10 @@ impl<'a> Pipeline<'a> {
         while let Some((port, frame)) = self.hub.poll(now_ps, &mut self.frames) {
             let wire_ps = CLOCK.on_wire(frame.len(), self.params.rate_bps);
             let at_ps = now_ps + modules.forward_ps + wire_ps + modules.link_ps;
-            self.agenda.add(at_ps, Event::Arrived(port - 1, frame));
+            let (to, agenda) = (port - 1, &mut self.agenda);
+            self.wires.carry(Way::Down(to), frame, at_ps, &mut self.frames, |at_ps, frame| {
+                agenda.add(at_ps, Event::Arrived(to, frame));
+            });
         }
         self.agenda.extend(self.hub.again(now_ps).map(|at_ps| (at_ps, Event::Switch)));
     }
@@ -330,12 +381,15 @@ impl<'a> Pipeline<'a> {
         let parsed = edm::parse_frame(&frame, self.edm.ether_type);
         let from = parsed.as_ref().and_then(|(ethernet, _)| node_of(ethernet.src));
         if let (Some((_, payload)), Some(from)) = (parsed, from) {
-            self.nodes[usize::from(nth)].machines.handle_link((from, payload), now, now);
+            let node = &mut self.nodes[usize::from(nth)];
+            let writes = node.writes();
+            node.machines.handle_link((from, payload), now, now);
+            let is_whole = node.writes() > writes;
             if self.nodes[usize::from(from)].hostile.is_none() {
-                self.received(nth, from, payload, now_ps);
+                self.received(nth, from, payload, is_whole, now_ps);
             }
             self.completed(nth, now_ps);
-        } else if self.params.attackers.is_empty() {
+        } else if self.is_orderly() {
             self.messages.shown.strays += 1;
         }
         self.frames.release(frame);

@@ -29,6 +29,8 @@ impl Node {
             timeout,
             // Here addresses identify messages; there is no memory behind them.
             keep_order: false,
+            // What is lost, its program asks for again as a whole.
+            retries: if params.link.has_faults() { 0 } else { compute::Config::default().retries },
             ..compute::Config::default()
         };
         let memory = memory::Config {
@@ -48,6 +50,11 @@ impl Node {
         let machines = EdmHost { compute, memory: Some(memory) };
         let uplink = Uplink::new(params.rate_bps, CLOCK);
         Ok(Node { machines, uplink, hostile: None, tokens: Vec::new() })
+    }
+
+    /// Writes that its memory has whole.
+    pub fn writes(&self) -> u64 {
+        self.machines.memory.as_ref().map_or(0, |memory| memory.counters().writes)
     }
 
     /// When one of its machines has a frame to send.

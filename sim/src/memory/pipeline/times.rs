@@ -1,6 +1,6 @@
 //! The message of each frame, and the times of messages.
 
-use super::{ADDRESSES, Event, Pipeline};
+use super::{ADDRESSES, CLOCK, Event, Pipeline};
 use p4rack_fabric::edm::host::compute;
 use p4rack_wire::edm::{self, Kind};
 
@@ -44,23 +44,23 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Records the times of frames that a memory node receives.
-    pub(super) fn received(&mut self, nth: u16, from: u16, payload: &[u8], now_ps: u64) {
+    /// Records the times of frames that a memory node receives. `is_whole`: this one completes a write.
+    pub(super) fn received(&mut self, nth: u16, from: u16, payload: &[u8], is_whole: bool, now_ps: u64) {
         let Ok(header) = edm::Message::parse(payload) else { return };
         let kind = Kind::of(payload[0]);
         if !matches!(kind, Ok(Kind::Rreq | Kind::Wreq)) {
             return;
         }
         let Some(message) = self.message_at(header.address, (from, nth)) else {
-            self.messages.shown.strays += 1;
+            self.messages.shown.strays += u64::from(self.is_orderly());
             return;
         };
         if kind == Ok(Kind::Rreq) {
             self.messages.shown.times[message].reached_ps = Some(now_ps);
             return;
         }
-        self.received[message] += u32::from(header.bytes);
-        if self.received[message] == self.messages.all[message].bytes {
+        // A write that was asked for again may be there already.
+        if is_whole && !self.ended[message] {
             self.stored(message as u32, now_ps);
         }
     }
@@ -72,8 +72,13 @@ impl Pipeline<'_> {
             match outcome {
                 compute::Outcome::Answer(_) => self.stored(message, now_ps),
                 // A write is complete when the memory node has it.
-                compute::Outcome::Sent => {}
-                compute::Outcome::Refused(_) | compute::Outcome::Null => self.ended(message, now_ps),
+                compute::Outcome::Sent if self.again.is_empty() => {}
+                compute::Outcome::Sent => {
+                    self.agenda.add(now_ps + CLOCK.ticks(self.timeout), Event::Look(message))
+                }
+                compute::Outcome::Refused(_) | compute::Outcome::Null if self.ended[message as usize] => {}
+                compute::Outcome::Refused(_) => self.ended(message, now_ps),
+                compute::Outcome::Null => self.ask_again(message, now_ps),
             }
         }
     }
