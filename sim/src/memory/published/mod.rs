@@ -15,7 +15,14 @@
 //! The run ends when the last flow has started; the figure is the mean over flows that are finished then, where a read
 //! counts as two flows. The divisor is a formula, not a measured time.
 
+mod figure;
+mod hosts;
+
+pub use figure::slowdown_of;
+
 use super::message::{Message, Operation, Shown, Times};
+use figure::{Kind, expected_slots, mean};
+use hosts::Host;
 use std::collections::VecDeque;
 
 /// A slot, in picoseconds.
@@ -35,13 +42,6 @@ enum State {
     Granted,
     ToNotify,
     Waiting,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Request,
-    Response,
-    Write,
 }
 
 /// A stream of blocks from one host to another. A read is two of them.
@@ -73,77 +73,6 @@ impl Flow {
     }
 }
 
-/// The time by which the authors divide that of a flow, in slots, for a message of `bytes`.
-fn expected_slots(kind: Kind, bytes: u64) -> u64 {
-    let (hop, long) = (HOP_SLOTS, bytes > CHUNK_BYTES as u64);
-    let request = REQUEST_BYTES as u64 / 8 + 4 * hop + if long { bytes / 8 + 4 * hop } else { 0 };
-    match kind {
-        Kind::Request => request,
-        Kind::Write => bytes / 8 + 4 * hop + bytes.min(1_024) / 8 + if long { 4 * hop } else { 0 },
-        Kind::Response if long => 2 * hop + (bytes / 256 + 1) * 32 + request,
-        Kind::Response => bytes / 8 + 2 * hop,
-    }
-}
-
-/// A flow: kind, bytes, times of creation, start and end.
-type FlowTimes = (Kind, u64, u64, Option<u64>, Option<u64>);
-
-/// The mean of this many ratios.
-fn mean(sum: f64, count: u32) -> Result<f64, String> {
-    match count {
-        0 => Err("published normalisation: no flow is finished when the last one starts".to_owned()),
-        _ => Ok(sum / f64::from(count)),
-    }
-}
-
-/// The authors' figure for a run of another scheme, with their stop rule and normalisation. An error if no flow has ended
-/// by then.
-pub fn slowdown_of(messages: &[Message], times: &[Times]) -> Result<f64, String> {
-    let mut flows: Vec<FlowTimes> = Vec::new();
-    for (message, times) in messages.iter().zip(times) {
-        let bytes = u64::from(message.bytes);
-        match message.operation {
-            Operation::Write => flows.push((Kind::Write, bytes, message.at_ps, times.sent_ps, times.done_ps)),
-            Operation::Read => {
-                flows.push((Kind::Request, bytes, message.at_ps, times.asked_ps, times.reached_ps));
-                if let Some(reached_ps) = times.reached_ps {
-                    flows.push((Kind::Response, bytes, reached_ps, times.sent_ps, times.done_ps));
-                }
-            }
-        }
-    }
-    let stop_ps = stop_ps(&flows);
-    let (mut sum, mut count) = (0.0, 0u32);
-    for (kind, bytes, created_ps, _, done_ps) in flows {
-        if let Some(done_ps) = done_ps.filter(|done_ps| *done_ps <= stop_ps) {
-            let expected_ps = expected_slots(kind, bytes) * SLOT_PS;
-            sum += ((done_ps - created_ps) as f64 / expected_ps as f64).max(1.0);
-            count += 1;
-        }
-    }
-    mean(sum, count)
-}
-
-/// The time at which all existing flows have started. An answer exists from the time of its request, all others from the
-/// beginning.
-fn stop_ps(flows: &[FlowTimes]) -> u64 {
-    let started = |first: bool| {
-        let of = flows.iter().filter(move |flow| (flow.0 != Kind::Response) == first);
-        of.map(|flow| (flow.2, flow.3.unwrap_or(u64::MAX)))
-    };
-    let mut stop_ps = started(true).map(|(_, started_ps)| started_ps).max().unwrap_or(0);
-    // Answers that exist by then but have not started delay it, and so do those created in the meantime.
-    let mut answers: Vec<(u64, u64)> = started(false).collect();
-    answers.sort_unstable();
-    for (created_ps, started_ps) in answers {
-        if created_ps > stop_ps {
-            break;
-        }
-        stop_ps = stop_ps.max(started_ps);
-    }
-    stop_ps
-}
-
 /// A demand in the switch.
 #[derive(Clone, Debug)]
 struct Demand {
@@ -163,23 +92,6 @@ enum Block {
     Request { flow: usize, first: bool },
     Grant { flow: usize, bytes: i64 },
     Data(usize),
-}
-
-#[derive(Clone, Debug, Default)]
-struct Host {
-    /// Flows that may send, except the current one.
-    ready: Vec<usize>,
-    current: Option<usize>,
-    /// On the link to the switch, with the slot of arrival.
-    up: VecDeque<(u64, Block)>,
-    /// In the switch, for this host.
-    queue: VecDeque<Block>,
-    /// On the link from the switch.
-    down: VecDeque<(u64, Block)>,
-    /// The source that locks this host as a destination.
-    locked_by: Option<usize>,
-    /// Bytes granted towards it that have not left the switch.
-    in_flight: i64,
 }
 
 /// A run of the authors' model.
@@ -386,55 +298,6 @@ impl<'a> Published<'a> {
         }
     }
 
-    /// A host: chooses a flow and sends one block of it.
-    fn send(&mut self, nth: usize) -> bool {
-        let key = |flow: &Flow| {
-            let remaining = if flow.kind == Kind::Request { -1 } else { flow.bytes - flow.sent };
-            (flow.state, remaining, flow.slot)
-        };
-        let host = &mut self.hosts[nth];
-        let best = (0..host.ready.len()).min_by_key(|at| key(&self.flows[host.ready[*at]]));
-        if host.current.is_some_and(|flow| self.flows[flow].state == State::Waiting) {
-            host.current = None;
-        }
-        if host.current.is_none() {
-            host.current = best.map(|at| host.ready.remove(at));
-        }
-        let Some(number) = host.current else { return false };
-        let (flow, arrives) = (&mut self.flows[number], self.slot + HOP_SLOTS);
-        if flow.state == State::ToNotify && flow.kind != Kind::Request {
-            flow.state = State::Waiting;
-            host.up.push_back((arrives, Block::Notification(number)));
-            return true;
-        }
-        if flow.state == State::Waiting || flow.quota <= 0 {
-            return false;
-        }
-        let first = flow.sent == 0;
-        host.up.push_back((
-            arrives,
-            match flow.kind {
-                Kind::Request => Block::Request { flow: number, first },
-                _ => Block::Data(number),
-            },
-        ));
-        if first {
-            self.started += 1;
-            if flow.kind == Kind::Request {
-                flow.state = State::Granted;
-            }
-        }
-        flow.sent += BLOCK_BYTES;
-        flow.quota -= BLOCK_BYTES;
-        if flow.sent >= flow.bytes {
-            host.current = None;
-        } else if flow.quota < BLOCK_BYTES && flow.kind != Kind::Request {
-            flow.state = State::Waiting;
-            host.current = None;
-        }
-        true
-    }
-
     /// A port of the switch: sends one block to its host.
     fn forward(&mut self, nth: usize) -> bool {
         let Some(block) = self.hosts[nth].queue.pop_front() else { return false };
@@ -475,53 +338,6 @@ impl<'a> Published<'a> {
             granted: false,
             request_waits: request,
         });
-    }
-
-    fn receive(&mut self, nth: usize) {
-        let Some(block) = due(&mut self.hosts[nth].down, self.slot) else { return };
-        match block {
-            Block::Data(flow) | Block::Request { flow, .. } => self.received(flow),
-            Block::Grant { flow, bytes } if self.flows[flow].kind == Kind::Write => {
-                self.granted(nth, flow, bytes)
-            }
-            Block::Grant { flow, bytes } => match self.flows[flow].response {
-                Some(response) => self.granted(nth, response, bytes),
-                None => {
-                    let request = &self.flows[flow];
-                    let response = Flow {
-                        kind: Kind::Response,
-                        state: State::Granted,
-                        source: nth,
-                        destination: request.source,
-                        bytes: request.asked,
-                        quota: bytes,
-                        sent: 0,
-                        slot: self.slot + 1,
-                        ..request.clone()
-                    };
-                    self.flows[flow].response = Some(self.flows.len());
-                    self.starting.push_front(self.flows.len());
-                    self.flows.push(Flow { received: 0, finished: None, ..response });
-                    self.received(flow);
-                }
-            },
-            Block::Notification(_) => {}
-        }
-    }
-
-    fn granted(&mut self, host: usize, flow: usize, bytes: i64) {
-        if self.flows[flow].state == State::Waiting && self.hosts[host].current != Some(flow) {
-            self.hosts[host].ready.push(flow);
-        }
-        (self.flows[flow].state, self.flows[flow].quota) = (State::Granted, bytes);
-    }
-
-    fn received(&mut self, flow: usize) {
-        let flow = &mut self.flows[flow];
-        flow.received += BLOCK_BYTES;
-        if flow.finished.is_none() && flow.received >= flow.bytes {
-            flow.finished = Some(self.slot);
-        }
     }
 }
 
