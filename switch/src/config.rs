@@ -21,6 +21,17 @@ impl PortConfig {
     }
 }
 
+/// The order of frames in a queue of a front-panel port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queueing {
+    /// As they came.
+    #[default]
+    Fifo,
+    /// The ports where they came in take turns of a full frame's bytes, and frames from one hold at most as much of the buffer in
+    /// a queue as is free.
+    Fair,
+}
+
 /// Configuration of a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -43,6 +54,8 @@ pub struct Config {
     /// Dynamic thresholds (Choudhury and Hahne, 1998): a queue may hold this percentage of the free part of
     /// the shared buffer. `None`: no thresholds.
     pub dynamic_percent: Option<u32>,
+    /// The order of frames in the queues of front-panel ports.
+    pub queueing: Queueing,
     /// Port for packet-in and packet-out.
     pub cpu_port: Option<u16>,
     /// Maximum frames that wait for [`crate::Switch::poll_cpu`].
@@ -86,6 +99,7 @@ impl Default for Config {
             reserved_bytes: 0,
             scheduled_priority: 4,
             dynamic_percent: None,
+            queueing: Queueing::Fifo,
             cpu_port: Some(510),
             cpu_queue_frames: 1024,
             drop_port: 511,

@@ -46,7 +46,7 @@ mod trace;
 mod words;
 
 pub use compile::Pipeline;
-pub use config::{Config, PortConfig};
+pub use config::{Config, PortConfig, Queueing};
 pub use error::{CompileError, ControlError};
 pub use objects::{
     ActionSet, CloneSession, CounterData, DefaultEntry, DigestMessage, EntryRef, IdleEntry, Indirect,

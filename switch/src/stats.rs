@@ -38,6 +38,8 @@ pub enum DropReason {
     /// Best effort to this port holds as much of the shared buffer as it leaves free for best effort to other
     /// ports.
     BestEffortShare,
+    /// With fair queueing: frames from its ingress port hold as much of the buffer at this queue as is free.
+    IngressShare,
     /// The queue reached its own limit.
     QueueLimit,
     /// Recirculated, resubmitted or cloned too often.
@@ -50,7 +52,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of declaration.
-    pub const ALL: [DropReason; 20] = [
+    pub const ALL: [DropReason; 21] = [
         DropReason::NoProgram,
         DropReason::UnknownIngressPort,
         DropReason::OverRate,
@@ -67,6 +69,7 @@ impl DropReason {
         DropReason::BufferFull,
         DropReason::BestEffortFull,
         DropReason::BestEffortShare,
+        DropReason::IngressShare,
         DropReason::QueueLimit,
         DropReason::RecirculationLimit,
         DropReason::CpuQueueFull,
@@ -92,6 +95,7 @@ impl DropReason {
             DropReason::BufferFull => "buffer_full",
             DropReason::BestEffortFull => "best_effort_full",
             DropReason::BestEffortShare => "best_effort_share",
+            DropReason::IngressShare => "ingress_share",
             DropReason::QueueLimit => "queue_limit",
             DropReason::RecirculationLimit => "recirculation_limit",
             DropReason::CpuQueueFull => "cpu_queue_full",

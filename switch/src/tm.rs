@@ -3,15 +3,17 @@
 //! A port that has sent a frame is busy until `free_at`. If frames are waiting by then, the next one starts
 //! at that time, however late the switch is polled (up to the catch-up limit), so the mean rate stays exact.
 //! Wire time includes preamble, FCS and gap; fractions of a nanosecond are carried over. The control plane may give the
-//! queues of a port other priorities, rates and limits ([`plan`]).
+//! queues of a port other priorities, rates and limits ([`plan`]). With fair queueing, the frames of a queue leave in turns of
+//! the ports where they came in ([`turns`]).
 
 mod control;
 pub(crate) mod plan;
 mod port;
+mod turns;
 
 pub(crate) use port::reasons;
 
-use crate::config::{Config, PortConfig};
+use crate::config::{Config, PortConfig, Queueing};
 use crate::dues::Dues;
 use crate::inlet::Inlet;
 use crate::pool::{NONE, PacketId, Pool};
@@ -36,6 +38,9 @@ fn easy_below(config: &Config) -> u64 {
 
 /// Part of the buffer that each queue for numbers without a port may hold, at least a frame.
 const NOWHERE_SHARE: u64 = 16;
+
+/// Stands for the port where a frame came in, at ports without turns.
+const NO_TURNS: usize = usize::MAX;
 
 /// The port that stands for all numbers without one. It sends like the fastest of the others, so that programs whose
 /// frames only pass its egress keep their rate, and its queues are short, so that such frames take no others' room.
@@ -97,6 +102,9 @@ impl TrafficManager {
         };
         for port in &config.ports {
             manager.add(port.clone(), config, false);
+        }
+        if config.queueing == Queueing::Fair {
+            manager.ports.iter_mut().for_each(|port| port.turns = Some(Box::default()));
         }
         manager.nowhere = manager.ports.len();
         manager.ports.push(Port { is_nowhere: true, ..Port::new(nowhere(config), config, false) });
@@ -234,6 +242,22 @@ impl TrafficManager {
         Ok(())
     }
 
+    /// Whether a queue with turns accepts this many more bytes from the port at `from`: in the queue these hold at most as much of
+    /// the buffer as is free. With a reserve, frames that may use it are bounded by what was reserved.
+    #[inline(always)]
+    fn admit_from(&self, at: usize, priority: u8, from: usize, bytes: u64) -> Result<(), DropReason> {
+        let Some(turns) = &self.ports[at].turns else { return Ok(()) };
+        let free = match (self.reserved_bytes, priority < self.scheduled_priority) {
+            (0, _) => self.buffer_bytes - self.used,
+            (reserved, true) => self.buffer_bytes - reserved - self.used_best_effort,
+            (_, false) => return Ok(()),
+        };
+        match turns.bytes(priority.into(), from) + bytes > free {
+            true => Err(DropReason::IngressShare),
+            false => Ok(()),
+        }
+    }
+
     /// Lets a frame pass the empty queues of an idle port, as if it had been queued and dequeued at the same
     /// time. Returns false if it has to wait or has no room.
     #[inline(always)]
@@ -268,7 +292,12 @@ impl TrafficManager {
         let packet = pool.get_mut(id);
         let bytes = stored(len);
         let priority = packet.meta.priority & 7;
-        if let Err(reason) = self.admit(at, priority, bytes) {
+        let from = match self.ports[at].turns {
+            None => NO_TURNS,
+            Some(_) => self.find(packet.meta.ingress_port.into()).unwrap_or(self.nowhere),
+        };
+        let admitted = self.admit(at, priority, bytes);
+        if let Err(reason) = admitted.and_then(|()| self.admit_from(at, priority, from, bytes)) {
             self.ports[at].queues[priority as usize].stats.drops += 1;
             return Err(reason);
         }
@@ -292,12 +321,17 @@ impl TrafficManager {
                 false => self.dues.set(at, port.free_at),
             }
         }
-        match queue.tail {
-            NONE => queue.head = id,
-            tail => pool.get_mut(tail).next = id,
+        let is_first = queue.stats.frames == 0;
+        match &mut port.turns {
+            None => {
+                match queue.tail {
+                    NONE => queue.head = id,
+                    tail => pool.get_mut(tail).next = id,
+                }
+                queue.tail = id;
+            }
+            Some(turns) => queue.head = turns.push(pool, priority.into(), from, id),
         }
-        let is_first = queue.tail == NONE;
-        queue.tail = id;
         queue.stats.frames += 1;
         queue.stats.bytes += bytes;
         queue.stats.max_bytes = queue.stats.max_bytes.max(queue.stats.bytes);
@@ -338,9 +372,12 @@ impl TrafficManager {
         let port = &mut self.ports[at];
         let queue = &mut port.queues[priority as usize];
         let id = queue.head;
-        let packet = pool.get_mut(id);
+        let packet = pool.get(id);
         let bytes = packet.meta.charged;
-        queue.head = packet.next;
+        queue.head = match &mut port.turns {
+            None => packet.next,
+            Some(turns) => turns.pop(pool, priority.into()),
+        };
         if queue.head == NONE {
             queue.tail = NONE;
             port.occupied &= !(1 << priority);
@@ -438,3 +475,5 @@ mod plan_tests;
 #[cfg(test)]
 #[path = "tm_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod turns_tests;

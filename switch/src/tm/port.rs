@@ -1,6 +1,7 @@
 //! A port of the traffic manager.
 
 use super::plan::{PortPlan, QUEUES};
+use super::turns::Turns;
 use crate::config::{Config, PortConfig};
 use crate::depth::Depth;
 use crate::inlet::Inlet;
@@ -37,6 +38,8 @@ pub(crate) struct Port {
     pub(super) queues: [Queue; QUEUES],
     /// How they are served, if not strictly by their numbers.
     pub(super) plan: Option<Box<PortPlan>>,
+    /// The order of frames in its queues, with fair queueing. The head of a queue is then the next to leave, and there is no tail.
+    pub(super) turns: Option<Box<Turns>>,
     /// Bit `p` is set if the queue of priority `p` is not empty.
     pub(super) occupied: u8,
     pub(super) free_at: Nanos,
@@ -68,6 +71,7 @@ impl Port {
             is_nowhere: false,
             queues: [Queue { head: NONE, tail: NONE, stats: QueueStats::default() }; QUEUES],
             plan: None,
+            turns: None,
             occupied: 0,
             free_at: Nanos::ZERO,
             waiting_since: Nanos::ZERO,
