@@ -2,7 +2,7 @@
 
 use super::config::{BadConfig, Config, Connection};
 use super::memory::Memory;
-use super::ready::Ready;
+use super::ready::{Party, Ready};
 use super::requester::{self, Outcome, Refused, Request, Requester};
 use super::responder::{self, ReceiveRefused, Received, Responder};
 use crate::common::counters;
@@ -78,6 +78,7 @@ pub enum Completion {
 #[derive(Clone, Debug)]
 struct Pair {
     connection: Connection,
+    party: Party,
     requester: Requester,
     responder: Responder,
     /// Whether the requesting half sends next.
@@ -161,8 +162,14 @@ impl<M: Memory> Adapter<M> {
         self.pairs.get(&qpn).map(|pair| &pair.connection)
     }
 
-    /// Adds a connected queue pair.
+    /// Adds a connected queue pair, whose frames take the turns of the host at the other end.
     pub fn add_pair(&mut self, qpn: u32, connection: Connection) -> Result<(), PairError> {
+        self.add_pair_of(qpn, connection, Party::Peer(connection.path.dst_ip))
+    }
+
+    /// Adds a connected queue pair whose frames take the turns of a party. An engine has queue pairs with a pool for several hosts,
+    /// and each of these has turns of its own at both ends.
+    pub fn add_pair_of(&mut self, qpn: u32, connection: Connection, party: Party) -> Result<(), PairError> {
         connection.check().map_err(PairError::BadConnection)?;
         if !(2..=QPN_MAX).contains(&qpn) {
             return Err(PairError::BadNumber(qpn));
@@ -175,8 +182,9 @@ impl<M: Memory> Adapter<M> {
         }
         let requester = Requester::new(self.config.clone(), connection);
         let responder = Responder::new(self.config.clone(), connection);
-        let pair = Pair { connection, requester, responder, requests_next: false, ready: false, done: false };
-        self.ready.open(connection.path.dst_ip);
+        let (requests_next, ready, done) = (false, false, false);
+        let pair = Pair { connection, party, requester, responder, requests_next, ready, done };
+        self.ready.open(party);
         self.pairs.insert(qpn, pair);
         Ok(())
     }
@@ -185,7 +193,7 @@ impl<M: Memory> Adapter<M> {
     pub fn remove_pair(&mut self, qpn: u32) -> bool {
         self.done.retain(|other| *other != qpn);
         let Some(pair) = self.pairs.remove(&qpn) else { return false };
-        self.ready.close(pair.connection.path.dst_ip, qpn);
+        self.ready.close(pair.party, qpn);
         self.removed.0.add_up(pair.requester.counters());
         self.removed.1.add_up(pair.responder.counters());
         true
@@ -282,7 +290,7 @@ impl<M: Memory> Machine for Adapter<M> {
         }
     }
 
-    /// Writes the next frame over `out`. Hosts are served round robin, and so are the queue pairs of each host.
+    /// Writes the next frame over `out`. Parties are served round robin, and so are the queue pairs of each.
     fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<()> {
         while let Some(qpn) = self.ready.first() {
             let Some(pair) = self.pairs.get_mut(&qpn) else {
@@ -320,7 +328,7 @@ impl<M: Memory> Machine for Adapter<M> {
 /// After an event at a queue pair: it may have frames and completions.
 fn note(qpn: u32, pair: &mut Pair, ready: &mut Ready, done: &mut VecDeque<u32>) {
     if !std::mem::replace(&mut pair.ready, true) {
-        ready.add(pair.connection.path.dst_ip, qpn);
+        ready.add(pair.party, qpn);
     }
     if !std::mem::replace(&mut pair.done, true) {
         done.push_back(qpn);

@@ -22,5 +22,6 @@ mod responder;
 pub use adapter::{Adapter, Completion, Counters, PairError};
 pub use config::{BadConfig, Config, Connection};
 pub use memory::{Access, Denied, Memory, Modify, Place, Region, RegionError, Regions, Rights};
+pub use ready::Party;
 pub use requester::{Counters as RequesterCounters, Failure, Outcome, Refused, Request, Requester};
 pub use responder::{Counters as ResponderCounters, ReceiveRefused, Received, Responder};

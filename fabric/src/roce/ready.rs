@@ -1,5 +1,5 @@
-//! Whose queue pair sends next. Hosts have equal shares of the link, however many queue pairs they have and however much they
-//! ask for; so have the queue pairs of each.
+//! Whose queue pair sends next. Parties have equal shares of the link, however many queue pairs they have and however much they
+//! ask for; so have the queue pairs of each. A party is the host at the other end, or one that is served.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -7,50 +7,59 @@ use std::net::Ipv4Addr;
 /// Bytes on the wire that a turn gives: a full frame with headers.
 const TURN_BYTES: i64 = 1_600;
 
-/// Queue pairs that may have frames to send, by the host at their other end.
+/// Whose turns the frames of a queue pair take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Party {
+    /// The host at the other end.
+    Peer(Ipv4Addr),
+    /// A host that one of the ends serves, by a number that the adapter's owner gives it.
+    Served(u64),
+}
+
+/// Queue pairs that may have frames to send, by their party.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ready {
-    hosts: BTreeMap<Ipv4Addr, Host>,
-    /// Hosts with queue pairs that are ready, in the order of their turns.
-    order: VecDeque<Ipv4Addr>,
+    parties: BTreeMap<Party, Shared>,
+    /// Parties with queue pairs that are ready, in the order of their turns.
+    order: VecDeque<Party>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Host {
+struct Shared {
     /// Queue pairs that it has, ready or not.
     pairs: usize,
     ready: VecDeque<u32>,
     /// It is in `order`.
     listed: bool,
-    /// Bytes that may be sent to it before the others' turns. At 0 or below, the next turn is theirs.
+    /// Bytes that may be sent for it before the others' turns. At 0 or below, the next turn is theirs.
     credit: i64,
 }
 
 impl Ready {
-    /// There is another queue pair with this host.
-    pub fn open(&mut self, host: Ipv4Addr) {
-        self.hosts.entry(host).or_default().pairs += 1;
+    /// There is another queue pair of this party.
+    pub fn open(&mut self, party: Party) {
+        self.parties.entry(party).or_default().pairs += 1;
     }
 
     /// A queue pair is gone, ready or not.
-    pub fn close(&mut self, host: Ipv4Addr, qpn: u32) {
-        let Some(of_host) = self.hosts.get_mut(&host) else { return };
-        of_host.ready.retain(|other| *other != qpn);
-        of_host.pairs -= 1;
-        if of_host.pairs == 0 {
-            self.hosts.remove(&host);
-            self.order.retain(|other| *other != host);
+    pub fn close(&mut self, party: Party, qpn: u32) {
+        let Some(of_party) = self.parties.get_mut(&party) else { return };
+        of_party.ready.retain(|other| *other != qpn);
+        of_party.pairs -= 1;
+        if of_party.pairs == 0 {
+            self.parties.remove(&party);
+            self.order.retain(|other| *other != party);
         }
     }
 
-    /// A queue pair of a known host has something to send, and is not there yet.
-    pub fn add(&mut self, host: Ipv4Addr, qpn: u32) {
-        let Some(of_host) = self.hosts.get_mut(&host) else { return };
-        of_host.ready.push_back(qpn);
-        if !std::mem::replace(&mut of_host.listed, true) {
+    /// A queue pair of a known party has something to send, and is not there yet.
+    pub fn add(&mut self, party: Party, qpn: u32) {
+        let Some(of_party) = self.parties.get_mut(&party) else { return };
+        of_party.ready.push_back(qpn);
+        if !std::mem::replace(&mut of_party.listed, true) {
             // Turns without anything to send are not saved up.
-            of_host.credit = of_host.credit.min(0);
-            self.order.push_back(host);
+            of_party.credit = of_party.credit.min(0);
+            self.order.push_back(party);
         }
     }
 
@@ -62,15 +71,15 @@ impl Ready {
     /// The queue pair whose turn it is.
     pub fn first(&mut self) -> Option<u32> {
         loop {
-            let of_host = self.hosts.get_mut(self.order.front()?)?;
-            match of_host.ready.front() {
+            let of_party = self.parties.get_mut(self.order.front()?)?;
+            match of_party.ready.front() {
                 None => {
-                    of_host.listed = false;
+                    of_party.listed = false;
                     self.order.pop_front();
                 }
-                Some(qpn) if of_host.credit > 0 => return Some(*qpn),
+                Some(qpn) if of_party.credit > 0 => return Some(*qpn),
                 Some(_) => {
-                    of_host.credit += TURN_BYTES;
+                    of_party.credit += TURN_BYTES;
                     self.order.rotate_left(1);
                 }
             }
@@ -79,16 +88,16 @@ impl Ready {
 
     /// The first one has sent a frame of `bytes`.
     pub fn has_sent(&mut self, bytes: u64) {
-        if let Some(of_host) = self.order.front().and_then(|host| self.hosts.get_mut(host)) {
-            of_host.ready.rotate_left(1);
-            of_host.credit -= bytes as i64;
+        if let Some(of_party) = self.order.front().and_then(|party| self.parties.get_mut(party)) {
+            of_party.ready.rotate_left(1);
+            of_party.credit -= bytes as i64;
         }
     }
 
     /// The first one has nothing to send.
     pub fn is_idle(&mut self) {
-        if let Some(of_host) = self.order.front().and_then(|host| self.hosts.get_mut(host)) {
-            of_host.ready.pop_front();
+        if let Some(of_party) = self.order.front().and_then(|party| self.parties.get_mut(party)) {
+            of_party.ready.pop_front();
         }
     }
 }
@@ -100,7 +109,11 @@ mod tests {
     #[test]
     fn hosts_have_equal_shares_whatever_they_ask_for() {
         let mut ready = Ready::default();
-        let host = |n: u8| Ipv4Addr::new(10, 0, 0, n);
+        // The third is served by one of the hosts.
+        let host = |n: u8| match n {
+            3 => Party::Served(1),
+            _ => Party::Peer(Ipv4Addr::new(10, 0, 0, n)),
+        };
         for qpn in 0..102 {
             let host = host(if qpn < 100 { 1 } else { qpn as u8 - 98 });
             ready.open(host);
@@ -134,6 +147,6 @@ mod tests {
         ready.add(host(2), 100);
         ready.add(host(3), 101);
         ready.close(host(2), 100);
-        assert_eq!((ready.first(), ready.hosts.len()), (Some(101), 2));
+        assert_eq!((ready.first(), ready.parties.len()), (Some(101), 2));
     }
 }

@@ -6,7 +6,7 @@ use crate::outlet::Counts;
 use crate::roce::{Loss, RocePort, RocePortError};
 use p4rack_fabric::Machine as _;
 use p4rack_fabric::cowbird::{self, Engine, SetError, State};
-use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Regions};
+use p4rack_fabric::roce::{BadConfig, Completion, Config, Outcome, PairError, Party, Regions};
 use p4rack_netdev::clock;
 use p4rack_p4rt::transport::{self, Full, Share, Shares};
 use p4rack_wire::{MacAddr, Nanos};
@@ -190,7 +190,9 @@ impl Spot {
             _share: taken,
         };
         self.port.adapter().add_pair(compute.0, compute.1)?;
-        if let Err(error) = self.port.adapter().add_pair(pool.0, pool.1) {
+        // What compute nodes want of the pool leaves in turns of theirs.
+        let party = Party::Served(ip.to_bits().into());
+        if let Err(error) = self.port.adapter().add_pair_of(pool.0, pool.1, party) {
             self.port.adapter().remove_pair(compute.0);
             return Err(error.into());
         }

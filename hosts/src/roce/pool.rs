@@ -5,14 +5,15 @@ use super::error::SetupError;
 use super::lease::Lease;
 use super::members::Members;
 use super::reservations::Reservations;
-use super::setup::{End, Offer, Station, Token, add_pairs, agree, numbers, pairs_of, remove_pairs};
+use super::setup::{End, Offer, Station, Token, add_pairs_of, agree, numbers, pairs_of, remove_pairs};
 use crate::commands::{Gone, Handle};
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Adapter, Config, PairError, Regions};
+use p4rack_fabric::roce::{Adapter, Config, PairError, Party, Regions};
 use p4rack_p4rt::p4rack::roce::v1::roce_server::{Roce, RoceServer};
 use p4rack_p4rt::p4rack::roce::v1::{AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
 use p4rack_p4rt::transport::tls::ServerTls;
 use p4rack_p4rt::transport::{Caller, Full, Share, Shares, Tenant, Visitor};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
@@ -88,7 +89,7 @@ impl Pool {
     }
 
     /// Adds queue pairs for `peer`, under numbers that are free. Those of a reservation take the place of the ones before.
-    async fn add(&self, peer: End, pairs: u32, domain: u32) -> Result<End, Status> {
+    async fn add(&self, peer: End, pairs: u32, domain: u32, party: Party) -> Result<End, Status> {
         for _ in 0..DRAWS_MAX {
             let end = {
                 let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +99,7 @@ impl Pool {
                 if domain != DOMAIN {
                     adapter.remove_pairs_of(domain);
                 }
-                add_pairs(adapter, &[end, peer], pairs, domain)
+                add_pairs_of(adapter, &[end, peer], pairs, domain, party)
             });
             match added.await.map_err(gone)? {
                 Ok(()) => return Ok(end),
@@ -142,16 +143,16 @@ impl Pool {
     ) -> Result<Lease<AttachResponse>, Status> {
         peer.check_pairs(pairs).map_err(Status::invalid_argument)?;
         let share = self.pairs.take(&tenant, pairs.into()).map_err(full)?;
-        let (domain, offers) = match token {
-            None => (DOMAIN, self.config.offers.clone()),
+        let (domain, offers, party) = match token {
+            None => (DOMAIN, self.config.offers.clone(), Party::Peer(peer.station.ip)),
             Some(token) => {
                 let reservation = self.reservations().get(&token).ok_or_else(|| {
                     Status::permission_denied("no reservation has this token: it was freed, or never made")
                 })?;
-                (reservation.domain, reservation.offers)
+                (reservation.domain, reservation.offers, Party::Served(reservation.party))
             }
         };
-        let end = self.add(peer, pairs, domain).await?;
+        let end = self.add(peer, pairs, domain, party).await?;
         tracing::info!(peer = %peer.station.ip, qpn = end.qpn, domain, "connected");
         let regions = offers.iter().map(Offer::message).collect();
         let handle = self.handle.clone();
@@ -177,7 +178,7 @@ impl Pool {
         region_bytes: Vec<u64>,
     ) -> Result<Lease<ReserveResponse>, Status> {
         let token = Token::draw().map_err(|error| Status::internal(format!("drawing a token: {error}")))?;
-        let reservation = self.reservations().reserve(token, &region_bytes)?;
+        let reservation = self.reservations().reserve(token, number_of(&tenant), &region_bytes)?;
         let share = self.share(&tenant, &region_bytes);
         let share = share.inspect_err(|_| self.reservations().free(&token))?;
         let regions = reservation.offers.iter().map(Offer::message).collect();
@@ -199,6 +200,13 @@ impl Pool {
         tracing::info!(domain = reservation.domain, bytes = region_bytes.iter().sum::<u64>(), "reserved");
         Ok(lease)
     }
+}
+
+/// The number under which a tenant's queue pairs take turns, whichever engine uses its reservations.
+fn number_of(tenant: &Tenant) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tenant.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn full(full: Full) -> Status {

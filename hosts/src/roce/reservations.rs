@@ -19,6 +19,8 @@ pub(super) struct Reservation {
     pub(super) domain: u32,
     /// Its regions.
     pub(super) offers: Vec<Offer>,
+    /// Number of its tenant, whose queue pairs take turns together.
+    pub(super) party: u64,
 }
 
 impl Reservation {
@@ -65,8 +67,13 @@ impl Reservations {
         Reservations { left_bytes: bytes, domain, key, address: START, by_token: BTreeMap::new() }
     }
 
-    /// Takes regions of this many bytes.
-    pub(super) fn reserve(&mut self, token: Token, region_bytes: &[u64]) -> Result<Reservation, Status> {
+    /// Takes regions of this many bytes, for the tenant with this number.
+    pub(super) fn reserve(
+        &mut self,
+        token: Token,
+        party: u64,
+        region_bytes: &[u64],
+    ) -> Result<Reservation, Status> {
         if !(1..=REGIONS_MAX).contains(&region_bytes.len()) || region_bytes.contains(&0) {
             return Err(Status::invalid_argument(format!(
                 "region_bytes has to have 1 to {REGIONS_MAX} numbers above 0"
@@ -86,7 +93,7 @@ impl Reservations {
             address = end.ok_or_else(exhausted)?;
         }
         (self.left_bytes, self.domain, self.address) = (left, domain, address);
-        let reservation = Reservation { domain, offers };
+        let reservation = Reservation { domain, offers, party };
         self.by_token.insert(token, reservation.clone());
         Ok(reservation)
     }
@@ -112,17 +119,18 @@ mod tests {
     fn what_is_reserved_has_its_own_domain_and_comes_back() {
         let (mut all, mut memory) = (Reservations::new(100, 0, u32::MAX), Regions::default());
         let [a, b] = [1, 2].map(|byte| Token::of(&[byte; 16]).expect("it has sixteen bytes"));
-        let first = all.reserve(a, &[60, 8]).expect("there is room");
-        let refused = all.reserve(b, &[33]).expect_err("32 are left");
+        let first = all.reserve(a, 0, &[60, 8]).expect("there is room");
+        let refused = all.reserve(b, 0, &[33]).expect_err("32 are left");
         assert!(refused.message().contains("32 bytes left"), "{refused}");
-        assert!(all.reserve(b, &[1, u64::MAX]).is_err() && all.reserve(b, &[]).is_err());
-        assert!(all.reserve(b, &[0]).is_err() && all.get(&b).is_none());
-        let second = all.reserve(b, &[32]).expect("there is room");
+        assert!(all.reserve(b, 0, &[1, u64::MAX]).is_err() && all.reserve(b, 0, &[]).is_err());
+        assert!(all.reserve(b, 0, &[0]).is_err() && all.get(&b).is_none());
+        let second = all.reserve(b, 0, &[32]).expect("there is room");
         assert_ne!(first.domain, second.domain);
         assert_eq!((first.register(&mut memory), second.register(&mut memory)), (Ok(()), Ok(())));
         // A key that is taken: nothing remains of the others, and whose key it is keeps it.
         let clash = Reservation {
             domain: 9,
+            party: 0,
             offers: vec![Offer { key: 77, address: 0, ..first.offers[0] }, second.offers[0]],
         };
         assert!(clash.register(&mut memory).is_err());
@@ -131,6 +139,6 @@ mod tests {
         all.free(&a);
         first.remove(&mut memory);
         assert!(memory.get(first.offers[0].key).is_none());
-        assert!(all.reserve(a, &[68]).is_ok() && all.reserve(a, &[1]).is_err());
+        assert!(all.reserve(a, 0, &[68]).is_ok() && all.reserve(a, 0, &[1]).is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 use super::error::SetupError;
 use p4rack_fabric::common::SplitMix;
-use p4rack_fabric::roce::{Adapter, Config, Connection, Memory, PairError, Rights};
+use p4rack_fabric::roce::{Adapter, Config, Connection, Memory, PairError, Party, Rights};
 use p4rack_netdev::clock;
 use p4rack_p4rt::p4rack::roce::v1::roce_client::RoceClient;
 use p4rack_p4rt::p4rack::roce::v1::{self, AttachRequest, AttachResponse, ReserveRequest, ReserveResponse};
@@ -219,9 +219,20 @@ pub(crate) fn add_pairs<M: Memory>(
     pairs: u32,
     domain: u32,
 ) -> Result<(), PairError> {
+    add_pairs_of(adapter, ends, pairs, domain, Party::Peer(ends[1].station.ip))
+}
+
+/// The same, whose frames take the turns of a party.
+pub(crate) fn add_pairs_of<M: Memory>(
+    adapter: &mut Adapter<M>,
+    ends: &[End; 2],
+    pairs: u32,
+    domain: u32,
+    party: Party,
+) -> Result<(), PairError> {
     for number in 0..pairs {
         let [own, peer] = ends.map(|end| end.nth(number));
-        if let Err(error) = adapter.add_pair(own.qpn, own.connection(&peer, domain)) {
+        if let Err(error) = adapter.add_pair_of(own.qpn, own.connection(&peer, domain), party) {
             remove_pairs(adapter, ends, number, domain);
             return Err(error);
         }

@@ -60,7 +60,7 @@ pub struct Caller {
 
 /// What limits count as one: all connections with the same certificate, or without certificates all connections from the
 /// same address.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tenant {
     /// Address of a caller without a certificate.
     Address(IpAddr),
