@@ -2,9 +2,9 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_codegen::rack::Mix;
+use p4rack_codegen::rack::{Mix, Queueing};
 use p4rack_codegen::scheme::pl2::{Mode, Pl2};
-use p4rack_codegen::{Rack, Scheme};
+use p4rack_codegen::{Arch, Rack, Scheme};
 use p4rack_wire::Nanos;
 use proptest::prelude::*;
 
@@ -471,4 +471,34 @@ proptest! {
             }
         }
     }
+}
+
+/// A pool's port has no reservations, so its hosts take turns there unless the description says otherwise.
+#[test]
+fn ports_take_turns_where_hosts_share_a_pool() {
+    let cowbird = "[cowbird]\nip = \"10.0.0.254\"\npool = [\"h1\"]\ncompute = [\"h2\"]";
+    let of = |switch: &str, rest: &str| {
+        let rack = rack(&format!("port_rate = \"1 Gb/s\"\n{switch}"), HOSTS, rest);
+        rack.unwrap_or_else(|error| panic!("{error}"))
+    };
+    for (switch, rest, expected) in [
+        ("", "", Queueing::Fifo),
+        ("queueing = \"fair\"", "", Queueing::Fair),
+        ("", cowbird, Queueing::Fair),
+        ("queueing = \"fifo\"", cowbird, Queueing::Fifo),
+        ("target = \"bmv2\"", cowbird, Queueing::Fifo),
+    ] {
+        let rack = of(switch, rest);
+        assert_eq!(rack.switch.queueing, expected, "{switch} {rest}");
+        assert_eq!(rack.under(Scheme::L2).unwrap().switch.queueing, expected, "without the engine, too");
+        assert_eq!(rack.warnings(), [] as [String; 0]);
+    }
+    let warned = |rack: Rack| rack.warnings().join("\n");
+    assert!(
+        warned(of("target = \"bmv2\"\nqueueing = \"fair\"", ""))
+            .contains("switch.queueing: BMv2 has no turns")
+    );
+    assert!(warned(of("", cowbird).on(Arch::Tna)).contains("switch.queueing: Tofino"));
+    let error = refused("port_rate = \"1 Gb/s\"\nqueueing = \"red\"", HOSTS, "");
+    assert!(error.contains("`red` is no queueing; there are fifo and fair"), "{error}");
 }

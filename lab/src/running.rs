@@ -217,6 +217,7 @@ fn start_switch(
     push("--time-unit-ns", switch.time_unit_ns.to_string());
     push("--buffer", switch.buffer_bytes.to_string());
     push("--reserve", rack.reserved_bytes().to_string());
+    push("--queueing", switch.queueing.name().to_owned());
     for host in &rack.hosts {
         push("--interface", format!("{}@{}", host.port, switch_interface(host.port)));
         push("--port-rate", format!("{}={} b/s", host.port, host.rate_bps));

@@ -15,7 +15,7 @@ use crate::{metrics, telemetry};
 use p4rack_entities::Candidate;
 use p4rack_netdev::signal::Signals;
 use p4rack_netdev::{clock, exporter, file};
-use p4rack_switch::{Config, PortConfig, Switch};
+use p4rack_switch::{Config, PortConfig, Queueing, Switch};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -38,6 +38,8 @@ pub struct DaemonConfig {
     pub buffer_bytes: u64,
     /// Part of the buffer that frames below the scheduled priority cannot use.
     pub reserved_bytes: u64,
+    /// The order of frames in the queues of its ports.
+    pub queueing: Queueing,
     /// Port for packets of the controller. `None`: it can neither send nor receive any.
     pub cpu_port: Option<u16>,
     /// The port that means "drop".
@@ -250,6 +252,7 @@ fn switch_config(config: &DaemonConfig) -> Result<Config, DaemonError> {
         ports: config.ports.iter().map(|spec| PortConfig::new(spec.number, rate_of(spec.number))).collect(),
         buffer_bytes: config.buffer_bytes,
         reserved_bytes: config.reserved_bytes,
+        queueing: config.queueing,
         cpu_port: config.cpu_port,
         drop_port: config.drop_port,
         pipes: config.pipes,
@@ -294,6 +297,7 @@ mod tests {
             port_rates_bps: Vec::new(),
             buffer_bytes: 1 << 18,
             reserved_bytes: 0,
+            queueing: Queueing::Fifo,
             cpu_port: Some(510),
             drop_port: 511,
             pipes: 1,

@@ -3,9 +3,10 @@
 use super::p4::definition;
 use crate::output::{self, OutputFile};
 use clap::builder::RangedI64ValueParser;
-use p4rack_codegen::rack::Target;
 use p4rack_codegen::rack::limits::{self, Refusal};
 use p4rack_codegen::rack::units::{parse_bytes, parse_rate};
+use p4rack_codegen::rack::{self, Target};
+use p4rack_switch::Queueing;
 use p4rack_switchd::daemon::{self, DaemonConfig};
 use p4rack_switchd::driver::{IoChoice, PortSpec};
 use p4rack_switchd::server::ServerTls;
@@ -130,6 +131,10 @@ struct RunArgs {
     /// the description's reserved_percent
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = parse_bytes)]
     reserve: u64,
+    /// The order of frames in a queue of a port: as they came, or in turns of the ports where they came in, each with a share of the
+    /// buffer
+    #[arg(long, value_name = "fifo|fair", default_value = "fifo")]
+    queueing: rack::Queueing,
     /// Folder searched for #include <…>, before the built-in core.p4 and v1model.p4
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -197,6 +202,10 @@ pub fn run(args: Args) -> ExitCode {
         port_rates_bps: args.port_rate,
         buffer_bytes: args.buffer,
         reserved_bytes: args.reserve,
+        queueing: match args.queueing {
+            rack::Queueing::Fifo => Queueing::Fifo,
+            rack::Queueing::Fair => Queueing::Fair,
+        },
         cpu_port,
         drop_port: args.drop_port,
         pipes: args.pipes.into(),

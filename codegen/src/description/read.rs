@@ -8,8 +8,8 @@ use super::workload::read_workload;
 use crate::kind::Kind;
 use crate::rack::units::{parse_rate, parse_size};
 use crate::rack::{
-    BUFFER_BYTES, Definition, Protocol, RESERVED_PERCENT, Rack, RackError, Section, Sink, Switch, Target,
-    limits,
+    BUFFER_BYTES, Definition, Protocol, Queueing, RESERVED_PERCENT, Rack, RackError, Section, Sink, Switch,
+    Target, limits,
 };
 use p4rack_wire::MacAddr;
 use std::net::Ipv4Addr;
@@ -52,7 +52,7 @@ fn read_rack(
     if name.is_none() && !root.has("name") {
         root.missing(sink, "name", "\"my-rack\"");
     }
-    let switch = match root.section(sink, "switch") {
+    let described = match root.section(sink, "switch") {
         Some(section) => read_switch(sink, section),
         None if root.has("switch") => None,
         None => {
@@ -71,6 +71,13 @@ fn read_rack(
         let section = root.section(sink, definition.section());
         protocols.extend(section.and_then(|section| definition.read(section, sink)));
     }
+    // Where nothing is reserved, a host that sends more would get more.
+    let wants_turns = protocols.iter().any(|protocol| protocol.wants_turns());
+    let switch = described.map(|(switch, queueing)| {
+        let has_turns = wants_turns && switch.target == Target::Embedded;
+        let default = if has_turns { Queueing::Fair } else { Queueing::Fifo };
+        Switch { queueing: queueing.unwrap_or(default), ..switch }
+    });
     let workload = root.section(sink, "workload").and_then(|section| read_workload(sink, section));
     root.finish(sink);
     if drafts.is_empty() {
@@ -79,7 +86,8 @@ fn read_rack(
     check::finish(sink, name.map(|name| name.value), switch, drafts, protocols, workload)
 }
 
-fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Switch> {
+/// The switch, and how its frames take turns if the description says.
+fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<(Switch, Option<Queueing>)> {
     let target = section.parsed(sink, "target", "write \"embedded\" or \"bmv2\"", str::parse);
     let arch = section.parsed(sink, "arch", "write one of these, or leave it out", str::parse);
     let device_id = section.integer(sink, "device_id", (0, i64::MAX as u64));
@@ -89,6 +97,7 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Swit
     }
     let buffer = section.parsed(sink, "buffer", "write a size such as \"256 KiB\"", parse_size);
     let reserved = section.integer(sink, "reserved_percent", (0, 90));
+    let queueing = section.parsed(sink, "queueing", "write \"fifo\" or \"fair\"", str::parse);
     let cpu_port = section.integer(sink, "cpu_port", limits::SPECIAL_PORTS);
     let drop_port = section.integer(sink, "drop_port", limits::SPECIAL_PORTS);
     let help = "write an address and port such as \"127.0.0.1:9559\"";
@@ -102,7 +111,7 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Swit
         buffer.map_or(BUFFER_BYTES, |size| size.value),
         reserved.map_or(RESERVED_PERCENT, |percent| percent.value),
     );
-    Some(Switch {
+    let switch = Switch {
         arch: arch.map_or(default.arch, |arch| arch.value),
         device_id: device_id.map_or(default.device_id, |id| id.value),
         cpu_port: cpu_port.map_or(default.cpu_port, |port| port.value as u16),
@@ -110,7 +119,8 @@ fn read_switch(sink: &mut Sink<'_>, mut section: Section<'_, '_>) -> Option<Swit
         grpc_addr: grpc_addr.map_or(default.grpc_addr, |addr| addr.value),
         time_unit_ns: time_unit.map_or(default.time_unit_ns, |unit| unit.value),
         ..default
-    })
+    };
+    Some((switch, queueing.map(|queueing| queueing.value)))
 }
 
 fn read_host(sink: &mut Sink<'_>, mut section: Section<'_, '_>, position: usize) -> Draft {

@@ -1,7 +1,7 @@
 //! What `p4rack rack check` prints of a description.
 
-use crate::rack::Rack;
 use crate::rack::units::{show_rate, show_size};
+use crate::rack::{Queueing, Rack};
 use crate::scheme::PROTOCOLS;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -31,6 +31,9 @@ pub(super) fn summary(rack: &Rack) -> Summary {
         switch.cpu_port,
         switch.grpc_addr
     );
+    if switch.queueing == Queueing::Fair {
+        let _ = writeln!(out, "queueing: fair, by ingress port");
+    }
     for protocol in &rack.protocols {
         let _ = writeln!(out, "{}: {}", protocol.definition().section(), protocol.describe(rack));
     }

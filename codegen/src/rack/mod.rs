@@ -63,6 +63,9 @@ pub struct Switch {
     pub buffer_bytes: u64,
     /// Part of the buffer that best-effort frames cannot use, if a protocol reserves it.
     pub reserved_bytes: u64,
+    /// How frames in a queue of a port take turns.
+    #[serde(skip_serializing_if = "Queueing::is_fifo")]
+    pub queueing: Queueing,
     /// CPU port, for packets of the controller.
     pub cpu_port: u16,
     /// The port that means "drop".
@@ -88,6 +91,7 @@ impl Switch {
             port_rate_bps,
             buffer_bytes: 0,
             reserved_bytes: 0,
+            queueing: Queueing::Fifo,
             cpu_port: 510,
             drop_port: 511,
             grpc_addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559),
@@ -101,6 +105,39 @@ impl Switch {
         // Whether the buffer is too large is checked later.
         let reserved_bytes = u128::from(buffer_bytes) * u128::from(reserved_percent.min(100)) / 100;
         Switch { buffer_bytes, reserved_bytes: reserved_bytes as u64, ..self }
+    }
+}
+
+/// The order of frames in a queue of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queueing {
+    /// As they came: a host that sends more gets more.
+    #[default]
+    Fifo,
+    /// The ports where they came in take turns, and each has a share of the buffer.
+    Fair,
+}
+
+impl Queueing {
+    /// Its name in files and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Queueing::Fifo => "fifo",
+            Queueing::Fair => "fair",
+        }
+    }
+
+    fn is_fifo(&self) -> bool {
+        *self == Queueing::Fifo
+    }
+}
+
+impl FromStr for Queueing {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Queueing, String> {
+        let found = [Queueing::Fifo, Queueing::Fair].into_iter().find(|one| one.name() == text);
+        found.ok_or_else(|| format!("`{text}` is no queueing; there are fifo and fair"))
     }
 }
 
@@ -400,7 +437,21 @@ impl Rack {
     /// Warnings: what is allowed, but may cost what the protocols promise. Each names the field and says what
     /// would fit.
     pub fn warnings(&self) -> Vec<String> {
-        self.protocols.iter().flat_map(|protocol| protocol.warnings(self)).collect()
+        let of_protocols = self.protocols.iter().flat_map(|protocol| protocol.warnings(self));
+        of_protocols.chain(self.without_turns()).collect()
+    }
+
+    /// A warning if its switch has no fair queueing, but is asked for it.
+    fn without_turns(&self) -> Option<String> {
+        let switch = match (self.switch.target, self.switch.arch.is_tofino()) {
+            _ if self.switch.queueing.is_fifo() => return None,
+            (Target::Bmv2, _) => "BMv2",
+            (Target::Embedded, true) => "Tofino, of the switches that run this program,",
+            (Target::Embedded, false) => return None,
+        };
+        Some(format!(
+            "switch.queueing: {switch} has no turns of ingress ports: there, a host that sends more to a port gets more of it"
+        ))
     }
 }
 

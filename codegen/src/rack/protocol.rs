@@ -117,6 +117,11 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether hosts share ports under it without reserving anything, so that the ports where frames come in should take turns.
+    fn wants_turns(&self) -> bool {
+        false
+    }
+
     /// Whether hosts and switch exchange times, so that their units must be the same.
     fn exchanges_times(&self) -> bool {
         false

@@ -66,7 +66,7 @@ impl World<'_> {
     /// A queue pair to the pool. Either end posts `receives` receives, each for up to `batch` requests or answers.
     fn messages(&mut self, host: usize, qpn: u32, receives: u32, batch: u32) -> Result<(), String> {
         let record_bytes = self.plan.record_bytes;
-        self.link_pairs(host, POOL, qpn)?;
+        self.link_pairs((host, POOL), None, qpn)?;
         for (host, bytes) in [(host, record_bytes), (POOL, ASK_BYTES as u32 + record_bytes)] {
             for _ in 0..receives {
                 let posted = self.nics[host].adapter.handle_receive(qpn, batch * bytes);
@@ -107,11 +107,11 @@ impl World<'_> {
         let cores = self.cores.len();
         if cores > 0 {
             let to_compute = COMPUTE_QPN + nth as u32;
-            self.link_pairs(SPOT, home, to_compute)?;
+            self.link_pairs((SPOT, home), None, to_compute)?;
             let mut regions = Vec::new();
             for region in 0..self.plan.regions {
                 let qpn = POOL_QPN + nth as u32 + u32::from(region) * self.sets as u32;
-                self.link_pairs(SPOT, POOL, qpn)?;
+                self.link_pairs((SPOT, POOL), Some(home), qpn)?;
                 regions.push(Pool { qpn, key: POOL_KEY, address: POOL_START, bytes: pool_bytes });
             }
             let set = Set { owner: home as u32, qpn: to_compute, key, address, layout, regions };

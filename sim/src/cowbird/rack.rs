@@ -7,9 +7,9 @@ use super::records::POOL_KEY;
 use crate::message::mac_of;
 use crate::switch::{Model, P4, SwitchError};
 use p4rack_codegen::Scheme;
-use p4rack_codegen::rack::{Link, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
+use p4rack_codegen::rack::{Link, Queueing, RESERVED_PERCENT, Rack, Station, Switch, Target, Topology};
 use p4rack_codegen::scheme::cowbird::{self, Cowbird, Instance, Pool, Start};
-use p4rack_fabric::roce::Connection;
+use p4rack_fabric::roce::{Connection, Party};
 use p4rack_wire::cowbird::{Layout, Phase};
 use p4rack_wire::roce::frame::Path;
 use p4rack_wire::{MacAddr, Nanos};
@@ -68,10 +68,16 @@ pub(super) fn connection(own: usize, other: usize, qpn: u32) -> Connection {
     Connection { path, peer_qpn: qpn, send_psn: PSN, receive_psn: PSN, domain: 0 }
 }
 
-/// Connects two hosts by queue pairs of this number.
-pub(super) fn connect(nics: &mut [Nic], from: usize, to: usize, qpn: u32) -> Result<(), String> {
+/// Connects two hosts by queue pairs of this number. With a host that is `served` by them, they take its turns.
+pub(super) fn connect(
+    nics: &mut [Nic],
+    (from, to): (usize, usize),
+    served: Option<usize>,
+    qpn: u32,
+) -> Result<(), String> {
     for (own, other) in [(from, to), (to, from)] {
-        let added = nics[own].adapter.add_pair(qpn, connection(own, other, qpn));
+        let party = served.map_or(Party::Peer(ip_of(other)), |host| Party::Served(host as u64));
+        let added = nics[own].adapter.add_pair_of(qpn, connection(own, other, qpn), party);
         added.map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -119,7 +125,7 @@ fn classes(class: CompetingClass, is_engine: bool) -> Vec<(&'static str, String)
 pub(super) fn switch(
     engine: Option<&Cowbird>,
     rates_bps: [u64; HOSTS],
-    class: CompetingClass,
+    (queueing, class): (Queueing, CompetingClass),
     seed: u64,
 ) -> Result<P4, String> {
     let station = |host: usize| Station {
@@ -132,9 +138,10 @@ pub(super) fn switch(
     let link = |host: usize| Link { rate_bps: Some(rates_bps[host]), ..Link::to_port(host, host as u16 + 1) };
     let topology = Topology {
         name: "cowbird".to_owned(),
-        switches: vec![
-            Switch::new(Target::Embedded, rates_bps[COMPUTE]).with_buffer(BUFFER_BYTES, RESERVED_PERCENT),
-        ],
+        switches: vec![Switch {
+            queueing,
+            ..Switch::new(Target::Embedded, rates_bps[COMPUTE]).with_buffer(BUFFER_BYTES, RESERVED_PERCENT)
+        }],
         hosts: (0..HOSTS).map(station).collect(),
         links: (0..HOSTS).map(link).collect(),
         protocols: match engine {
@@ -195,7 +202,8 @@ pub(super) fn serve(
     };
     let of_compute = ends(compute_node, &compute, Phase::COMPUTE.len());
     for (qpn, connection) in ends(POOL, &pool, Phase::POOL.len()) {
-        nics[POOL].adapter.add_pair(qpn, connection).map_err(|error| error.to_string())?;
+        let party = Party::Served(compute_node as u64);
+        nics[POOL].adapter.add_pair_of(qpn, connection, party).map_err(|error| error.to_string())?;
     }
     let regions = vec![Pool { key: POOL_KEY, address, bytes: pool_bytes }];
     let (key, address) = rings_of(thread);

@@ -5,14 +5,14 @@
 mod tests;
 
 use super::{Counted, Model};
-use p4rack_codegen::rack::Rack;
+use p4rack_codegen::rack::{self, Rack};
 use p4rack_codegen::scheme::{Denied, ReasonCounter, l2};
 use p4rack_codegen::{Arch, DropReason, GenerateError, Program as Generated, Scheme, program};
 use p4rack_entities::{Candidate, Outcomes, Program, accepted, write};
 use p4rack_p4::ir::InstanceId;
 use p4rack_p4rt::p4::v1::{Update, WriteRequest};
 use p4rack_p4rt::schema::Schema;
-use p4rack_switch::{Config, PortConfig, Stats, Switch};
+use p4rack_switch::{Config, PortConfig, Queueing, Stats, Switch};
 use p4rack_wire::Nanos;
 use std::sync::Arc;
 
@@ -95,6 +95,10 @@ impl P4 {
             ports: rack.ports().map(|host| PortConfig::new(host.port, host.port_rate_bps)).collect(),
             buffer_bytes: rack.switch.buffer_bytes,
             reserved_bytes: runs.reserved_bytes(),
+            queueing: match rack.switch.queueing {
+                rack::Queueing::Fifo => Queueing::Fifo,
+                rack::Queueing::Fair => Queueing::Fair,
+            },
             cpu_port: Some(rack.switch.cpu_port),
             drop_port: rack.switch.drop_port,
             time_unit_ns: rack.switch.time_unit_ns,

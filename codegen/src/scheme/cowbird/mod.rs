@@ -184,6 +184,10 @@ impl Protocol for Cowbird {
         vec![("cowbird.ip", Claim::UdpPort(UDP_PORT))]
     }
 
+    fn wants_turns(&self) -> bool {
+        true
+    }
+
     fn describe(&self, _rack: &Rack) -> String {
         format!(
             "engine {} {}, compute nodes {}, memory of {}, {} instances with {} requests under way, MTU {}, messages up to {} bytes, a turn each {}, one of {} used at rest, again after {}",

@@ -6,6 +6,7 @@ pub use hostile::HostileComputeSpec;
 
 use crate::cowbird::costs::{CpuSpec, NicSpec, P4Spec, RedySpec, SpotSpec};
 use crate::experiment::{Check, ExperimentError, LinkSpec, PaperSpec, parse_toml};
+use p4rack_codegen::rack::Queueing;
 use p4rack_codegen::rack::units::parse_rate;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +70,9 @@ pub struct CowbirdSpec {
     /// Rate of the links.
     #[serde(default = "rate")]
     pub rate: String,
+    /// How frames take turns at the switch's ports.
+    #[serde(default)]
+    pub queueing: Queueing,
     /// Probability that a link loses a frame, in each direction: short for `link.loss`.
     #[serde(default)]
     pub loss: f64,

@@ -165,13 +165,18 @@ impl World<'_> {
         if thread < usize::from(self.experiment.spec.threads) { COMPUTE } else { SINK }
     }
 
-    /// Connects two hosts. The hostile host learns of the connection.
-    pub(in crate::cowbird) fn link_pairs(&mut self, from: usize, to: usize, qpn: u32) -> Result<(), String> {
+    /// Connects two hosts, perhaps to serve a third. The hostile host learns of the connection.
+    pub(in crate::cowbird) fn link_pairs(
+        &mut self,
+        (from, to): (usize, usize),
+        served: Option<usize>,
+        qpn: u32,
+    ) -> Result<(), String> {
         if let Some(attacker) = &mut self.attacker {
             attacker.knows(&rack::connection(from, to, qpn));
             attacker.knows(&rack::connection(to, from, qpn));
         }
-        rack::connect(&mut self.nics, from, to, qpn)
+        rack::connect(&mut self.nics, (from, to), served, qpn)
     }
 
     /// Rings of the hostile host, which a core of the spare host serves.
@@ -179,7 +184,7 @@ impl World<'_> {
         let Some(attacker) = &mut self.attacker else { return Ok(()) };
         let (to_compute, to_pool) = (COMPUTE_QPN + set as u32, POOL_QPN + set as u32);
         connect_spot(&mut self.nics, attacker, to_compute)?;
-        rack::connect(&mut self.nics, SPOT, POOL, to_pool)?;
+        rack::connect(&mut self.nics, (SPOT, POOL), Some(SINK), to_pool)?;
         let (key, address) = rack::rings_of(set);
         attacker.add_rings((key, address));
         let pool =

@@ -154,7 +154,10 @@ impl<'a> World<'a> {
         let (random, link) = (Random::stream(spec.seed, 0), experiment.link());
         let wires = Wires::new(CLOCK, ps(spec.nic.link_ns), (&link, None), &HOST_NAMES, random)?;
         let mut world = World {
-            hub: Hub::new(rack::switch(engine.as_ref(), rates_bps, class, spec.seed)?, CLOCK),
+            hub: Hub::new(
+                rack::switch(engine.as_ref(), rates_bps, (spec.queueing, class), spec.seed)?,
+                CLOCK,
+            ),
             turn: None,
             agenda: Agenda::default(),
             frames: Frames::default(),
