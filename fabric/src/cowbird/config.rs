@@ -26,6 +26,9 @@ pub struct Config {
     pub probe_max: Nanos,
     /// Maximum bytes of a request, so half of a ring; at most the adapter's `message_bytes_max`.
     pub message_bytes_max: u32,
+    /// Longest RDMA READ of a request's data: longer ones are read in pieces. So no response is longer than the bytes that its owner
+    /// may have in flight, and the switch's buffer has room for it.
+    pub piece_bytes: u32,
     /// Maximum entries of a set's request ring: the engine keeps each fetched entry until it is done.
     pub entries_max: u64,
     /// Maximum RDMA requests of a queue pair in flight; at most the adapter's `requests_max`.
@@ -34,6 +37,8 @@ pub struct Config {
     pub owner_requests_max: usize,
     /// Bytes of these requests, read or written, from which on no further one starts.
     pub owner_bytes_max: usize,
+    /// Requests of an instance before its owner's next one has a turn, while other owners have sets too; at least 1.
+    pub turn_requests: usize,
     /// Maximum number of instances.
     pub instances_max: usize,
     /// Reads wait for all earlier writes, as in the P4 engine, instead of those to the same bytes.
@@ -52,10 +57,12 @@ impl Default for Config {
             probe_min: Nanos::from_micros(2),
             probe_max: Nanos::from_micros(100),
             message_bytes_max: 1 << 20,
+            piece_bytes: 16 << 10,
             entries_max: 1 << 14,
             requests_max: 512,
-            owner_requests_max: 128,
+            owner_requests_max: 64,
             owner_bytes_max: 128 << 10,
+            turn_requests: 16,
             instances_max: 256,
             pause_reads: false,
         }

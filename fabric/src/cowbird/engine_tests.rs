@@ -224,7 +224,7 @@ proptest! {
     ) {
         let mut config = Config { pause_reads, ..Config::default() };
         if small {
-            config = Config { batch_reads: 2, batch_bytes: 16, fetch_entries: 2, guess_entries: 0, active_max: 2, probes_max: 2, requests_max: 3, ..config };
+            config = Config { piece_bytes: 5, batch_reads: 2, batch_bytes: 16, fetch_entries: 2, guess_entries: 0, active_max: 2, probes_max: 2, requests_max: 3, ..config };
         }
         let mut world = World::new(config.clone(), seed);
         prop_assert!(world.step(), "it knows that nothing was done before");
@@ -383,6 +383,35 @@ fn a_red_block_without_sense_is_refused() {
         world.step();
         assert_eq!(world.engine.state(world.instance), Some(expected), "{what}");
     }
+}
+
+/// The data of a long request comes in pieces, from the pool and from the compute node, and is there whole.
+#[test]
+fn no_read_is_longer_than_a_piece() {
+    let config = Config { piece_bytes: 8, guess_entries: 0, ..Config::default() };
+    let mut world = World::new(config, 1);
+    let (_, local) = world.asks(ask(Kind::Read, 0, 3, 29), 0);
+    world.asks(ask(Kind::Write, 0, 40, 30), 9);
+    world.tell(2);
+    let mut lengths = [Vec::new(), Vec::new()];
+    let expected = world.pools[0][3..32].to_vec();
+    while world.red().request_head < 2 {
+        let before = world.under_way.clone();
+        if !world.step() {
+            world.now = world.engine.next_link().unwrap();
+        }
+        for (nth, lengths) in lengths.iter_mut().enumerate() {
+            let asked = world.under_way[nth].len() > before[nth].len();
+            for request in world.under_way[nth].iter().filter(|_| asked) {
+                if let Request::Read { bytes, .. } = request {
+                    lengths.push(*bytes);
+                }
+            }
+        }
+    }
+    assert_eq!(world.set[local..][..29], expected[..]);
+    assert_eq!(world.pools[0][40..70], [9; 30]);
+    assert!(lengths[1].contains(&8) && lengths[1].iter().all(|bytes| *bytes <= 8), "{lengths:?}");
 }
 
 /// Three reads of neighbours go to the compute node together, as far as a batch may be long.

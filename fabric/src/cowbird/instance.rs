@@ -344,12 +344,16 @@ impl Instance {
         self.operations.get_mut(at as usize)
     }
 
-    /// The data of a write has arrived: sends it to the pool.
-    fn write(&mut self, position: u64, bytes: Vec<u8>) {
+    /// A piece of a write's data has arrived: sends all of it to the pool once it is there.
+    fn write(&mut self, position: u64, piece: Vec<u8>) {
         let Some(operation) = self.operation(position) else {
             return;
         };
+        if !operation.gather(piece) {
+            return;
+        }
         let (region, remote) = (operation.region, operation.remote);
+        let bytes = std::mem::take(&mut operation.bytes);
         let Some(pool) = self.set.regions.get(usize::from(region)).copied() else {
             return;
         };
@@ -383,12 +387,15 @@ impl Instance {
         }
     }
 
-    /// The data of a read has arrived.
-    fn read(&mut self, position: u64, bytes: Vec<u8>) {
+    /// A piece of a read's data has arrived.
+    fn read(&mut self, position: u64, piece: Vec<u8>) {
         let Some(operation) = self.operation(position) else {
             return;
         };
-        (operation.phase, operation.bytes) = (Phase::Arrived, bytes);
+        if !operation.gather(piece) {
+            return;
+        }
+        operation.phase = Phase::Arrived;
         self.reading -= 1;
         while let Some(position) = self.reads.get(self.arrived).copied()
             && self.operation(position).is_some_and(|operation| operation.phase == Phase::Arrived)
@@ -420,14 +427,14 @@ impl Instance {
                 self.tell(counters);
             }
         }
-        while self.active < config.active_max && self.replay() {}
+        while self.active < config.active_max && self.replay(config) {}
         let replayed = self.replayed >= self.entries.recovered
             && self.writes.front().is_none_or(|oldest| *oldest >= self.entries.recovered);
         while replayed && self.active < config.active_max && self.begin(config, counters) {}
     }
 
     /// Repeats the next write that a previous engine may have executed. Returns whether there was another entry of that time.
-    fn replay(&mut self) -> bool {
+    fn replay(&mut self, config: &Config) -> bool {
         let position = self.replayed;
         if position >= self.entries.recovered.min(self.entries.position) {
             return false;
@@ -436,7 +443,7 @@ impl Instance {
         let write =
             |operation: &mut Operation| operation.kind == Kind::Write && operation.phase == Phase::Waiting;
         if self.operation(position).is_some_and(write) {
-            self.start(position);
+            self.start(position, config);
         }
         true
     }
@@ -457,27 +464,32 @@ impl Instance {
                 counters.overlaps += 1;
                 return false;
             }
-            self.start(position);
+            self.start(position, config);
         }
         self.started += 1;
         true
     }
 
     /// Starts the request at a position.
-    fn start(&mut self, position: u64) {
+    fn start(&mut self, position: u64, config: &Config) {
         let Some(operation) = self.operation(position) else { return };
         operation.phase = Phase::Begun;
         let (kind, region, local) = (operation.kind, operation.region, operation.local);
         let (remote, length) = (operation.remote, operation.length);
         let Some(pool) = self.set.regions.get(usize::from(region)).copied() else { return };
         self.active += 1;
-        match kind {
+        let (qpn, step, key, address) = match kind {
             Kind::Read => {
                 self.reading += 1;
-                let request = Request::Read { key: pool.key, address: pool.address + remote, bytes: length };
-                self.push(pool.qpn, Step::Read(position), request);
+                (pool.qpn, Step::Read(position), pool.key, pool.address + remote)
             }
-            Kind::Write => self.push(self.set.qpn, Step::Payload(position), self.fetch(local, length)),
+            Kind::Write => (self.set.qpn, Step::Payload(position), self.set.key, self.set.address + local),
+        };
+        // Outcomes of a queue pair come in order, and so do the pieces.
+        let piece = config.piece_bytes.max(1);
+        for at in (0..length).step_by(piece as usize) {
+            let bytes = piece.min(length - at);
+            self.push(qpn, step, Request::Read { key, address: address + u64::from(at), bytes });
         }
     }
 

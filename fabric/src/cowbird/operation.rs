@@ -28,10 +28,20 @@ pub(super) struct Operation {
     /// Position in the response or request data ring after it.
     pub end: u64,
     pub phase: Phase,
+    /// What has come of its data.
     pub bytes: Vec<u8>,
 }
 
 impl Operation {
+    /// Adds the next piece of its data. Returns whether that was the last one.
+    pub fn gather(&mut self, piece: Vec<u8>) -> bool {
+        match self.bytes.is_empty() {
+            true => self.bytes = piece,
+            false => self.bytes.extend_from_slice(&piece),
+        }
+        self.bytes.len() >= self.length as usize
+    }
+
     pub fn overlaps(&self, other: &Operation) -> bool {
         let (start, end) = (self.remote, self.remote + u64::from(self.length));
         self.region == other.region && start < other.remote + u64::from(other.length) && other.remote < end
