@@ -67,7 +67,10 @@ impl Core {
             && let Some((qpn, outcome)) = self.inbox.pop_front()
         {
             outcomes += 1;
-            if let (Outcome::Read(bytes), true) = (&outcome, is_rings(qpn)) {
+            if let Outcome::Read(bytes) = &outcome
+                && is_rings(qpn)
+                && !self.engine.awaits_payload(qpn)
+            {
                 entries += bytes.len() / Entry::BYTES;
             }
             self.engine.handle_link((qpn, outcome), now, now);
