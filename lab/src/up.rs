@@ -89,7 +89,10 @@ pub fn run(options: &Options) -> Result<Results, LabError> {
             (Some(Store { log: Some(_), .. }), Some(way)) => {
                 log_store::rack::run(&mut running, way, plan, None, &progress)?
             }
-            (Some(store), way) => store::run::run(&mut running, way, store, plan, &progress)?,
+            (Some(store), way) => {
+                let beside = store::run::described_bulk(store);
+                store::run::run(&mut running, way, store, beside, plan, &progress)?
+            }
             (None, _) => measure::run(&mut running, plan, None, &progress)?,
         };
         let lost = format!("{} frames lost in the fabric", text::count(result.fabric_drops));

@@ -9,6 +9,7 @@ use p4rack_codegen::{Arch, Scheme};
 use p4rack_lab::keep::{self, Down, KeepOptions};
 use p4rack_lab::results::Results;
 use p4rack_lab::state::Runtime;
+use p4rack_lab::store::bulk::Load;
 use p4rack_lab::store::run::{self, Task};
 use p4rack_lab::up::{self, Options};
 use p4rack_lab::workload::rpc::{self, ClientSpan};
@@ -171,12 +172,14 @@ enum Program {
         #[command(flatten)]
         span: SpanArgs,
     },
-    /// Write beside a store's clients, as fast as it can
+    /// Write beside a store's clients, or write and read, as fast as it can
     StoreBulk {
         #[command(flatten)]
         store: Box<StoreArgs>,
         #[command(flatten)]
         span: SpanArgs,
+        #[command(flatten)]
+        load: LoadArgs,
     },
     /// Read every record of a store
     StoreContents(Box<StoreArgs>),
@@ -221,6 +224,27 @@ struct SpanArgs {
     /// Duration of the traffic
     #[arg(long, value_parser = crate::numbers::number::<u64>)]
     duration_ns: u64,
+}
+
+/// What a host has under way beside a store's clients. Without it, it writes slots.
+#[derive(clap::Args, Debug, Clone, Copy)]
+struct LoadArgs {
+    /// Writes under way
+    #[arg(long, requires = "bytes", value_parser = crate::numbers::number::<usize>)]
+    writes: Option<usize>,
+    /// Reads under way
+    #[arg(long, requires = "bytes", value_parser = crate::numbers::number::<usize>)]
+    reads: Option<usize>,
+    /// Bytes of each
+    #[arg(long, value_parser = crate::numbers::number::<usize>)]
+    bytes: Option<usize>,
+}
+
+impl From<LoadArgs> for Option<Load> {
+    fn from(args: LoadArgs) -> Option<Load> {
+        let bytes = args.bytes?;
+        Some(Load { writes: args.writes.unwrap_or(0), reads: args.reads.unwrap_or(0), bytes })
+    }
 }
 
 /// Whose store, and how it is reached: in remote memory, or from a server over TCP.
@@ -440,7 +464,9 @@ pub fn workload(args: WorkloadArgs) -> ExitCode {
         Program::StoreServer { rack } => return ended(run::serve(&rack)),
         Program::StoreLoad(args) => return ended(args.run(Task::Load)),
         Program::StoreClient { store, span } => return ended(store.run(Task::Run(span.into()))),
-        Program::StoreBulk { store, span } => return ended(store.run(Task::Bulk(span.into()))),
+        Program::StoreBulk { store, span, load } => {
+            return ended(store.run(Task::Bulk(span.into(), load.into())));
+        }
         Program::StoreContents(args) => return ended(args.run(Task::Contents)),
         Program::LogClient(args) => return ended(args.run()),
         Program::Hostile(args) => return ended(super::hostile::attack(args)),

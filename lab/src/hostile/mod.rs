@@ -12,6 +12,8 @@ use crate::progress::Progress;
 use crate::results::SchemeResult;
 use crate::running::Running;
 use crate::store;
+use crate::store::bulk::Load;
+use crate::store::run::Beside as BesideClients;
 use crate::sys;
 use crate::up::{create_network, rack_under};
 use crate::workload::rpc::ValueReport;
@@ -23,6 +25,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Bytes of a read or write of a host that behaves.
+const HONEST_BYTES: usize = 1 << 10;
 /// How long the attacking program may take to start.
 const START: Duration = Duration::from_secs(20);
 
@@ -83,6 +87,9 @@ pub fn run(options: &Options, mut done: impl FnMut(&Beside)) -> Result<Vec<Besid
         return Err(unfit(format!(
             "`{host}` is not one of two senders or more of [workload], or of its store's clients: name one of them"
         )));
+    }
+    if let Some(bulk) = workload.store.as_ref().and_then(|store| store.bulk.as_deref()) {
+        return Err(unfit(format!("`{bulk}` loads its store's server too: remove workload.bulk")));
     }
     let asked = schemes(options, &rack, workload);
     if asked.is_empty() {
@@ -153,12 +160,14 @@ fn one(
     let mut workload = Workload { kill: None, ..workload.clone() };
     let mut running = Running::start(rack, &options.path, network, scheme, None, progress)?;
     let index = running.index(host)?;
-    let mut attacker = None;
-    if let Some(attack) = attack {
+    if attack.is_some() || workload.store.is_some() {
         // The others offer what they always did. A store's clients are its senders here.
         let senders = workload.senders.len() as u32;
         workload.senders.retain(|sender| sender != host);
         workload.load_percent = workload.load_percent * (senders - 1) / senders;
+    }
+    let mut attacker = None;
+    if let Some(attack) = attack {
         running.end_agent(index);
         let program: [OsString; 11] = [
             "workload".into(),
@@ -179,7 +188,11 @@ fn one(
     let window_ns = (options.window_s * 1e9) as u64;
     let plan = Plan { workload: &workload, window_ns, seed: workload.seed };
     if let Some(store) = &workload.store {
-        let result = store::run::run(&mut running, scheme.way(), store, plan, progress)?;
+        let beside = match attack {
+            None => Some(BesideClients { host, load: Some(honest_load(rack)?) }),
+            Some(_) => None,
+        };
+        let result = store::run::run(&mut running, scheme.way(), store, beside, plan, progress)?;
         if let Some(attacker) = &mut attacker {
             attacker.check_running()?;
             attacker.kill();
@@ -195,6 +208,13 @@ fn one(
     }
     running.stop()?;
     Ok(Figures { result, frames_lost })
+}
+
+/// What a host that behaves does with a store's memory: it has as many reads and writes under way as it may have, as in virtual time
+/// (`examples/hostile/edm.toml`). A host with one operation under way at a time would leave the others more than their share.
+fn honest_load(rack: &Rack) -> Result<Load, LabError> {
+    let demands = p4rack_memory::edm(rack)?.demands as usize;
+    Ok(Load { writes: demands, reads: demands, bytes: HONEST_BYTES })
 }
 
 /// Compares a hostile run with the honest one. A host or size without a figure in the hostile run kept

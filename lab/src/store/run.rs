@@ -1,6 +1,6 @@
 //! The store's workload on a running rack.
 
-use super::bulk::{self, BulkReport};
+use super::bulk::{self, BulkReport, Load};
 use super::figures::{self, Measured};
 use super::slot::slot_bytes;
 use super::slots::Slots;
@@ -40,26 +40,20 @@ pub enum Task {
     Load,
     /// Runs the mixes.
     Run(Span),
-    /// Writes as fast as it can while clients use the store.
-    Bulk(Span),
+    /// Writes, or writes and reads, as fast as it can while clients use the store. Without a load it writes slots.
+    Bulk(Span, Option<Load>),
     /// Reads every record.
     Contents,
 }
 
-/// Slots of a store: its records', and those that bulk traffic writes over.
-pub(super) fn slots(store: &StoreParameters) -> u32 {
-    store.records + store.bulk.as_ref().map_or(0, |_| bulk::SLOTS)
+/// Where the room of bulk traffic begins: behind the records.
+pub(super) fn bulk_start(store: &StoreParameters) -> u64 {
+    u64::from(store.records) * slot_bytes(store.value_bytes as usize) as u64
 }
 
-/// Slots for bulk traffic.
-pub(super) fn bulk_place(store: &StoreParameters) -> bulk::Place {
-    let slot_bytes = slot_bytes(store.value_bytes as usize);
-    bulk::Place { start: u64::from(store.records) * slot_bytes as u64, slot_bytes }
-}
-
-/// Bytes of the region that a store needs.
+/// Bytes of the region that a store needs, with room for bulk traffic.
 pub(super) fn region_bytes(store: &StoreParameters) -> u64 {
-    u64::from(slots(store)) * slot_bytes(store.value_bytes as usize) as u64
+    bulk_start(store) + bulk::ROOM_BYTES
 }
 
 /// Checks that the rack's store can use its server's memory by a way: the way has atomic operations and writes a slot in one step.
@@ -91,11 +85,24 @@ pub fn check(rack: &Rack, way: Way, store: &StoreParameters, server: &str) -> Re
     Ok(())
 }
 
-/// Runs the workload, by a way to remote memory or against a server.
+/// A host that loads the server's port beside the clients.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beside<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) load: Option<Load>,
+}
+
+/// The host that the workload names for that.
+pub(crate) fn described_bulk(store: &StoreParameters) -> Option<Beside<'_>> {
+    store.bulk.as_deref().map(|host| Beside { host, load: None })
+}
+
+/// Runs the workload, by a way to remote memory or against a server, with a host beside the clients.
 pub(crate) fn run(
     running: &mut Running<'_>,
     way: Option<Way>,
     store: &StoreParameters,
+    beside: Option<Beside<'_>>,
     plan: Plan<'_>,
     progress: &Progress,
 ) -> Result<SchemeResult, LabError> {
@@ -120,8 +127,8 @@ pub(crate) fn run(
         let seed = crate::workload::seed(plan.seed, nth + 1);
         processes.push(start_client(running, way, host, plan, seed, Task::Run(window))?);
     }
-    if let Some(bulk) = &store.bulk {
-        processes.push(start_client(running, way, bulk, plan, plan.seed, Task::Bulk(window))?);
+    if let Some(Beside { host, load }) = beside {
+        processes.push(start_client(running, way, host, plan, plan.seed, Task::Bulk(window, load))?);
     }
     progress.wait_until(&format!("{scheme}: starting the clients"), window.start_ns, &mut || {
         running.check()?;
@@ -130,7 +137,7 @@ pub(crate) fn run(
     let early = control::start_stats_anew(running)?;
     figures::watch(progress, running, store, window, &mut processes)?;
     let windowed = control::stats(running)?;
-    let bulk = store.bulk.as_ref().and_then(|_| processes.pop());
+    let bulk = beside.and_then(|_| processes.pop());
     let bulk: Option<BulkReport> =
         bulk.map(|mut process| figures::report(&mut process, running)).transpose()?;
     let reports = processes.iter_mut().map(|process| figures::report(process, running));
@@ -177,7 +184,7 @@ fn start_client(
     let word = match task {
         Task::Load => "store-load",
         Task::Run(_) => "store-client",
-        Task::Bulk(_) => "store-bulk",
+        Task::Bulk(..) => "store-bulk",
         Task::Contents => "store-contents",
     };
     let mut args = vec![word.to_owned(), running.path.display().to_string()];
@@ -187,9 +194,14 @@ fn start_client(
     });
     let mut push = |option: &str, value: String| args.extend([option.to_owned(), value]);
     push("--seed", seed.to_string());
-    if let Task::Run(span) | Task::Bulk(span) = task {
+    if let Task::Run(span) | Task::Bulk(span, _) = task {
         push("--start-ns", span.start_ns.to_string());
         push("--duration-ns", span.duration_ns.to_string());
+    }
+    if let Task::Bulk(_, Some(load)) = task {
+        push("--writes", load.writes.to_string());
+        push("--reads", load.reads.to_string());
+        push("--bytes", load.bytes.to_string());
     }
     running.program(host, args)
 }
@@ -207,12 +219,12 @@ pub fn serve(path: &Path) -> Result<(), LabError> {
 pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Task) -> Result<(), LabError> {
     let (rack, store) = described(path)?;
     let (own, value_bytes) = (p4rack_memory::node(&rack, name)?, store.value_bytes as usize);
-    let (place, region_bytes, depth) = (bulk_place(&store), region_bytes(&store), store.depth as usize);
+    let (start, region_bytes, depth) = (bulk_start(&store), region_bytes(&store), store.depth as usize);
     let mut config = ClientConfig { mixes: store.mixes, records: store.records, depth, seed, tells: true };
     let Some(mut end) = end else {
         let server = rack.workload.as_ref().map_or("", |workload| workload.ends().0);
         let at = (rack.hosts[usize::from(p4rack_memory::node(&rack, server)?)].ip, STORE_PORT).into();
-        if let Task::Bulk(span) = task {
+        if let Task::Bulk(span, _) = task {
             return told(bulk::over_tcp(at, span));
         }
         let connected = TcpStore::connect(at, value_bytes, seed);
@@ -221,11 +233,15 @@ pub fn use_store(path: &Path, name: &str, end: Option<End>, seed: u64, task: Tas
     let way = end.way;
     // Its clients share the records.
     end.place.shared = true;
-    let under_way = UnderWay::of(depth.max(bulk::UNDER_WAY) as u64, slot_bytes(value_bytes) as u32);
+    let load = match task {
+        Task::Bulk(_, Some(load)) => load,
+        _ => Load::writing(slot_bytes(value_bytes)),
+    };
+    let under_way = UnderWay::of(depth.max(load.writes).max(load.reads) as u64, load.bytes as u32);
     let shape = Shape { region_bytes, reads: under_way, writes: under_way };
     let (mut remote, _held) = end.open(&rack, shape)?;
-    if let Task::Bulk(span) = task {
-        return told(bulk::over(remote.as_mut(), place, span, bulk::UNDER_WAY));
+    if let Task::Bulk(span, _) = task {
+        return told(bulk::over(remote.as_mut(), start, load, span));
     }
     config.depth = way.depth(depth);
     let slots = Slots::new(remote, value_bytes, own + 1, config.records);
@@ -241,7 +257,7 @@ fn operate(store: &mut impl Store, config: &ClientConfig, task: Task) -> Result<
         }),
         Task::Run(span) => ycsb::run(store, config, span).and_then(|report| Ok(print_result(&report)?)),
         // Not of a client.
-        Task::Bulk(_) => Ok(()),
+        Task::Bulk(..) => Ok(()),
         Task::Contents => client.contents().and_then(|contents| Ok(print_result(&contents)?)),
     };
     done.map_err(|error| LabError::measurement("using the store", error))

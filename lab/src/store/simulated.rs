@@ -4,9 +4,10 @@
 //! Each client is a thread that waits after every request. One thread runs at a time, in the order of virtual time, so a run is
 //! repeatable.
 
-use super::bulk::{self, BulkReport};
+use super::bulk::{self, BulkReport, Load};
 use super::figures::{bulk_bps, together, values_bps, whole_ns};
-use super::run::{bulk_place, check, region_bytes};
+use super::run::{bulk_start, check, region_bytes};
+use super::slot::slot_bytes;
 use super::slots::Slots;
 use crate::edm::REGION_KEY;
 use crate::error::LabError;
@@ -172,13 +173,14 @@ pub fn run(
     if let Some(bulk) = &store.bulk {
         all.extend([usize::from(p4rack_memory::node(rack, bulk)?); bulk::UNDER_WAY]);
     }
-    let place = bulk_place(store);
+    let start = bulk_start(store);
+    let load = Load { writes: 1, ..Load::writing(slot_bytes(store.value_bytes as usize)) };
     let done = simulated.together(
         &all,
         |nth| seed(from, nth + 1),
         |nth, store, config| match nth < clients {
             true => ycsb::run(store, config, span).map(|report| (Some(without_processor(report)), None)),
-            false => Ok((None, Some(bulk::over(store.memory(), place, span, 1)?))),
+            false => Ok((None, Some(bulk::over(store.memory(), start, load, span)?))),
         },
     )?;
     let (reports, bulk): (Vec<Option<ClientReport>>, Vec<Option<BulkReport>>) = done.into_iter().unzip();
