@@ -7,27 +7,28 @@
 use p4rack_fabric::hostile::cowbird::Attack;
 use p4rack_sim::{CowbirdExperiment, NO_ATTACK, OthersOutcome, run_cowbird};
 
-fn text(scheme: &str, attack: &str) -> String {
+fn text(scheme: &str, queueing: &str, attack: &str) -> String {
     format!(
         "name = \"test\"\nkind = \"cowbird\"\nscheme = \"{scheme}\"\nthreads = 4\nrecords = 10000\nrecord_bytes = 1024\n\
          local_percent = 0\nwrite_percent = 50\nbatch = 16\nbatches = 2\nwarmup_us = 150\nduration_us = 550\n\
+         queueing = \"{queueing}\"\n\
          [nic]\nahead_bytes = 4096\n[[hostile]]\nattack = \"{attack}\"\n"
     )
 }
 
-fn others(scheme: &str, attack: &str) -> OthersOutcome {
-    let experiment = CowbirdExperiment::parse(&text(scheme, attack), "test.toml");
+fn others(scheme: &str, queueing: &str, attack: &str) -> OthersOutcome {
+    let experiment = CowbirdExperiment::parse(&text(scheme, queueing, attack), "test.toml");
     let outcome = run_cowbird(&experiment.unwrap_or_else(|error| panic!("{error}"))).unwrap();
     assert_eq!(outcome.wrong, 0, "{scheme}, {attack}");
     outcome.others.expect("a node may be hostile")
 }
 
 /// The promises that these attacks break.
-fn broken(scheme: &str, attacks: &[Attack]) -> Vec<String> {
-    let honest = others(scheme, NO_ATTACK);
+fn broken(scheme: &str, queueing: &str, attacks: &[Attack]) -> Vec<String> {
+    let honest = others(scheme, queueing, NO_ATTACK);
     assert_eq!((honest.goodput_gbps.len(), honest.frames_lost), (1, 0), "{honest:?}");
     let of = |attack: &Attack| {
-        let fared = honest.compare(&others(scheme, attack.name()));
+        let fared = honest.compare(&others(scheme, queueing, attack.name()));
         let broken = fared.broken();
         (!broken.is_empty()).then(|| format!("{attack}: {}", broken.join(", ")))
     };
@@ -36,21 +37,20 @@ fn broken(scheme: &str, attacks: &[Attack]) -> Vec<String> {
 
 #[test]
 fn others_keep_their_shares_of_a_pool() {
-    let attacks = [Attack::BulkRead, Attack::Forged, Attack::Garbage];
-    assert_eq!(broken("rdma", &attacks), [] as [String; 0]);
+    let on_pool: Vec<Attack> = Attack::ALL.into_iter().filter(|attack| !attack.needs_engine()).collect();
+    assert_eq!(broken("rdma", "fair", &on_pool), [] as [String; 0]);
 }
 
 #[test]
 fn others_keep_their_shares_of_an_engine() {
-    assert_eq!(broken("cowbird-p4", &[Attack::Corrupt, Attack::Forged]), [] as [String; 0]);
-    let more = [Attack::BulkRead, Attack::Slow, Attack::Corrupt, Attack::Forged];
-    assert_eq!(broken("cowbird-spot", &more), [] as [String; 0]);
+    assert_eq!(broken("cowbird-spot", "fair", &Attack::ALL), [] as [String; 0]);
+    assert_eq!(broken("cowbird-p4", "fair", &Attack::ALL), [] as [String; 0]);
 }
 
-/// What the comparison would miss if it found nothing: a plain switch protects no port.
+/// What the comparison would miss if it found nothing: one queue for all protects no port.
 #[test]
-fn a_flood_of_the_pools_link_takes_the_others_shares() {
-    assert_eq!(broken("rdma", &[Attack::ReadFlood]).len(), 1);
+fn without_turns_a_flood_of_the_pools_link_takes_the_others_shares() {
+    assert_eq!(broken("rdma", "fifo", &[Attack::ReadFlood, Attack::BestEffortFlood]).len(), 2);
 }
 
 #[test]
@@ -60,7 +60,8 @@ fn mistakes_are_named() {
         ("redy", "none", "has no attacks: write rdma, cowbird-spot or cowbird-p4"),
         ("cowbird-spot", "early", "`early` is no attack on Cowbird; there are bulk-read"),
     ] {
-        let error = CowbirdExperiment::parse(&text(scheme, attack), "test.toml").unwrap_err().to_string();
+        let error =
+            CowbirdExperiment::parse(&text(scheme, "fair", attack), "test.toml").unwrap_err().to_string();
         assert!(error.contains(named), "{error}");
     }
 }
