@@ -68,3 +68,18 @@ impl Ring {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All entries are in one bucket, where only their numbers differ.
+    #[test]
+    fn an_entry_is_proof_of_its_own_block_only() {
+        let mut ring = Ring::new(2);
+        ring.enter(6);
+        assert!(!ring.take(7));
+        assert!(ring.take(6));
+        assert!(!ring.take(6));
+    }
+}

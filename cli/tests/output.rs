@@ -42,6 +42,7 @@ impl Inputs {
         let mut capture = Writer::default();
         capture.add(Nanos(1), &[1, 0, 0, 0]);
         put("in.pcap", capture.bytes());
+        put("in.lackey", b" L 04222c18,8\n S 0421c7cc,4\n");
         put("case.stf", b"packet 0 00001234\n");
         put(
             "short.toml",
@@ -70,6 +71,8 @@ fn alone(inputs: &Inputs) -> Vec<Vec<String>> {
         line(&["sim", "run", "--help"]),
         line(&["--version"]),
         line(&["commands"]),
+        line(&["trace", "show", &at("in.lackey")]),
+        line(&["cache", "policies"]),
         line(&["rack", "check", &rack]),
         line(&["rack", "check", &rack, "--json"]),
         line(&["rack", "schema"]),
