@@ -182,7 +182,7 @@ fn values_exchanged_by_hand_connect_too_and_refusals_are_told() {
     assert!(stderr(&large).contains("is not in 0..16777216"), "{}", stderr(&large));
     let half = in_namespace(&a, &words("latency --ip 10.0.0.1 --qpn 4")).output().unwrap();
     assert!(!half.status.success() && stderr(&half).contains("--peer-mac"), "{}", stderr(&half));
-    // A key that nobody has: the peer is told, and the pool counts it.
+    // A key that does not exist: the peer gets an error, and the pool counts it.
     let wrong = ask("latency --length 64B --bytes 8 --seconds 0.05 --rkey 8 --address 0x1000");
     assert!(!wrong.status.success() && stderr(&wrong).contains("were not done"), "{}", stderr(&wrong));
     let told = |pool: &Running, signal: &str| {

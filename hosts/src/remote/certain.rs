@@ -66,7 +66,7 @@ impl<R: Remote> Certain<R> {
             writes: Written::There,
             // A repeated operation may take effect after later ones.
             order: Order::None,
-            // Each piece is repeated by itself.
+            // Each piece is repeated alone.
             pieces_max: 0,
             write_bytes_max,
             ..abilities.clone()

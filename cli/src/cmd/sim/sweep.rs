@@ -165,7 +165,7 @@ struct Ran {
     failed: usize,
 }
 
-/// Runs the tasks without a result, several at once: `work` runs the task at a position, and returns whether its checks passed.
+/// Runs the tasks without a result, several in parallel: `work` runs the task at a position, and returns whether its checks passed.
 fn run_all(
     args: &SweepArgs,
     kind: &str,
