@@ -114,7 +114,7 @@ const ResubmitType_t RESUBMIT = 1; // of frames that make another pass
 const bit<8> COWBIRD_LOOK = 9;
 const bit<8> COWBIRD_SET  = 10;
 
-// What a frame is by itself. DATA is set in those that carry what was read.
+// What a frame is on its own. DATA is set in those that carry what was read.
 const bit<8> DATA           = 16;
 const bit<8> FRAME_BAD      = 0;  // lengths don't agree, or a header is missing
 const bit<8> FRAME_OTHER    = 2;  // whole, but of no use
@@ -226,7 +226,7 @@ struct cowbird_high_t {
 struct cowbird_metadata_t {
     // Words that are added or compared have to be in one group of 16 containers, so a value that is used once is overwritten: the
     // sentence of such a field has both meanings.
-    bit<8>  frame;      // what the frame is by itself
+    bit<8>  frame;      // what the frame is on its own
     bit<8>  phase;      // what its queue pair is for
     bit<8>  does;       // what the engine does with it
     bit<8>  next;       // what it becomes; 0: nothing
@@ -437,7 +437,7 @@ header cowbird_number_t {
     bit<32> word;
 }
 
-// What a red block or a reply tells.
+// What a red block or a reply says.
 header cowbird_telling_t {
     bit<32> head;   // entries that are done; of an entry: whether it is the first of these
     bit<32> acked;  // and what the thread knows of them
@@ -4325,7 +4325,7 @@ control RackEgress(inout egress_headers_t hdr, inout egress_metadata_t meta,
         hdr.cowbird_reth.rKey = meta.cowbird.key;
     }
 
-    // What a reply tells of a side.
+    // What a reply says of a side.
     @hidden action cowbird_look_reads() {
         hdr.cowbird_answer.done_top = 0;
         hdr.cowbird_answer.done     = hdr.cowbird_telling.reads;

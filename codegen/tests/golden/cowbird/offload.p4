@@ -391,7 +391,7 @@ parser RackParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    // Whether it is data or one of the engine's own READs, its queue pair tells later: data goes on with these headers.
+    // Whether it is data or one of the engine's own READs, is known from its queue pair later: data goes on with these headers.
     state parse_cowbird_aeth {
         packet.extract(hdr.cowbird_aeth);
         transition select(hdr.cowbird_bth.opcode, hdr.cowbird_udp.length) {
@@ -606,7 +606,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by the packet generator's frames; it goes from the last instance with turns back to the first.
     register<bit<32>>(1) cowbird_turn;
 
-    // Which instance a frame is for, by its queue pair and who sends it.
+    // Which instance a frame is for, by its queue pair and its sender.
     action cowbird_pair(bit<32> instance, bit<8> phase, bit<24> first) {
         meta.cowbird.instance = instance;
         meta.cowbird.phase    = phase;
@@ -793,7 +793,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         cowbird_taken.read(meta.cowbird.taken, meta.cowbird.instance);
     }
 
-    // Back to the first entry that is not done, if nothing goes on; or forward to it, since nobody may look at an entry
+    // Back to the first entry that is not done, if nothing goes on; or forward to it, since no part may look at an entry
     // again that the thread knows to be done.
     @hidden action cowbird_go_to_head() {
         cowbird_taken.read(meta.cowbird.position, meta.cowbird.instance);
@@ -1173,7 +1173,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
                 bool named = hdr.cowbird_entry.requestId[63:63] == meta.cowbird.kind[0:0] &&
                     hdr.cowbird_entry.requestId[62:47] == hdr.cowbird_entry.regionId &&
                     hdr.cowbird_entry.requestId[23:0] == meta.cowbird.number;
-                // Nobody knew of an entry that was guessed: without the next one's id it is none yet.
+                // An entry that was guessed was not known before: without the next one's id it is none yet.
                 bool guessed = hdr.cowbird_tail.isValid();
                 if (guessed && !named) {
                     drop(DROP_COWBIRD_NOTHING_TO_DO);

@@ -192,8 +192,8 @@ struct metadata_t {
     bit<8>  edm_op;                 // the same, once it may be
     bit<32> edm_now;                // when it came
     bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as one who asks
-    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<32> edm_source_asks;        // the source's first cell as a requester
+    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
     bit<8>  edm_source_memory;      // whether it has memory
     bit<8>  edm_source_rate;        // the number of its rate
     bit<32> edm_destination_link;   // the same of where the frame goes
@@ -605,8 +605,8 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Each link's calendar, as a source and as a destination: when the page begins before which all cells are taken; and an even
     // page and an odd one, each with when it begins and a bit for each cell that is taken. Cells are looked for in the page with
     // which the calendar begins and in the next one. Where a register holds an earlier page, that page is free, and so are all
-    // pages behind these two. So nothing has to be given back or shifted. Who takes a cell of a later page moves the calendar,
-    // and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
+    // pages behind these two. So nothing has to be given back or shifted. A frame that takes a cell of a later page moves the
+    // calendar, and what was free before it is lost. A calendar that begins further ahead than EDM_HORIZON is in the past.
 
     // The page of the source link before which all cells are taken.
     // Written by frames that take cells, the controller; it wraps as the time does.
@@ -1206,7 +1206,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
             }
 
             // edm_*_begin, edm_*_even, edm_*_odd. The first pass finds cells that are free at both links, the second one takes
-            // them; if another frame took some meanwhile, it looks again.
+            // them; if another frame took some in between, it looks again.
             if (meta.edm_granted != 0 && meta.edm_bytes != 0) {
                 if (meta.edm_looked != 1) {
                     edm_find_cells();

@@ -190,8 +190,8 @@ struct metadata_t {
     bit<8>  edm_op;                 // the same, once it may be
     bit<32> edm_now;                // when it came
     bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as one who asks
-    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<32> edm_source_asks;        // the source's first cell as a requester
+    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
     bit<8>  edm_source_memory;      // whether it has memory
     bit<8>  edm_source_rate;        // the number of its rate
     bit<32> edm_destination_link;   // the same of where the frame goes
@@ -533,10 +533,10 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // The time at which a link is next free. Times wrap, so they are never compared directly: one further ahead than
     // EDM_HORIZON is in the past, and the link is free. A link that was idle for a multiple of 2^32 units may look taken for
     // up to EDM_HORIZON, once.
-    // Behind the time, how many demands wait for the link. A demand is granted at once if nobody waits and the link is not
+    // Behind the time, how many demands wait for the link. A demand is granted immediately if no other waits and the link is not
     // granted too far ahead; otherwise it waits in a ring. Whatever passes towards the destination while there is room has a
     // copy look for the demand whose message is shortest; how long that takes is known only then, so the copy reserves a
-    // whole window, and the next one gives back what was too much, unless another demand got the time behind it meanwhile.
+    // whole window, and the next one gives back what was too much, unless another demand got the time behind it.
 
     // When the link is next free, as a destination; behind that, how many demands wait for it.
     // Written by what is granted, demands that wait, copies that serve them, the controller; it wraps as the time does.
@@ -569,7 +569,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         edm_destination_free.write(at, meta.edm_left ++ meta.edm_waiting);
     }
 
-    // The controller's. Whatever it writes, who waits goes on waiting.
+    // The controller's. Whatever it writes, demands that wait go on waiting.
     @hidden action edm_look_at_destination(in bit<32> at, out int<32> result) {
         edm_read_destination(at);
         result = meta.edm_to_wait;

@@ -299,8 +299,8 @@ struct metadata_t {
     bit<8>  edm_op;                 // the same, once it may be
     bit<32> edm_now;                // when it came
     bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as one who asks
-    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<32> edm_source_asks;        // the source's first cell as a requester
+    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
     bit<8>  edm_source_memory;      // whether it has memory
     bit<8>  edm_source_rate;        // the number of its rate
     bit<32> edm_destination_link;   // the same of where the frame goes
@@ -699,7 +699,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs; it wraps as the time does.
     register<bit<64>>(CELL_COUNT) starts;
 
-    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     @hidden action take_lane() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         meta.occupied = !meta.again && meta.holder != 0;
@@ -785,7 +785,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.late  = slot * LATE_SLOTS;
     }
 
-    // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
+    // The controller takes back what a half holds: exactly this, whatever others reserve in between. Doing it
     // twice does no harm.
     @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;

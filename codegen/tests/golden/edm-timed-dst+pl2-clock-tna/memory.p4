@@ -348,8 +348,8 @@ struct metadata_t {
     bit<8>  edm_op;                 // the same, once it may be
     time_t  edm_now;                // when it came
     bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as one who asks
-    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<32> edm_source_asks;        // the source's first cell as a requester
+    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
     bit<8>  edm_source_memory;      // whether it has memory
     bit<8>  edm_source_rate;        // the number of its rate
     bit<32> edm_destination_link;   // the same of where the frame goes
@@ -1291,7 +1291,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
     Register<bit<8>, lane_t>(LANE_COUNT) lane_lock;
 
-    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
@@ -1444,7 +1444,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs that are granted, the controller; it wraps as the time does.
     Register<int<32>, link_t>(PORT_COUNT) in_reservation;
 
-    // Tells how far ahead it begins.
+    // Returns how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
@@ -1483,7 +1483,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs that are granted, the controller; it wraps as the time does.
     Register<int<32>, link_t>(PORT_COUNT) out_reservation;
 
-    // Tells how far ahead it begins.
+    // Returns how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {

@@ -189,8 +189,8 @@ struct metadata_t {
     bit<8>  edm_op;                 // the same, once it may be
     time_t  edm_now;                // when it came
     bit<32> edm_source_link;        // where the frame comes from
-    bit<32> edm_source_asks;        // the source's first cell as one who asks
-    bit<32> edm_source_asked;       // its offset among the cells of who asks, as memory
+    bit<32> edm_source_asks;        // the source's first cell as a requester
+    bit<32> edm_source_asked;       // its offset among a requester's cells, as memory
     bit<8>  edm_source_memory;      // whether it has memory
     bit<8>  edm_source_rate;        // the number of its rate
     bit<32> edm_destination_link;   // the same of where the frame goes

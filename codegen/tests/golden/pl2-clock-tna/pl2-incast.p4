@@ -687,7 +687,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
     Register<bit<8>, lane_t>(LANE_COUNT) lane_lock;
 
-    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;
@@ -840,7 +840,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs that are granted, the controller; it wraps as the time does.
     Register<int<32>, link_t>(PORT_COUNT) in_reservation;
 
-    // Tells how far ahead it begins.
+    // Returns how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(in_reservation) reserve_in = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {
@@ -879,7 +879,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs that are granted, the controller; it wraps as the time does.
     Register<int<32>, link_t>(PORT_COUNT) out_reservation;
 
-    // Tells how far ahead it begins.
+    // Returns how far ahead it begins.
     RegisterAction<int<32>, link_t, int<32>>(out_reservation) reserve_out = {
         void apply(inout int<32> value, out int<32> result) {
             if (value - (int<32>) meta.now < 0 || value - (int<32>) meta.now >= (int<32>) HORIZON) {

@@ -540,7 +540,7 @@ parser RackParser(packet_in packet, out headers_t hdr, out metadata_t meta,
         transition parse_written;
     }
 
-    // More than a register tells from less than nothing.
+    // More than a register can tell from less than nothing.
     state parse_most {
         packet.extract(hdr.pl2_management);
         meta.link_in  = hdr.pl2_management.index;
@@ -760,7 +760,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs, a half's first scheduled frame, frames that come too early, the controller; it does not count.
     Register<bit<8>, lane_t>(LANE_COUNT) lane_lock;
 
-    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     RegisterAction<bit<8>, lane_t, bit<8>>(lane_lock) take_lane = {
         void apply(inout bit<8> value, out bit<8> result) {
             result = value;

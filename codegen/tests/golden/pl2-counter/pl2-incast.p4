@@ -453,7 +453,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
     // Written by RSVs; it wraps as the time does.
     register<bit<64>>(CELL_COUNT) starts;
 
-    // An RSV takes its lane. Occupied, it stays what it is, and `holder` tells by whom.
+    // An RSV takes its lane. An occupied lane stays as it is, and `holder` names its half.
     @hidden action take_lane() {
         lane_lock.read(meta.holder, meta.claim >> 1);
         // Demand 0 takes no lane; it waits for its own half's reservation to begin.
@@ -537,7 +537,7 @@ control RackIngress(inout headers_t hdr, inout metadata_t meta,
         meta.late  = meta.source_slot * LATE_SLOTS;
     }
 
-    // The controller takes back what a half holds: exactly this, whoever else reserves meanwhile. Doing it
+    // The controller takes back what a half holds: exactly this, whatever others reserve in between. Doing it
     // twice does no harm.
     @hidden action forget_claim() {
         bit<32> claim = hdr.pl2_management.cell;
