@@ -58,9 +58,6 @@ impl<R: Remote> Pieces<R> {
     }
 
     fn submit_all(&mut self, tag: u64, pieces: &[Piece], scattered: Option<&[u8]>) -> Result<(), Status> {
-        if !self.later.is_empty() {
-            return Err(Status::Full);
-        }
         let (number, is_gather) = (self.all.next(), scattered.is_none());
         let mut bytes = Vec::new();
         if is_gather {
@@ -137,6 +134,10 @@ impl<R: Remote> Remote for Pieces<R> {
 
     fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
         self.abilities.check(&operation)?;
+        // What comes later must not pass pieces that wait: the way behind may have room for one kind of operation alone.
+        if !self.later.is_empty() {
+            return Err(Status::Full);
+        }
         match operation {
             Operation::Gather { pieces } => self.submit_all(tag, pieces, None),
             Operation::Scatter { pieces, bytes } => self.submit_all(tag, pieces, Some(bytes)),
@@ -195,11 +196,11 @@ mod tests {
     use super::*;
     use p4rack_netdev::clock;
 
-    /// Local memory without gathers, with room for few operations, of which one kind of write fails.
+    /// Local memory without gathers, with room for few reads and as many writes. Writes to its first byte fail.
     struct Narrow {
         local: Local,
         abilities: Abilities,
-        open: usize,
+        open: [usize; 2],
     }
 
     impl Remote for Narrow {
@@ -209,18 +210,19 @@ mod tests {
 
         fn submit(&mut self, tag: u64, operation: Operation<'_>) -> Result<(), Status> {
             self.abilities.check(&operation)?;
-            if self.open == self.abilities.under_way_max {
+            let open = &mut self.open[usize::from(matches!(operation, Operation::Write { .. }))];
+            if *open == self.abilities.under_way_max {
                 return Err(Status::Full);
             }
             if matches!(operation, Operation::Write { at: 0, .. }) {
                 return Err(Status::NotPermitted);
             }
-            self.open += 1;
+            *open += 1;
             self.local.submit(tag, operation)
         }
 
         fn poll(&mut self, _: Nanos, ended: &mut dyn FnMut(u64, Outcome<'_>)) -> Result<(), RemoteError> {
-            self.open = 0;
+            self.open = [0; 2];
             self.local.poll(Nanos::ZERO, ended)
         }
     }
@@ -228,7 +230,7 @@ mod tests {
     fn narrow() -> Pieces<Narrow> {
         let local = Local::new(4_096);
         let abilities = Abilities { pieces_max: 0, under_way_max: 3, ..local.abilities().clone() };
-        Pieces::new(Narrow { local, abilities, open: 0 })
+        Pieces::new(Narrow { local, abilities, open: [0; 2] })
     }
 
     /// Ends of operations, in words.
@@ -248,6 +250,8 @@ mod tests {
         let bytes: Vec<u8> = (0..20).collect();
         pieces.submit(u64::MAX, Operation::Scatter { pieces: &places, bytes: &bytes }).unwrap();
         assert_eq!(pieces.submit(1, Operation::Gather { pieces: &places }), Err(Status::Full));
+        // There is room for a read, which would pass the pieces that wait.
+        assert_eq!(pieces.submit(2, Operation::Read { at: 100, bytes: 2 }), Err(Status::Full));
         assert_eq!(ends(&mut pieces, 1), [(u64::MAX, "Written".to_owned())]);
         pieces.submit(7, Operation::Gather { pieces: &places }).unwrap();
         assert_eq!(ends(&mut pieces, 1), [(7, format!("Read({bytes:?})"))]);
