@@ -460,7 +460,10 @@ pub(crate) fn fill_queue(
     result.queue_max_bytes = port.queue_max_bytes;
     // A bin of the histogram may end above the maximum depth.
     let depths = port.depth_times.iter().copied();
-    result.queue_p999_bytes = quantiles::weighted(depths, 0.999).unwrap_or(0).min(port.queue_max_bytes);
+    let p999_bytes = quantiles::weighted(depths, 0.999).ok_or_else(|| {
+        LabError::measurement("the switch's statistics", format!("port {number} had no depth for any time"))
+    })?;
+    result.queue_p999_bytes = p999_bytes.min(port.queue_max_bytes);
     let start_ns = times.traffic.start_ns;
     let samples = &last.port(number)?.samples;
     result.series = Series {

@@ -93,7 +93,7 @@ async fn watch(args: &Args, rack: Option<&Rack>) -> Result<(), CtrlError> {
         let now = look(&mut statistics, &mut client, rack).await?;
         let view = View::new(&before, &now, rack);
         if args.json {
-            println!("{:#}", serde_json::to_value(&view).unwrap_or_default());
+            println!("{}", serde_json::to_string_pretty(&view).expect("numbers and names are JSON"));
             return Ok(());
         }
         let text = view.text(&title);
