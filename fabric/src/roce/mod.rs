@@ -18,6 +18,7 @@ mod memory;
 mod ready;
 mod requester;
 mod responder;
+mod timer;
 
 pub use adapter::{Adapter, Completion, Counters, PairError};
 pub use config::{BadConfig, Config, Connection};

@@ -15,6 +15,7 @@
 //! later one has arrived, the requester repeats the READ from the first missing packet, under that packet's number.
 
 use super::config::{Config, Connection};
+use super::timer::Timer;
 use crate::common::counters;
 use p4rack_wire::Nanos;
 use p4rack_wire::roce::frame::{self, Extension, Packet};
@@ -234,6 +235,7 @@ pub struct Requester {
     rnr_retries: u8,
     /// When to retransmit if nothing is acknowledged before.
     deadline: Option<Nanos>,
+    timer: Timer,
     /// Until when to send nothing, because the receiver is not ready.
     hold: Option<Nanos>,
     /// Where the last retransmission because of a gap in responses began. Later responses show the same gap, so it happens once.
@@ -248,6 +250,7 @@ impl Requester {
     pub fn new(config: Config, connection: Connection) -> Requester {
         let psn = connection.send_psn;
         Requester {
+            timer: Timer::new(config.timeout),
             config,
             connection,
             waiting: VecDeque::new(),
@@ -327,6 +330,7 @@ impl Requester {
         }
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.counters.timeouts += 1;
+            self.timer.handle_timeout();
             self.retry();
         }
     }
@@ -386,14 +390,17 @@ impl Requester {
         let ask = ahead + 1 == self.config.window_packets || (active.sent + 1).is_multiple_of(half);
         let packets = compose(active, at, ask, &self.config, &self.connection, out);
         self.counters.packets_out += 1;
-        self.counters.repeated_out += u64::from(psn::is_before(at, self.reached));
+        match psn::is_before(at, self.reached) {
+            true => self.counters.repeated_out += 1,
+            false => self.timer.handle_sent(at, now),
+        }
         active.sent += packets;
         let end = psn::add(at, packets);
         if psn::is_before(self.reached, end) {
             self.reached = end;
         }
         if self.deadline.is_none() {
-            self.deadline = Some(now.saturating_add(self.config.timeout));
+            self.deadline = Some(now.saturating_add(self.timer.wait()));
         }
         true
     }
@@ -458,7 +465,8 @@ impl Requester {
     /// Restarts timeout and retry count after progress.
     fn progress(&mut self, now: Nanos) {
         (self.retries, self.rnr_retries, self.gap_at) = (0, 0, None);
-        self.deadline = Some(now.saturating_add(self.config.timeout));
+        self.timer.handle_progress(self.oldest(), now);
+        self.deadline = Some(now.saturating_add(self.timer.wait()));
     }
 
     /// Completes the oldest request.
@@ -567,6 +575,7 @@ impl Requester {
     }
 
     fn go_back(&mut self) {
+        self.timer.handle_repeat();
         self.active.iter_mut().for_each(|active| active.sent = active.acked);
         (self.cursor, self.deadline) = (0, None);
     }

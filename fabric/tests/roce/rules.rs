@@ -293,7 +293,7 @@ fn without_answers_a_request_fails_after_its_retries() {
     let failed = |failure| Outcome::Failed(failure);
     let outcomes = [(0, failed(Failure::RetriesExceeded)), (1, failed(Failure::Flushed))];
     assert_eq!(network.outcomes(), outcomes);
-    assert_eq!(network.now.0, 4 * timeout.0, "once and three times again");
+    assert_eq!(network.now.0, (1 + 2 + 4 + 8) * timeout.0, "each time twice as patient");
     let counters = network.adapters[0].requester(QPN).unwrap().counters();
     assert_eq!((counters.timeouts, counters.repeated_out, counters.failed), (4, 6, 2));
 }
