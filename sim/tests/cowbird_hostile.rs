@@ -47,6 +47,26 @@ fn others_keep_their_shares_of_an_engine() {
     assert_eq!(broken("cowbird-p4", "fair", &Attack::ALL), [] as [String; 0]);
 }
 
+/// On slow links, responses take longer than an adapter's least time-out, and what an owner has in flight takes milliseconds.
+#[test]
+fn others_keep_their_shares_of_an_engine_on_a_slow_link() {
+    let slow = |attack: Attack| {
+        let text = text("cowbird-spot", "fair", attack.name()).replace(
+            "warmup_us = 150\nduration_us = 550",
+            "warmup_us = 15000\nduration_us = 75000\nrate = \"1 Gb/s\"",
+        );
+        run_cowbird(&CowbirdExperiment::parse(&text, "test.toml").unwrap()).unwrap()
+    };
+    // Beside another honest node it has 0.40 Gb/s of records.
+    for attack in [Attack::FullReads, Attack::FullWrites, Attack::SmallReads] {
+        let outcome = slow(attack);
+        let others = outcome.others.unwrap();
+        let goodput: Vec<f64> = others.goodput_gbps.values().copied().collect();
+        assert!(goodput.iter().all(|gbps| *gbps > 0.36), "{attack}: {goodput:?}");
+        assert_eq!((outcome.wrong, others.frames_lost), (0, 0), "{attack}");
+    }
+}
+
 /// What the comparison would miss if it found nothing: one queue for all protects no port.
 #[test]
 fn without_turns_a_flood_of_the_pools_link_takes_the_others_shares() {

@@ -45,6 +45,24 @@ pub struct Config {
     pub pause_reads: bool,
 }
 
+/// Time in which a link carries what an owner may have in flight beside others: a round trip of engines and adapters that are
+/// processes.
+const OWNER_TIME: Nanos = Nanos::from_micros(300);
+/// Fewest bytes of an owner in flight: a few packets of the longest MTU.
+const OWNER_BYTES_MIN: usize = 8 << 10;
+
+impl Config {
+    /// The same on a link of this rate. On a slow link, what one owner has in flight would delay the others for milliseconds, so
+    /// pieces are shorter there, and an owner has fewer bytes in flight.
+    pub fn on_link(self, rate_bps: u64) -> Config {
+        let carried = u128::from(rate_bps) * u128::from(OWNER_TIME.0) / 8_000_000_000;
+        let bytes = usize::try_from(carried).unwrap_or(usize::MAX);
+        let owner_bytes_max = bytes.max(OWNER_BYTES_MIN).min(self.owner_bytes_max);
+        let piece_bytes = self.piece_bytes.min(owner_bytes_max as u32 / 4);
+        Config { owner_bytes_max, piece_bytes, ..self }
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -61,7 +79,7 @@ impl Default for Config {
             entries_max: 1 << 14,
             requests_max: 512,
             owner_requests_max: 64,
-            owner_bytes_max: 128 << 10,
+            owner_bytes_max: 64 << 10,
             turn_requests: 16,
             instances_max: 256,
             pause_reads: false,
@@ -120,5 +138,23 @@ impl Counters {
             Corruption::Place => &mut self.corrupt_place,
             Corruption::Id => &mut self.corrupt_id,
         }) += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_have_less_in_flight_on_slow_links() {
+        let bounds = |rate_bps| {
+            let config = Config::default().on_link(rate_bps);
+            (config.owner_bytes_max, config.piece_bytes)
+        };
+        assert_eq!(bounds(100_000_000_000), (64 << 10, 16 << 10));
+        assert_eq!(bounds(1_000_000_000), (37_500, 9_375));
+        assert_eq!(bounds(100_000_000), (8 << 10, 2 << 10));
+        assert_eq!(bounds(1), (8 << 10, 2 << 10));
+        assert_eq!(bounds(u64::MAX), (64 << 10, 16 << 10));
     }
 }

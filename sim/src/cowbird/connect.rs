@@ -19,13 +19,13 @@ use std::sync::atomic::AtomicU64;
 impl World<'_> {
     /// Makes threads, their queue pairs and rings, and the engines and servers on hosts.
     pub(super) fn connect(&mut self, threads: usize, pool_bytes: u64) -> Result<(), String> {
-        let spec = &self.experiment.spec;
+        let (spec, rate_bps) = (&self.experiment.spec, self.experiment.rate_bps);
         let layout = rack::layout(self.plan.window, spec.record_bytes);
         if spec.scheme == CowbirdScheme::CowbirdSpot {
             // An engine takes the rings of both compute nodes.
             let most = self.attacker.as_ref().map_or(layout, Attacker::layout);
             let entries = most.entries.max(layout.entries);
-            let core = || Core::new(&spec.spot, entries, (most.request_bytes / 2) as u32);
+            let core = || Core::new(&spec.spot, rate_bps, entries, (most.request_bytes / 2) as u32);
             self.cores = (0..spec.spot.cores.min(spec.threads)).map(|_| core()).collect();
         }
         if spec.scheme == CowbirdScheme::RdmaTwoSided {

@@ -30,7 +30,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub fn new(spec: &SpotSpec, entries_max: u64, message_bytes_max: u32) -> Core {
+    pub fn new(spec: &SpotSpec, rate_bps: u64, entries_max: u64, message_bytes_max: u32) -> Core {
         let config = Config {
             batch_reads: spec.batch_reads.into(),
             guess_entries: spec.guess_entries.into(),
@@ -42,7 +42,7 @@ impl Core {
             ..Config::default()
         };
         Core {
-            engine: Engine::new(config),
+            engine: Engine::new(config.on_link(rate_bps)),
             inbox: VecDeque::new(),
             posts: Vec::new(),
             busy: false,

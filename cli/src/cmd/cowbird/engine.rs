@@ -65,6 +65,10 @@ pub(super) fn run(args: Args) -> Result<(), String> {
         probe_max: nanos(args.probe_max_us.max(args.probe_min_us)),
         ..Config::default()
     };
+    let config = match args.peers.rate_bps {
+        Some(rate_bps) => config.on_link(rate_bps),
+        None => config,
+    };
     let (interface, adapter) = (&args.adapter.interface, args.adapter.config());
     let ip = args.adapter.ip;
     let mut spot = Spot::open(interface, ip, adapter.clone(), config, args.adapter.loss()).map_err(text)?;
