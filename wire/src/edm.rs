@@ -24,7 +24,7 @@
 //! [`OPEN`] before all else; the memory node chooses it, and drops messages of other sessions. So neither a compute node nor a
 //! memory node that starts again takes what was meant for its predecessor.
 
-use crate::dissector::{Dissector, Message as Frame, Then};
+use crate::dissector::{Carrier, Dissector, Message as Frame, Then};
 use crate::ethernet::{Ethernet, Vlan, overhead};
 use crate::{EtherType, MacAddr, ParseError};
 
@@ -356,7 +356,7 @@ pub fn dissector(ether_type: u16) -> Dissector {
     Dissector {
         name: "edm",
         title: "EDM",
-        ether_type,
+        carrier: Carrier::EtherType(ether_type),
         version: VERSION,
         messages: vec![
             control(Kind::Notify, "NOTIFY"),

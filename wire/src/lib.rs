@@ -1,6 +1,7 @@
 //! Header formats, the time type, the seeded generator, quantiles and captures. Each format is described once, here; the Rust views, the P4
 //! header text, the Scapy layers and Wireshark's dissectors are generated from the description. No I/O, no clock.
 
+pub mod clio;
 pub mod cowbird;
 pub mod dissector;
 pub mod edm;

@@ -19,7 +19,7 @@
 //! Order at a register (counter mode): give back what the cell still holds; reply what is left; add
 //! `demand`. Every RSV that is admitted is answered, also one with demand 0.
 
-use crate::dissector::{Dissector, Lanes, Message, Then};
+use crate::dissector::{Carrier, Dissector, Lanes, Message, Then};
 use crate::{EtherType, HeaderDesc, ParseError};
 
 /// Version of the formats in this module.
@@ -209,7 +209,7 @@ pub fn dissector(ether_type: u16, lanes: Lanes) -> Dissector {
     Dissector {
         name: "pl2",
         title: "PL2",
-        ether_type,
+        carrier: Carrier::EtherType(ether_type),
         version: VERSION,
         messages: vec![
             control(Kind::Rsv, "RSV", &["cell", "id", "demand"]),

@@ -2,21 +2,56 @@
 // A test that cannot go on should panic.
 #![allow(clippy::unwrap_used)]
 
-use p4rack_wire::dissector::{Dissector, Lanes, Message, Then, script};
+use p4rack_wire::clio;
+use p4rack_wire::dissector::{Carrier, Dissector, Lanes, Message, Then, script};
 use p4rack_wire::header::{read_bits, write_bits};
+use p4rack_wire::ipv4::{self, Ipv4, Udp};
 use p4rack_wire::pcap::Writer;
 use p4rack_wire::{Nanos, edm, pl2};
 use std::io::Write;
 use std::process::Command;
 
-const ETHERNET: usize = 14;
-
-fn dissectors() -> [Dissector; 2] {
-    [pl2::dissector(0x88b5, Lanes { first: 100, cells: 8 }), edm::dissector(0x88b6)]
+fn dissectors() -> [Dissector; 3] {
+    let lanes = Lanes { first: 100, cells: 8 };
+    [pl2::dissector(0x88b5, lanes), edm::dissector(0x88b6), clio::dissector(clio::UDP_PORT)]
 }
 
 fn ethernet(ether_type: u16, rest: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2], &ether_type.to_be_bytes()[..], rest].concat()
+}
+
+/// A frame with this message of a protocol.
+fn carried(dissector: &Dissector, message: &[u8]) -> Vec<u8> {
+    let port = match dissector.carrier {
+        Carrier::EtherType(ether_type) => return ethernet(ether_type, message),
+        Carrier::Udp(port) => port,
+    };
+    let mut headers = [0; Ipv4::BYTES + Udp::BYTES];
+    let length = (Udp::BYTES + message.len()) as u16;
+    let total_length = Ipv4::BYTES as u16 + length;
+    let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let (identification, fragment_offset, checksum) = (0, 0, 0);
+    let (flags, ttl, protocol) = (ipv4::DONT_FRAGMENT, 64, ipv4::UDP);
+    let ip = Ipv4 {
+        version: 4,
+        ihl: 5,
+        dscp: 0,
+        ecn: 0,
+        total_length,
+        identification,
+        flags,
+        fragment_offset,
+        ttl,
+        protocol,
+        checksum,
+        src,
+        dst,
+    };
+    ip.emit(&mut headers);
+    let sum = ipv4::checksum(&headers[..Ipv4::BYTES]);
+    Ipv4 { checksum: sum, ..ip }.emit(&mut headers);
+    Udp { src_port: 50_000, dst_port: port, length, checksum: 0 }.emit(&mut headers[Ipv4::BYTES..]);
+    ethernet(0x0800, &[&headers, message].concat())
 }
 
 /// Pseudo-random numbers (xorshift).
@@ -55,8 +90,8 @@ fn values(dissector: &Dissector, message: &Message, random: &mut Random) -> Vec<
     values
 }
 
-/// The frame: Ethernet header, header, and as many bytes as it announces.
-fn frame(dissector: &Dissector, message: &Message, values: &[u64]) -> Vec<u8> {
+/// The message: its header, and as many bytes as it announces.
+fn whole(message: &Message, values: &[u64]) -> Vec<u8> {
     let mut bytes = vec![0; message.header.bits() / 8];
     let (mut at, mut more) = (0, 0);
     for (field, value) in message.header.fields.iter().zip(values) {
@@ -67,7 +102,7 @@ fn frame(dissector: &Dissector, message: &Message, values: &[u64]) -> Vec<u8> {
         }
     }
     bytes.resize(bytes.len() + more, 0xda);
-    ethernet(dissector.ether_type, &bytes)
+    bytes
 }
 
 /// What tshark prints for each frame, a column for each field. `None` if there is no tshark.
@@ -104,7 +139,7 @@ fn field_name(dissector: &Dissector, message: &Message, field: &str) -> String {
 fn malformed() -> Vec<String> {
     let reasons = ["short", "version", "kind", "value", "length"];
     let of = |name| reasons.map(|reason| format!("{name}.malformed.{reason}"));
-    ["pl2", "edm"].into_iter().flat_map(of).chain(["_ws.malformed".to_owned()]).collect()
+    ["pl2", "edm", "clio"].into_iter().flat_map(of).chain(["_ws.malformed".to_owned()]).collect()
 }
 
 #[test]
@@ -113,7 +148,8 @@ fn every_field_is_shown() {
     for dissector in dissectors() {
         for message in &dissector.messages {
             let asked: Vec<_> = (0..20).map(|_| values(&dissector, message, &mut random)).collect();
-            let frames: Vec<_> = asked.iter().map(|values| frame(&dissector, message, values)).collect();
+            let frames: Vec<_> =
+                asked.iter().map(|values| carried(&dissector, &whole(message, values))).collect();
             let fields = message.header.fields.iter().map(|f| field_name(&dissector, message, f.name));
             // A mistake in the script would show as an expert's remark, too.
             let empty = || malformed().into_iter().chain(["_ws.expert".to_owned()]);
@@ -134,17 +170,17 @@ fn what_a_receiver_would_not_accept_is_marked() {
     let (mut frames, mut reasons) = (Vec::new(), Vec::new());
     for dissector in dissectors() {
         let mut add = |bytes: Vec<u8>, reason: &str| {
-            frames.push(bytes);
+            frames.push(carried(&dissector, &bytes));
             reasons.push(format!("{}.malformed.{reason}", dissector.name));
         };
         for message in &dissector.messages {
-            let whole = frame(&dissector, message, &values(&dissector, message, &mut random));
-            for length in ETHERNET + 1..whole.len() {
-                add(whole[..length].to_vec(), "short");
+            let message_whole = whole(message, &values(&dissector, message, &mut random));
+            for length in 1..message_whole.len() {
+                add(message_whole[..length].to_vec(), "short");
             }
             for version in (0..16).filter(|version| *version != dissector.version) {
-                let mut other = whole.clone();
-                other[ETHERNET] = version << 4 | message.kind;
+                let mut other = message_whole.clone();
+                other[0] = version << 4 | message.kind;
                 add(other, "version");
             }
             for (field, named) in message.values {
@@ -152,18 +188,18 @@ fn what_a_receiver_would_not_accept_is_marked() {
                 let at = message.header.fields.iter().position(|f| f.name == *field).unwrap();
                 values[at] =
                     (0..256).find(|value| named.iter().all(|(name, _)| u64::from(*name) != *value)).unwrap();
-                add(frame(&dissector, message, &values), "value");
+                add(whole(message, &values), "value");
             }
             for (parts, limit) in message.at_most {
                 let mut values = values(&dissector, message, &mut random);
                 let at = |name: &str| message.header.fields.iter().position(|f| f.name == name).unwrap();
                 values[at(limit)] = parts.iter().map(|part| values[at(part)]).sum::<u64>().max(1) - 1;
                 values[at(parts[0])] += 1;
-                add(frame(&dissector, message, &values), "length");
+                add(whole(message, &values), "length");
             }
         }
         for kind in (0..16).filter(|kind| dissector.messages.iter().all(|message| message.kind != *kind)) {
-            add(ethernet(dissector.ether_type, &[dissector.version << 4 | kind; 64]), "kind");
+            add(vec![dissector.version << 4 | kind; 64], "kind");
         }
     }
     let fields = malformed();

@@ -1,12 +1,14 @@
 //! Parsing what was emitted gives it back; short input is refused; layouts are what they are.
 
+use p4rack_wire::clio;
+use p4rack_wire::clio::{AllocBody, FreeBody, Header as ClioHeader, ShareBody};
 use p4rack_wire::edm;
 use p4rack_wire::edm::{Control as EdmControl, Message as EdmMessage};
 use p4rack_wire::ethernet::{Ethernet, Vlan, overhead};
 use p4rack_wire::ipv4::{Ipv4, Udp};
 use p4rack_wire::pl2::{Control, Kind, LANES_MAX, Management, Shim, VERSION, cell, vid_of};
 use p4rack_wire::roce::{Aeth, AtomicAckEth, AtomicEth, Bth, ImmDt, Reth};
-use p4rack_wire::{EtherType, HeaderDesc, MacAddr, Nanos, ParseError};
+use p4rack_wire::{EtherType, HeaderDesc, MacAddr, Nanos, ParseError, render};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 
@@ -68,12 +70,20 @@ round_trip! {
     roce_atomic: AtomicEth { address: u64 = 64, key: u32 = 32, swap_or_add: u64 = 64, compare: u64 = 64 };
     roce_aeth: Aeth { syndrome: u8 = 8, msn: u32 = 24 };
     roce_atomic_ack: AtomicAckEth { original: u64 = 64 };
+    clio_header: ClioHeader {
+        version: u8 = 4, kind: u8 = 4, code: u8 = 8, flags: u8 = 8, attempt: u8 = 8, index: u16 = 16, packets: u16 = 16,
+        id: u64 = 64, address: u64 = 64, pid: u32 = 32, length: u32 = 32, token: u64 = 64, epoch: u16 = 16,
+        reserved: u16 = 16, crc: u32 = 32,
+    };
+    clio_alloc: AllocBody { bytes: u64 = 64, page_size: u8 = 8, rights: u8 = 8, reserved: u16 = 16 };
+    clio_free: FreeBody { bytes: u64 = 64 };
+    clio_share: ShareBody { bytes: u64 = 64, pid: u32 = 32, epoch: u16 = 16, rights: u8 = 8, reserved: u8 = 8 };
     roce_immediate: ImmDt { data: u32 = 32 };
 }
 
 #[test]
 fn descriptions_fill_whole_bytes_and_have_unique_names() {
-    let all: [(HeaderDesc, usize); 15] = [
+    let all: [(HeaderDesc, usize); 19] = [
         (Ethernet::DESC, Ethernet::BYTES),
         (Vlan::DESC, Vlan::BYTES),
         (Control::DESC, Control::BYTES),
@@ -89,6 +99,10 @@ fn descriptions_fill_whole_bytes_and_have_unique_names() {
         (Aeth::DESC, Aeth::BYTES),
         (AtomicAckEth::DESC, AtomicAckEth::BYTES),
         (ImmDt::DESC, ImmDt::BYTES),
+        (ClioHeader::DESC, ClioHeader::BYTES),
+        (AllocBody::DESC, AllocBody::BYTES),
+        (FreeBody::DESC, FreeBody::BYTES),
+        (ShareBody::DESC, ShareBody::BYTES),
     ];
     for (desc, bytes) in all {
         assert_eq!(desc.bits(), bytes * 8, "{}", desc.name);
@@ -148,6 +162,54 @@ fn golden_bytes() {
     .emit(&mut bytes);
     assert_eq!(bytes[..16], [0x15, 1, 0, 7, 10, 11, 12, 13, 0, 0, 0, 0, 0, 0, 0x10, 0]);
     assert_eq!(bytes[16..], [0, 0, 0, 8, 0, 0, 0, 0, 0, 16, 0, 9, 0, 0, 0, 0]);
+}
+
+/// Clio's header, in all its languages.
+#[test]
+fn clio_has_its_layout() {
+    let mut bytes = [0; ClioHeader::BYTES];
+    ClioHeader {
+        version: clio::VERSION,
+        kind: clio::Kind::Atomic as u8,
+        code: clio::Atomic::FetchAdd as u8,
+        flags: 0,
+        attempt: 2,
+        index: 0,
+        packets: 1,
+        id: 0x0102_0304_0506_0708,
+        address: clio::PageSize::M4.address_of(1),
+        pid: 3,
+        length: 8,
+        token: 0x1112_1314_1516_1718,
+        epoch: 5,
+        reserved: 0,
+        crc: 0x2122_2324,
+    }
+    .emit(&mut bytes);
+    assert_eq!(bytes[..16], [0x13, 2, 0, 2, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(bytes[16..32], [0, 0, 0x30, 0, 0, 0x40, 0, 0, 0, 0, 0, 3, 0, 0, 0, 8]);
+    assert_eq!(
+        bytes[32..],
+        [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 5, 0, 0, 0x21, 0x22, 0x23, 0x24]
+    );
+    let (p4, scapy) = (render::p4_header(&ClioHeader::DESC), render::scapy_layer(&ClioHeader::DESC));
+    assert!(p4.contains("header clio_t {\n") && p4.contains("    bit<64> virtualAddress; // of the"), "{p4}");
+    assert!(scapy.contains("LongField(\"id\", 0),") && scapy.contains("IntField(\"crc\", 0),"), "{scapy}");
+}
+
+#[test]
+fn clio_kinds_operations_and_statuses_have_their_numbers() {
+    for code in 0..=u8::MAX {
+        assert!(clio::Kind::of(code).is_none_or(|kind| kind as u8 == code));
+        assert!(clio::Atomic::of(code).is_none_or(|atomic| atomic as u8 == code));
+        assert!(clio::Manage::of(code).is_none_or(|manage| manage as u8 == code));
+        assert!(clio::Status::of(code).is_none_or(|status| status as u8 == code));
+        assert!(clio::Rights::of(code).is_ok_and(|rights| rights.code() == code) == (1..=3).contains(&code));
+    }
+    let mut statuses = clio::Status::ALL.iter().enumerate();
+    assert!(statuses.all(|(nth, (status, name))| *status as usize == nth && status.name() == *name));
+    assert!(clio::Kind::ALL.iter().all(|(kind, _)| clio::Kind::of(*kind as u8) == Some(*kind)));
+    assert_eq!(clio::lock_word(1, 2, 3), 0x0000_0001_0002_0003);
 }
 
 #[test]

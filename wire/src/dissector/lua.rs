@@ -1,6 +1,6 @@
 //! The text of a dissector.
 
-use super::{Dissector, Message, Then};
+use super::{Carrier, Dissector, Message, Then};
 use crate::{FieldDesc, HeaderDesc};
 use std::fmt::Write;
 
@@ -16,10 +16,14 @@ pub fn script(about: &str, dissectors: &[Dissector]) -> String {
 }
 
 fn protocol(text: &mut String, dissector: &Dissector) {
-    let Dissector { name, title, ether_type, version, messages, lanes } = dissector;
+    let Dissector { name, title, carrier, version, messages, lanes } = dissector;
+    let carrier = match carrier {
+        Carrier::EtherType(ether_type) => format!("ether_type = 0x{ether_type:04x}"),
+        Carrier::Udp(port) => format!("udp_port = {port}"),
+    };
     let _ = writeln!(
         text,
-        "\nprotocol {{\n  name = {name:?}, title = {title:?}, ether_type = 0x{ether_type:04x}, version = {version},"
+        "\nprotocol {{\n  name = {name:?}, title = {title:?}, {carrier}, version = {version},"
     );
     if let Some(lanes) = lanes {
         let _ = writeln!(text, "  lanes = {{ first = {}, cells = {} }},", lanes.first, lanes.cells);

@@ -1,8 +1,9 @@
-//! Wireshark dissectors (Lua) of protocols with an EtherType of their own, made from the same descriptions as
-//! everything else in this crate.
+//! Wireshark dissectors (Lua) of protocols with an EtherType or a UDP port of their own, made from the same descriptions
+//! as everything else in this crate.
 //!
 //! ```text
-//! Ethernet | [802.1Q] | version, kind: one byte | the rest of the kind's header | what follows it
+//! Ethernet | [802.1Q] |            version, kind: one byte | the rest of the kind's header | what follows it
+//! Ethernet | [802.1Q] | IP | UDP | version, kind: one byte | the rest of the kind's header | what follows it
 //! ```
 //!
 //! A dissector shows every field, and marks what a receiver would not accept as malformed: frames cut short, other versions,
@@ -20,14 +21,23 @@ pub struct Dissector {
     pub name: &'static str,
     /// Name for people.
     pub title: &'static str,
-    /// EtherType of its frames.
-    pub ether_type: u16,
+    /// What its frames are recognised by.
+    pub carrier: Carrier,
     /// The version that it can read.
     pub version: u8,
     /// Its kinds of frames.
     pub messages: Vec<Message>,
     /// Frames of other EtherTypes that belong to its reservations, by VLAN.
     pub lanes: Option<Lanes>,
+}
+
+/// What a protocol's frames are recognised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Their EtherType.
+    EtherType(u16),
+    /// A UDP port, source or destination.
+    Udp(u16),
 }
 
 /// A kind of frame.
