@@ -125,7 +125,11 @@ local function protocol(desc)
       tree:add(padding, tvb(used))
     end
   end
-  DissectorTable.get("ethertype"):add(desc.ether_type, proto)
+  if desc.udp_port then
+    DissectorTable.get("udp.port"):add(desc.udp_port, proto)
+  else
+    DissectorTable.get("ethertype"):add(desc.ether_type, proto)
+  end
 
   if desc.lanes then
     local vid, dei = Field.new("vlan.id"), Field.new("vlan.dei")
