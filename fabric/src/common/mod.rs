@@ -9,6 +9,7 @@ mod nic;
 mod pool;
 mod station;
 mod stats;
+mod turns;
 
 pub use delay::Delay;
 pub use frames::AppFrame;
@@ -25,3 +26,4 @@ pub(crate) use pool::FrameId;
 pub(crate) use pool::Pool;
 pub(crate) use station::MTU_MAX;
 pub(crate) use stats::counters;
+pub(crate) use turns::Turns;

@@ -13,8 +13,8 @@
 use super::parts::{Parts, Taken};
 use super::release::Releases;
 use super::session::{self, Belongs, Sessions};
-use super::turns::Turns;
 use super::window::{Seen, Window};
+use crate::common::Turns;
 use crate::machine::Machine;
 use p4rack_wire::Nanos;
 use p4rack_wire::edm::{
@@ -207,7 +207,7 @@ pub struct Node<B = Vec<u8>> {
     granted: Releases<Leaves>,
     /// Messages that may leave. Requesters take turns, so busy ones have equal shares of the link, independent of their
     /// grants.
-    due: Turns<(Nanos, Leaves)>,
+    due: Turns<u16, (Nanos, Leaves)>,
     /// Bytes of all answers that wait.
     answer_bytes: usize,
     counters: Counters,

@@ -13,7 +13,6 @@ mod session;
 mod session_tests;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod window;
 
 pub(crate) use session::offered;

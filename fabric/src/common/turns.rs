@@ -1,13 +1,13 @@
-//! Senders that share a link in turn, however much each of them has to send: a deficit round robin.
+//! Parties that share a link in turn, however much each of them has to send: a deficit round robin.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Entries that each of them has to send, in order.
+/// Entries that each party has to send, in order. `K` names a party.
 #[derive(Clone, Debug)]
-pub(super) struct Turns<T> {
-    queues: BTreeMap<u16, Queue<T>>,
+pub(crate) struct Turns<K, T> {
+    queues: BTreeMap<K, Queue<T>>,
     /// Those with entries to send, in the order of their turns.
-    order: VecDeque<u16>,
+    order: VecDeque<K>,
     /// Whether the turn of the first one has begun.
     begun: bool,
     /// Bytes that a turn adds to the rest of the previous one. No entry costs more.
@@ -22,19 +22,19 @@ struct Queue<T> {
     credit: u64,
 }
 
-impl<T> Turns<T> {
+impl<K: Copy + Ord, T> Turns<K, T> {
     /// Without entries.
-    pub fn new(turn_bytes: u64) -> Turns<T> {
+    pub fn new(turn_bytes: u64) -> Turns<K, T> {
         Turns { queues: BTreeMap::new(), order: VecDeque::new(), begun: false, turn_bytes, len: 0 }
     }
 
-    /// Adds an entry of `who` that costs `bytes`, or a turn's bytes if that is less.
-    pub fn push(&mut self, who: u16, bytes: u64, what: T) {
-        let queue = self.queues.entry(who).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
+    /// Adds an entry of `party` that costs `bytes`, or a turn's bytes if that is less.
+    pub fn push(&mut self, party: K, bytes: u64, what: T) {
+        let queue = self.queues.entry(party).or_insert_with(|| Queue { entries: VecDeque::new(), credit: 0 });
         if queue.entries.is_empty() {
             // Turns without anything to send are not saved up.
             queue.credit = 0;
-            self.order.push_back(who);
+            self.order.push_back(party);
         }
         queue.entries.push_back((bytes.min(self.turn_bytes), what));
         self.len += 1;
@@ -72,22 +72,22 @@ impl<T> Turns<T> {
         self.len
     }
 
-    /// Keeps the entries of `who` for which `keep` holds.
-    pub fn retain_of(&mut self, who: u16, keep: impl Fn(&T) -> bool) {
-        let Some(queue) = self.queues.get_mut(&who) else { return };
+    /// Keeps the entries of `party` for which `keep` holds.
+    pub fn retain_of(&mut self, party: K, keep: impl Fn(&T) -> bool) {
+        let Some(queue) = self.queues.get_mut(&party) else { return };
         let before = queue.entries.len();
         queue.entries.retain(|(_, what)| keep(what));
         self.len -= before - queue.entries.len();
         if queue.entries.is_empty() && before > 0 {
-            self.begun &= self.order.front() != Some(&who);
-            self.order.retain(|other| *other != who);
+            self.begun &= self.order.front() != Some(&party);
+            self.order.retain(|other| *other != party);
         }
     }
 
-    /// Removes `who` with all its entries.
-    pub fn forget(&mut self, who: u16) {
-        self.retain_of(who, |_| false);
-        self.queues.remove(&who);
+    /// Removes `party` with all its entries.
+    pub fn forget(&mut self, party: K) {
+        self.retain_of(party, |_| false);
+        self.queues.remove(&party);
     }
 }
 
@@ -106,13 +106,13 @@ mod tests {
             }
         }
         let first: Vec<(u16, i32)> = (0..320).map_while(|_| turns.pop()).collect();
-        let of = |who: u16| first.iter().filter(|one| one.0 == who).count();
+        let of = |party: u16| first.iter().filter(|one| one.0 == party).count();
         assert_eq!(of(3), 3);
         let bytes = [of(1) * 100, of(2) * 30];
         assert!(bytes[0].abs_diff(bytes[1]) <= 2 * 100, "{bytes:?}");
-        for who in 1..=3 {
-            let of: Vec<i32> = first.iter().filter(|one| one.0 == who).map(|one| one.1).collect();
-            assert!(of.iter().copied().eq(0..of.len() as i32), "{who}: those of each stay in order");
+        for party in 1..=3 {
+            let of: Vec<i32> = first.iter().filter(|one| one.0 == party).map(|one| one.1).collect();
+            assert!(of.iter().copied().eq(0..of.len() as i32), "{party}: those of each stay in order");
         }
         assert_eq!(turns.len(), 2_003 - 320);
     }
