@@ -72,6 +72,11 @@ impl<K: Copy + Ord, T> Turns<K, T> {
         self.len
     }
 
+    /// The entries of `party`, in order.
+    pub fn of(&self, party: K) -> impl Iterator<Item = &T> {
+        self.queues.get(&party).into_iter().flat_map(|queue| queue.entries.iter().map(|(_, what)| what))
+    }
+
     /// Keeps the entries of `party` for which `keep` holds.
     pub fn retain_of(&mut self, party: K, keep: impl Fn(&T) -> bool) {
         let Some(queue) = self.queues.get_mut(&party) else { return };

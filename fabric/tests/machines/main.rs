@@ -9,7 +9,7 @@ mod memory;
 mod plants;
 
 use driver::{Rig, Step, check};
-use p4rack_fabric::{Endpoint, HostMachine, Machine, cowbird, edm, ethernet, pl2, roce};
+use p4rack_fabric::{Endpoint, HostMachine, Machine, clio, cowbird, edm, ethernet, pl2, roce};
 use proptest::prelude::*;
 
 /// Holds a machine to its promises.
@@ -30,6 +30,7 @@ proptest! {
         hold(memory::Memory::new, &steps)?;
         hold(memory::Adapters::new, &steps)?;
         hold(memory::Engine::new, &steps)?;
+        hold(memory::Clio::new, &steps)?;
     }
 }
 
@@ -45,4 +46,5 @@ fn machines_can_be_sent_to_other_threads() {
     sent::<edm::host::memory::Node>();
     sent::<roce::Adapter<roce::Regions>>();
     sent::<cowbird::Engine>();
+    sent::<clio::board::Board<Vec<u8>, u8>>();
 }

@@ -2,11 +2,14 @@
 
 use super::driver::Rig;
 use p4rack_fabric::Machine;
+use p4rack_fabric::clio::board::{self, Board, Grant, Quota};
+use p4rack_fabric::clio::token::Secret;
 use p4rack_fabric::cowbird::{self, Pool, Set};
 use p4rack_fabric::edm::host::compute::{self, Request};
 use p4rack_fabric::edm::host::memory::{self, Region, Rights};
 use p4rack_fabric::hostile::cowbird::{Contents, EndlessSet, Rings};
 use p4rack_fabric::roce::{self, Adapter, Connection, Memory as _, Outcome, Place, Regions};
+use p4rack_wire::clio::{self, AllocBody, PageSize};
 use p4rack_wire::cowbird::Layout;
 use p4rack_wire::edm::{Control, GRANTED_LATER, Kind, Message, OPEN, Opcode};
 use p4rack_wire::roce::frame::Path;
@@ -323,6 +326,86 @@ impl Rig for Engine {
 
     fn deliver(&mut self, mail: (u32, Outcome), now: Nanos) {
         self.machine.handle_link(mail, now, now);
+    }
+
+    fn collect(&mut self, _now: Nanos) {}
+}
+
+/// A board of Clio, to which a process sends requests of every kind.
+pub struct Clio {
+    machine: Board<Vec<u8>, u8>,
+    grant: Grant,
+    ids: u64,
+}
+
+impl Clio {
+    pub fn new() -> Clio {
+        let pool = board::Pool { size: PageSize::K4, frames: 8, ready: 2 };
+        let config = board::Config { held_max: 4, answers_max: 16, ..board::Config::new(vec![pool]) };
+        let memory = vec![0; config.bytes() as usize];
+        let mut machine = Board::new(config, Secret::new([9; 16]), memory).unwrap();
+        let mut quotas = board::Quotas::default();
+        quotas[PageSize::K4 as usize] = Quota { reserved: 2, limit: 12 };
+        let grant = machine.begin(quotas).unwrap();
+        Clio { machine, grant, ids: 0 }
+    }
+}
+
+impl Rig for Clio {
+    type Machine = Board<Vec<u8>, u8>;
+    type Mail = Vec<u8>;
+    const NAME: &'static str = "board";
+
+    fn machine(&mut self) -> &mut Board<Vec<u8>, u8> {
+        &mut self.machine
+    }
+
+    fn ask(&mut self, what: u8, _now: Nanos) -> Vec<Vec<u8>> {
+        let page = PageSize::K4.address_of(1 + u32::from(what) % 5);
+        let (kind, code, data) = match what % 8 {
+            0..2 => {
+                let mut body = vec![0; AllocBody::BYTES];
+                AllocBody { bytes: 4_096 * u64::from(what / 64), page_size: 0, rights: 3, reserved: 0 }
+                    .emit(&mut body);
+                (clio::Kind::Manage, clio::Manage::Alloc as u8, body)
+            }
+            2 => (clio::Kind::Manage, clio::Manage::Free as u8, 4_096u64.to_be_bytes().to_vec()),
+            3 => (clio::Kind::Read, 0, vec![]),
+            4 => (clio::Kind::Write, 0, vec![what; usize::from(what)]),
+            5 => (clio::Kind::Atomic, 1 + what / 8 % 5, vec![0; 8]),
+            6 => (clio::Kind::Fence, 0, vec![]),
+            _ => (clio::Kind::Call, 0, vec![]),
+        };
+        self.ids += u64::from(what < 200);
+        let length = if kind == clio::Kind::Read { 4_096 } else { data.len() as u32 };
+        let header = clio::Header {
+            version: clio::VERSION,
+            kind: kind as u8,
+            code,
+            flags: 0,
+            attempt: u8::from(what >= 200),
+            index: 0,
+            packets: 1,
+            id: self.ids,
+            address: page,
+            pid: self.grant.space.pid,
+            length,
+            token: self.grant.token,
+            epoch: self.grant.space.epoch,
+            reserved: 0,
+            crc: 0,
+        };
+        let mut packet = Vec::new();
+        clio::packet::compose(&header, &data, &mut packet);
+        vec![packet]
+    }
+
+    fn answer(&mut self, _sent: board::Sent<u8>, _out: &Vec<u8>, _now: Nanos) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn deliver(&mut self, mail: Vec<u8>, now: Nanos) {
+        self.machine.handle_link((1, &mail), now, now);
     }
 
     fn collect(&mut self, _now: Nanos) {}

@@ -1,0 +1,399 @@
+//! The memory node, the paper's CBoard, without I/O (§4).
+//!
+//! ```text
+//!             ┌───────── fast path: bounded work per packet ───────────────────────────────────────────┐
+//!  packet ──▶ parse ─▶ process, token, CRC ─▶ fences ─▶ retry memory ─▶ TLB, page table ─▶ DRAM ─▶ answers ──▶ packet
+//!               │              │                 │            │                │ first access       ▲
+//!             drop        drop, NACK           hold     first result           └─▶ ready frame      │
+//!                                                │                                     ▲            │
+//!                                                └─▶ slow path: alloc, free, share ── zeroing ──────┘
+//!                                                    in steps, at next_timeout
+//! ```
+//!
+//! The board keeps an entry per process and the results of executed requests for a time, and nothing per client or connection. Every
+//! queue is bounded by [`Config`], and what finds no room is dropped and counted, or refused with
+//! [`Busy`](p4rack_wire::clio::Status::Busy). A packet that does not prove its right to its process gets no answer.
+//!
+//! The driver's set-up service [begins](Board::begin) and [ends](Board::end) processes. Beside that a board is a
+//! [`Machine`](crate::Machine) whose link brings packets (data of UDP) with the address that the answer goes to.
+
+/// Whether a test has planted this bug; never outside of tests.
+#[cfg(test)]
+macro_rules! planted {
+    ($vm:expr, $plant:ident) => {
+        $vm.plant == Some($crate::clio::board::plant::Plant::$plant)
+    };
+}
+#[cfg(not(test))]
+macro_rules! planted {
+    ($vm:expr, $plant:ident) => {
+        false
+    };
+}
+
+mod answers;
+mod config;
+mod counters;
+mod entry;
+mod fast;
+mod fences;
+mod locks;
+mod memory;
+mod meter;
+mod pages;
+#[cfg(test)]
+mod plant;
+mod process;
+mod ranges;
+mod recent;
+mod retry;
+mod search;
+mod slow;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tlb;
+mod vm;
+
+pub use config::{Config, Pool, Quota, Quotas};
+pub use counters::{Counters, Refusals};
+pub use entry::Space;
+pub use memory::Memory;
+pub use pages::Usage;
+pub use process::{Grant, Refused};
+pub use table::{Index, Table};
+pub use tlb::Replacement;
+pub use vm::Translation;
+
+use super::token::Secret;
+use crate::common::ConfigError;
+use crate::machine::Machine;
+use answers::{Answer, Answers, Body};
+use fences::Fences;
+use locks::{Lock, Locks};
+use meter::Meter;
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::packet::{self, Packet, PacketError};
+use p4rack_wire::clio::{Header, Kind, PageSize, Status, VERSION, WORD_BYTES};
+use pages::Pages;
+use process::{Processes, Unknown};
+use retry::{Ended, Operation, Retries};
+use search::Limits;
+use slow::{Asked, Slow};
+use std::ops::Range;
+use tlb::Tlb;
+use vm::Vm;
+
+/// A board. `P` is what an answer is sent to, such as a socket's address.
+#[derive(Clone, Debug)]
+pub struct Board<M, P> {
+    config: Config,
+    memory: M,
+    vm: Vm,
+    retries: Retries,
+    locks: Locks,
+    slow: Slow<P>,
+    fences: Fences<P>,
+    answers: Answers<P>,
+    nacks: Meter,
+    /// Reads whose answers wait.
+    reads: u32,
+    /// When the next step of the slow path is due.
+    step_at: Option<Nanos>,
+    now: Nanos,
+    counters: Counters,
+    refusals: Refusals,
+}
+
+/// A packet that a board has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent<P> {
+    /// Where it goes.
+    pub to: P,
+    /// How the request's address was translated.
+    pub translation: Translation,
+}
+
+impl<M: Memory, P: Copy + Send> Board<M, P> {
+    /// A board without processes. Errors: a parameter is out of range, or the pools are larger than the memory.
+    pub fn new(config: Config, secret: Secret, memory: M) -> Result<Board<M, P>, ConfigError> {
+        config.check()?;
+        if config.bytes() > memory.bytes() {
+            let problem = "are larger than the memory; give the board more, or make the pools smaller";
+            return Err(ConfigError { scheme: "clio", field: "pools", problem });
+        }
+        let table = Table::new(config.slots(), config.bucket_slots, config.index, secret.seed("pages"));
+        let tlb = Tlb::new(config.tlb_entries, config.tlb_replacement, secret.seed("tlb"));
+        let retries = Retries::new(config.retry_entries, config.retry_keep, secret.seed("retries"));
+        let locks = Locks::new(config.locks_max, config.lock_lease, secret.seed("locks"));
+        let pages = Pages::new(&config.pools);
+        let vm = Vm::new(table, tlb, pages, Processes::new(config.processes_max, secret));
+        Ok(Board {
+            vm,
+            retries,
+            locks,
+            slow: Slow::new(),
+            fences: Fences::new(config.held_max),
+            answers: Answers::new(config.answers_max, config.data_bytes_max),
+            nacks: Meter::new(config.nacks_per_s),
+            reads: 0,
+            step_at: Some(Nanos::ZERO),
+            now: Nanos::ZERO,
+            counters: Counters::default(),
+            refusals: Refusals::new(),
+            config,
+            memory,
+        })
+    }
+
+    /// Begins a process. Errors: too many processes, or more reserved than there is.
+    pub fn begin(&mut self, quotas: Quotas) -> Result<Grant, Refused> {
+        self.vm.processes.begin(quotas, &mut self.vm.pages)
+    }
+
+    /// Ends a process: its requests are dropped from now on, its locks are released, its memory is freed in steps. Returns whether it
+    /// was there.
+    pub fn end(&mut self, space: Space, now: Nanos) -> bool {
+        self.now = self.now.max(now);
+        if !self.vm.processes.end(space, &mut self.vm.pages) {
+            return false;
+        }
+        if let Some(process) = self.vm.processes.get_mut(space) {
+            self.reads -= std::mem::take(&mut process.reads);
+        }
+        self.counters.ended += (self.answers.forget(space.pid) + self.fences.forget(space)) as u64;
+        while let Some((at, lock)) = self.locks.poll_of(space) {
+            self.end_lock(at, &lock);
+        }
+        self.slow.end(space);
+        self.settle();
+        true
+    }
+
+    /// Its counters.
+    pub fn counters(&self) -> Counters {
+        let [tlb_hits, tlb_misses, faults] = self.vm.counts;
+        let zeroed_bytes = self.vm.pages.zeroed_bytes();
+        Counters { tlb_hits, tlb_misses, faults, zeroed_bytes, ..self.counters.clone() }
+    }
+
+    /// Requests that were not executed.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Frames of a page size.
+    pub fn usage(&self, size: PageSize) -> Usage {
+        self.vm.pages.usage(size)
+    }
+
+    /// The page table.
+    pub fn table(&self) -> &Table {
+        &self.vm.table
+    }
+
+    /// Processes that have not ended, or whose memory is still being freed.
+    pub fn processes(&self) -> usize {
+        self.vm.processes.len()
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its memory.
+    pub fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// Checks a packet, and drops it or answers it by a NACK unless it is a request of a process.
+    fn accept<'a>(&mut self, peer: P, bytes: &'a [u8]) -> Option<(Space, Packet<'a>)> {
+        let counters = &mut self.counters;
+        counters.packets_in += 1;
+        let packet = match packet::parse(bytes) {
+            Ok(packet) => packet,
+            Err(error) => {
+                *(match error {
+                    PacketError::Malformed(_) | PacketError::Crc => &mut counters.malformed,
+                    PacketError::Version(_) => &mut counters.wrong_version,
+                    PacketError::Length { .. } => &mut counters.wrong_length,
+                }) += 1;
+                return None;
+            }
+        };
+        if !packet.kind.is_request() {
+            counters.not_requests += 1;
+            return None;
+        }
+        let Header { pid, epoch, token, .. } = packet.header;
+        let space = match self.vm.processes.verify(pid, epoch, token) {
+            Ok(space) => space,
+            Err(unknown) => {
+                *(match unknown {
+                    Unknown::Pid => &mut counters.wrong_pid,
+                    Unknown::Epoch => &mut counters.wrong_epoch,
+                    Unknown::Token => &mut counters.wrong_token,
+                }) += 1;
+                return None;
+            }
+        };
+        if self.answers.is_full() {
+            counters.overflows += 1;
+            return None;
+        }
+        if packet::is_intact(bytes) {
+            return Some((space, packet));
+        }
+        if !self.nacks.passes(self.now) {
+            counters.damaged += 1;
+            return None;
+        }
+        counters.nacks += 1;
+        let header = Header { kind: Kind::Nack as u8, code: 0, flags: 0, length: 0, ..packet.header };
+        self.answers.push(Answer { peer, header, body: Body::None, translation: Translation::None });
+        None
+    }
+
+    /// Adds the answer to a request.
+    fn answer(&mut self, asked: &Asked<P>, ended: Ended, body: Body, flags: u8, translation: Translation) {
+        self.refusals.count(ended.status);
+        let (kind, code) = (Kind::Answer as u8, ended.status as u8);
+        let (index, packets) = match body {
+            Body::Read { .. } => (0, 1),
+            _ => (asked.header.index, asked.header.packets),
+        };
+        let header = Header {
+            version: VERSION,
+            kind,
+            code,
+            flags,
+            index,
+            packets,
+            address: ended.address,
+            ..asked.header
+        };
+        self.answers.push(Answer { peer: asked.peer, header, body, translation });
+    }
+
+    /// Completes fences that are over, and handles the requests that waited for them.
+    fn settle(&mut self) {
+        while !self.fences.is_empty() {
+            let (vm, reads, jobs) = (&self.vm, self.reads, self.slow.len());
+            let over = self.fences.poll(|fence| match fence.all {
+                _ if planted!(vm, NoFence) => true,
+                true => reads == 0 && jobs == 0,
+                false => vm
+                    .processes
+                    .get(fence.space)
+                    .is_none_or(|process| process.reads == 0 && process.jobs == 0),
+            });
+            if let Some(fence) = over {
+                self.counters.fences += 1;
+                let ended = Ended { status: Status::Done, address: fence.asked.header.address, word: 0 };
+                self.answer(&fence.asked, ended, Body::None, 0, Translation::None);
+            } else if let Some(held) = self.fences.poll_held() {
+                match packet::parse(&held.bytes) {
+                    Ok(packet) if !self.answers.is_full() => self.execute(held.space, held.peer, &packet),
+                    _ => self.counters.overflows += 1,
+                }
+                self.fences.reuse(held.bytes);
+            } else {
+                break;
+            }
+        }
+        if self.step_at.is_none() && (self.slow.len() > 0 || self.vm.pages.needs_zeroing()) {
+            self.step_at = Some(self.now.saturating_add(self.config.step));
+        }
+    }
+
+    /// Does a step of the slow path: a part of a call, and zeroing.
+    fn step(&mut self) {
+        let limits = Limits { retries: self.config.retries_max, conflicts: self.config.conflicts_max };
+        let answers = &self.answers;
+        let is_read = |space: Space, addresses: &Range<u64>| answers.is_read(space, addresses);
+        let ended = self.slow.step(&mut self.vm, limits, self.config.step_pages, &is_read);
+        self.vm.pages.zero(&mut self.memory, self.config.step_zero_bytes);
+        let Some((job, status, address)) = ended else { return };
+        self.counters.search_retries += u64::from(job.retries());
+        let Some(asked) = job.asked else { return };
+        if let Some(process) = self.vm.processes.get_mut(job.space) {
+            process.jobs -= 1;
+        }
+        let operation = Operation { space: job.space, id: asked.header.id, index: asked.header.index };
+        let ended = Ended { status, address, word: 0 };
+        match status {
+            Status::Done => self.retries.keep(operation, ended, self.now),
+            _ => self.retries.forget(&operation),
+        }
+        self.counters.calls += u64::from(status == Status::Done);
+        if self.vm.processes.get(job.space).is_some_and(|process| process.is_alive()) {
+            self.answer(&asked, ended, Body::None, 0, Translation::None);
+        }
+    }
+
+    /// Writes 0 to a lock, if it is one still.
+    fn end_lock(&mut self, at: u64, lock: &Lock) {
+        let word = at..at + u64::from(WORD_BYTES);
+        let is_same_page = self.vm.table.get(lock.slot) == lock.entry;
+        if is_same_page && self.memory.at(word.clone()) == lock.word.to_le_bytes() {
+            self.memory.at_mut(word).copy_from_slice(&[0; WORD_BYTES as usize]);
+            self.counters.locks_ended += 1;
+        }
+    }
+}
+
+impl<M: Memory, P: Copy + Send> Machine for Board<M, P> {
+    /// Where the answer goes, and a packet.
+    type Received<'a> = (P, &'a [u8]);
+    type Sent = Sent<P>;
+    type Buffer = Vec<u8>;
+
+    fn handle_link(&mut self, (peer, bytes): (P, &[u8]), _received_at: Nanos, now: Nanos) {
+        self.now = self.now.max(now);
+        let Some((space, packet)) = self.accept(peer, bytes) else { return };
+        if self.fences.is_empty() || !self.fences.blocks(space) {
+            self.execute(space, peer, &packet);
+        } else if self.fences.hold(space, peer, bytes) {
+            self.counters.held += 1;
+        } else {
+            self.refuse(&Asked { peer, header: packet.header }, Status::Busy);
+        }
+        self.settle();
+    }
+
+    /// Does a step of the slow path, and ends locks whose lease has ended.
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        if self.step_at.is_some_and(|at| at <= self.now) {
+            self.step_at = None;
+            self.step();
+        }
+        while let Some((at, lock)) = self.locks.poll_ended(self.now) {
+            self.end_lock(at, &lock);
+        }
+        self.settle();
+    }
+
+    fn poll_link(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<Sent<P>> {
+        let left = self.answers.poll(&self.memory, out)?;
+        self.now = self.now.max(now);
+        self.counters.packets_out += 1;
+        if let Some(space) = left.read {
+            self.reads -= 1;
+            if let Some(process) = self.vm.processes.get_mut(space) {
+                process.reads -= 1;
+            }
+            self.settle();
+        }
+        Some(Sent { to: left.peer, translation: left.translation })
+    }
+
+    fn next_link(&self) -> Option<Nanos> {
+        (!self.answers.is_empty()).then_some(Nanos::ZERO)
+    }
+
+    fn next_timeout(&self) -> Option<Nanos> {
+        self.step_at.into_iter().chain(self.locks.next_end()).min()
+    }
+}

@@ -1,0 +1,113 @@
+//! Results of requests that change something, so that none is executed twice (paper §4.5).
+//!
+//! ```text
+//!   attempt 0 ── lost or late ──────────────────────────▶ not executed: attempt 1 was
+//!   attempt 1, same id ──▶ executed, remembered by (process, id, index)
+//!   attempt 2 ───────────▶ not executed, gets the same result
+//! ```
+//!
+//! In the paper a retry has a new id and names the old one, and the board remembers the ids of what it executed. A late original then
+//! finds nothing under its own id and undoes later writes. Here all attempts have one id, so whichever comes first is the only one.
+//!
+//! Parts of a long write are remembered one by one: a retry repeats all of them, and only those that were lost are executed.
+//!
+//! A result is kept for a time, not for a number of others. If there is no room for another one, the board answers
+//! [`Busy`](p4rack_wire::clio::Status::Busy) instead of forgetting a younger one.
+
+use super::entry::Space;
+use super::recent::{Key, Recent};
+use p4rack_wire::clio::Status;
+use p4rack_wire::{Nanos, SplitMix};
+
+/// What all attempts of a packet have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub space: Space,
+    pub id: u64,
+    pub index: u16,
+}
+
+impl Key for Operation {
+    #[inline]
+    fn hash(&self, seed: u64) -> u64 {
+        let space =
+            u64::from(self.space.pid) << 32 | u64::from(self.space.epoch) << 16 | u64::from(self.index);
+        SplitMix(SplitMix(space ^ seed).next() ^ self.id).next()
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub status: Status,
+    /// The answer's address.
+    pub address: u64,
+    /// The old word of an atomic operation.
+    pub word: u64,
+}
+
+/// Results of the last operations.
+#[derive(Clone, Debug)]
+pub(super) struct Retries {
+    ended: Recent<Operation, (Nanos, Ended)>,
+    keep: Nanos,
+}
+
+impl Retries {
+    /// At most `entries` results, each kept for at least `keep`.
+    pub fn new(entries: u32, keep: Nanos, seed: u64) -> Retries {
+        Retries { ended: Recent::new(entries, seed), keep }
+    }
+
+    /// The result of an operation that was executed.
+    #[inline]
+    pub fn find(&self, operation: &Operation) -> Option<Ended> {
+        self.ended.get(operation).map(|(_, ended)| *ended)
+    }
+
+    /// Whether another result can be kept: there is room, or the oldest was kept for long enough.
+    #[inline]
+    pub fn has_room(&self, now: Nanos) -> bool {
+        !self.ended.is_full()
+            || self.ended.oldest().is_some_and(|(_, (at, _))| at.saturating_add(self.keep) <= now)
+    }
+
+    /// The operation was not executed.
+    pub fn forget(&mut self, operation: &Operation) {
+        self.ended.remove(operation);
+    }
+
+    /// Keeps the result of an operation. The caller has asked for [room](Self::has_room).
+    #[inline]
+    pub fn keep(&mut self, operation: Operation, ended: Ended, now: Nanos) {
+        self.ended.insert(operation, (now, ended));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(id: u64, index: u16) -> Operation {
+        Operation { space: Space { pid: 1, epoch: 1 }, id, index }
+    }
+
+    const DONE: Ended = Ended { status: Status::Done, address: 0, word: 5 };
+
+    #[test]
+    fn results_are_kept_by_packet_and_for_their_time() {
+        let mut retries = Retries::new(2, Nanos(100), 3);
+        retries.keep(operation(1, 0), DONE, Nanos(0));
+        assert!(retries.has_room(Nanos(10)));
+        retries.keep(operation(1, 1), DONE, Nanos(10));
+        assert_eq!(retries.find(&operation(1, 1)), Some(DONE));
+        assert_eq!((retries.find(&operation(1, 2)), retries.find(&operation(2, 0))), (None, None));
+        let other = Operation { space: Space { pid: 1, epoch: 2 }, ..operation(1, 0) };
+        assert_eq!(retries.find(&other), None, "another process with the same PID");
+        assert!(!retries.has_room(Nanos(99)), "the oldest is too young to go");
+        assert!(retries.has_room(Nanos(100)));
+        retries.keep(operation(7, 0), DONE, Nanos(100));
+        assert_eq!((retries.find(&operation(1, 0)), retries.find(&operation(1, 1))), (None, Some(DONE)));
+        assert!(!Retries::new(0, Nanos(1), 0).has_room(Nanos(5)), "without entries nothing can be kept");
+    }
+}

@@ -1,0 +1,128 @@
+//! The search for addresses whose entries find room in the page table (paper §4.2).
+//!
+//! ```text
+//!   first gap that is long enough ──▶ hold it ──▶ reserve a slot for each page ──▶ found
+//!        ▲                                            │ a bucket is full
+//!        └── from behind the full buckets ◀── remember them, give slots and gap back: a retry
+//! ```
+//!
+//! It goes on in steps of bounded work. Slots are reserved before the range is given away, so entries always find room.
+
+use super::entry::{Page, Space};
+use super::ranges::{Gap, Kind, Ranges};
+use super::table::Table;
+use p4rack_wire::clio::PageSize;
+use std::ops::Range;
+
+/// Full buckets that one retry steps past.
+const STEP_PAST_MAX: u64 = 64;
+
+/// A search.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    space: Space,
+    size: PageSize,
+    pages: u64,
+    /// The candidate's first page.
+    at: u64,
+    /// Whether the candidate is held.
+    held: bool,
+    /// Pages of the candidate that have a slot.
+    reserved: u64,
+    /// Pages of the candidate whose buckets are full: slots and candidate are being given back.
+    full: Option<Range<u64>>,
+    retries: u32,
+}
+
+/// Where a search stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It needs another step.
+    More,
+    /// From this page on, all pages are held and have slots.
+    Found(u64),
+    /// There is no such range.
+    Failed,
+}
+
+/// Limits of a search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub retries: u32,
+    pub conflicts: usize,
+}
+
+impl Search {
+    /// A search for `pages` pages, at least 1.
+    pub fn new(space: Space, size: PageSize, pages: u64) -> Search {
+        Search { space, size, pages, at: 0, held: false, reserved: 0, full: None, retries: 0 }
+    }
+
+    /// Candidates that met a full bucket.
+    pub fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    fn page(&self, number: u64) -> Page {
+        Page { space: self.space, size: self.size, number: number as u32 }
+    }
+
+    /// Goes on for as many ranges and pages as `budget` says, and takes them off.
+    pub fn step(
+        &mut self,
+        ranges: &mut Ranges,
+        table: &mut Table,
+        limits: Limits,
+        budget: &mut u32,
+    ) -> Progress {
+        while *budget > 0 {
+            *budget -= 1;
+            if let Some(full) = self.full.clone() {
+                self.give_back(full, ranges, table, limits);
+            } else if self.retries >= limits.retries && !self.held {
+                return Progress::Failed;
+            } else if !self.held {
+                let is_full = |number| table.is_full(&self.page(number));
+                match ranges.gap(self.at, self.pages, self.size.pages_max(), is_full) {
+                    Gap::At(at) => {
+                        (self.at, self.held) = (at, true);
+                        ranges.set(at..at + self.pages, Some(Kind::Held));
+                    }
+                    Gap::From(at) => self.at = at,
+                    Gap::None => return Progress::Failed,
+                }
+            } else if !table.reserve(&self.page(self.at + self.reserved)) {
+                self.retry(ranges, table, budget);
+            } else {
+                self.reserved += 1;
+                if self.reserved == self.pages {
+                    return Progress::Found(self.at);
+                }
+            }
+        }
+        Progress::More
+    }
+
+    /// Gives up the candidate, whose next page's bucket is full.
+    fn retry(&mut self, ranges: &Ranges, table: &Table, budget: &mut u32) {
+        let full = self.at + self.reserved;
+        let behind = ranges.next(self.at + self.pages).map_or(self.size.pages_max(), |(next, _)| next.start);
+        let end = behind.min(full + STEP_PAST_MAX);
+        let behind = (full + 1..end).find(|number| !table.is_full(&self.page(*number))).unwrap_or(end);
+        *budget = budget.saturating_sub((behind - full) as u32);
+        self.full = Some(full..behind);
+        self.retries += 1;
+    }
+
+    /// Gives back a slot of the candidate, or at the end the candidate itself.
+    fn give_back(&mut self, full: Range<u64>, ranges: &mut Ranges, table: &mut Table, limits: Limits) {
+        if let Some(left) = self.reserved.checked_sub(1) {
+            self.reserved = left;
+            table.release(&self.page(self.at + left));
+            return;
+        }
+        ranges.set(self.at..self.at + self.pages, None);
+        (self.at, self.held, self.full) = (full.end, false, None);
+        ranges.remember_conflict(full, limits.conflicts);
+    }
+}
