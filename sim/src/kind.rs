@@ -2,6 +2,7 @@
 //!
 //! To add one, implement [`ExperimentKind`] for it here, and list in `cli/src/cmd/sim/kinds/` what is shown of its results.
 
+use crate::cache::{self, CacheExperiment, CacheOutcome};
 use crate::cowbird::{self, CowbirdExperiment, CowbirdOutcome, run_cowbird};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::memory::{self, MemoryExperiment, MemoryOutcome, Table1, Table1Experiment, run_memory};
@@ -165,6 +166,32 @@ impl ExperimentKind for CowbirdExperiment {
     }
 
     fn problems(outcome: &mut CowbirdOutcome) -> &mut Vec<String> {
+        &mut outcome.problems
+    }
+}
+
+impl ExperimentKind for CacheExperiment {
+    const NAME: &'static str = cache::KIND;
+    const FIELDS: &'static str = "docs/unimem.md";
+    type Outcome = CacheOutcome;
+
+    fn parse(text: &str, file: &str) -> Result<CacheExperiment, ExperimentError> {
+        CacheExperiment::parse(text, file)
+    }
+
+    fn read_files(self, read: &dyn Fn(&str) -> Result<String, String>) -> Result<CacheExperiment, String> {
+        self.read_load(read)
+    }
+
+    fn set_seed(&mut self, seed: u64) {
+        self.spec.seed = Some(seed);
+    }
+
+    fn run(&self) -> Result<CacheOutcome, String> {
+        CacheExperiment::run(self)
+    }
+
+    fn problems(outcome: &mut CacheOutcome) -> &mut Vec<String> {
         &mut outcome.problems
     }
 }

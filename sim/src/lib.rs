@@ -8,6 +8,7 @@
 //! Nothing here reads a clock or a file: the same text and seed give the same bytes.
 
 mod agenda;
+mod cache;
 mod check;
 #[cfg(test)]
 mod check_tests;
@@ -42,6 +43,7 @@ mod transport;
 mod world;
 mod ycsb;
 
+pub use cache::{CacheExperiment, CacheOutcome, CacheSpec, Gathered};
 pub use check::Verdict;
 pub use cowbird::{
     CompetingClass, CompetingSpec, CowbirdExperiment, CowbirdNicSpec, CowbirdOutcome, CowbirdScheme,

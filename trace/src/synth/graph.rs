@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct Pagerank {
     #[serde(default)]
-    seed: u64,
+    pub(super) seed: u64,
     vertices: u64,
     edges_per_vertex: u64,
     rounds: u64,
@@ -22,7 +22,7 @@ pub struct Pagerank {
 #[serde(deny_unknown_fields)]
 pub struct Colouring {
     #[serde(default)]
-    seed: u64,
+    pub(super) seed: u64,
     vertices: u64,
     edges_per_vertex: u64,
     rounds: u64,

@@ -114,6 +114,19 @@ impl Recipe {
         }
     }
 
+    /// Replaces the seed, of all parts if there are several. Nothing in `regression` is random.
+    pub fn set_seed(&mut self, seed: u64) {
+        match self {
+            Recipe::Ycsb(one) => one.seed = seed,
+            Recipe::Uniform(one) => one.seed = seed,
+            Recipe::Etc(one) => one.seed = seed,
+            Recipe::Pagerank(one) => one.seed = seed,
+            Recipe::Colouring(one) => one.seed = seed,
+            Recipe::Regression(_) => {}
+            Recipe::Mix(mix) => mix.parts.iter_mut().for_each(|part| part.set_seed(seed)),
+        }
+    }
+
     /// Makes the accesses.
     pub fn make(&self, sink: Sink<'_>) {
         match self {

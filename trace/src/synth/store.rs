@@ -37,7 +37,7 @@ enum Layout {
 #[serde(deny_unknown_fields)]
 pub struct Ycsb {
     #[serde(default)]
-    seed: u64,
+    pub(super) seed: u64,
     workload: Workload,
     layout: Layout,
     records: u64,
@@ -53,7 +53,7 @@ pub struct Ycsb {
 #[serde(deny_unknown_fields)]
 pub struct Uniform {
     #[serde(default)]
-    seed: u64,
+    pub(super) seed: u64,
     objects: u64,
     #[serde(default = "object_bytes")]
     bytes: u64,
@@ -69,7 +69,7 @@ pub struct Uniform {
 #[serde(deny_unknown_fields)]
 pub struct Etc {
     #[serde(default)]
-    seed: u64,
+    pub(super) seed: u64,
     keys: u64,
     operations: u64,
     /// Mutilate's default.

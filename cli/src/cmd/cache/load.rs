@@ -1,13 +1,11 @@
 //! Where a command's accesses come from: a trace, or a recipe of a synthetic one.
 
-use p4rack_cache::simulate::{Event, Load};
+use p4rack_cache::simulate::Load;
+use p4rack_sim::Gathered;
 use p4rack_trace::formats::{self, FORMATS, Options};
 use p4rack_trace::synth::Recipe;
-use p4rack_trace::{Access, CpuCache, MODELS, Memory, Places};
+use p4rack_trace::{Access, CpuCache, MODELS};
 use std::path::{Path, PathBuf};
-
-/// Accesses behind the CPU's caches that are held at most: 4 GB.
-const EVENTS_MAX: usize = 1 << 28;
 
 /// Options of a trace that is read.
 #[derive(clap::Args, Debug)]
@@ -80,39 +78,12 @@ pub fn cpu(name: &str) -> Result<CpuCache, String> {
 impl Source {
     /// What of the trace reaches memory, in memory without gaps.
     pub fn load(&self) -> Result<Load, String> {
-        let mut cpu = cpu(&self.cpu)?;
-        let mut reached: Vec<Memory> = Vec::new();
+        let mut gathered = Gathered::new(cpu(&self.cpu)?);
         let mut left = self.first.unwrap_or(u64::MAX);
-        let name = self.file.display();
         self.reading.each(&self.file, &mut |access| {
-            cpu.access(&access, &mut |memory| reached.push(memory));
             left -= 1;
-            left > 0 && reached.len() <= EVENTS_MAX
+            gathered.access(&access) && left > 0
         })?;
-        if reached.len() > EVENTS_MAX {
-            return Err(format!(
-                "{name}: more than {EVENTS_MAX} accesses reach memory, which is all that is held: use --first"
-            ));
-        }
-        if reached.is_empty() {
-            return Err(format!(
-                "{name}: has no accesses; expected at least one: record it again, or check that the program ran"
-            ));
-        }
-        let line_of = |memory: &Memory| match memory {
-            Memory::Fill { line, .. } | Memory::WriteBack { line } => *line,
-        };
-        let places = Places::new(reached.iter().map(line_of));
-        let too_large = || format!("{name}: touches more than 128 GB of pages: use --first");
-        let pages =
-            u32::try_from(places.pages()).ok().filter(|pages| *pages < 1 << 25).ok_or_else(too_large)?;
-        let event = |memory: Memory| {
-            let line = places.of(line_of(&memory)).unwrap_or_default() as u32;
-            match memory {
-                Memory::Fill { write, .. } => Event { line, write, write_back: false },
-                Memory::WriteBack { .. } => Event { line, write: true, write_back: true },
-            }
-        };
-        Ok(Load::new(reached.into_iter().map(event).collect(), pages))
+        gathered.load().map_err(|error| format!("{}: {error}", self.file.display()))
     }
 }

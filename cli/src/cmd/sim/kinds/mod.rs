@@ -1,5 +1,6 @@
 //! Kinds of experiments, as the commands see them: one entry each in [`KINDS`].
 
+mod cache;
 mod cowbird;
 mod frames;
 mod memory;
@@ -9,7 +10,8 @@ use super::run::{RunArgs, run_kind};
 use super::shown::{Page, Shown};
 use super::sweep::{SweepArgs, sweep_kind};
 use p4rack_sim::{
-    CowbirdExperiment, Experiment, ExperimentKind, MemoryExperiment, Table1Experiment, kind_of,
+    CacheExperiment, CowbirdExperiment, Experiment, ExperimentKind, MemoryExperiment, Table1Experiment,
+    kind_of,
 };
 use serde_json::Value;
 
@@ -32,11 +34,12 @@ const fn registered<E: Shown>() -> Registered {
 }
 
 /// All kinds. The first is that of files that name none.
-pub static KINDS: [Registered; 4] = [
+pub static KINDS: [Registered; 5] = [
     registered::<Experiment>(),
     registered::<MemoryExperiment>(),
     registered::<Table1Experiment>(),
     registered::<CowbirdExperiment>(),
+    registered::<CacheExperiment>(),
 ];
 
 fn named(name: &str) -> Option<&'static Registered> {

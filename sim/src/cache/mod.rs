@@ -1,0 +1,294 @@
+//! Experiments of kind "cache": a policy of a cache of remote memory behind a CPU, on a synthetic load. There is no rack in them:
+//! a fetch costs what a profile of latencies says ([`p4rack_cache::simulate`]).
+
+mod load;
+
+pub use load::Gathered;
+
+use crate::experiment::{Check, ExperimentError, PaperSpec, parse_toml};
+use crate::outcome::{Compared, compared, concerns};
+use p4rack_cache::simulate::{Local, Outcome, PROFILES, Profile, Setup, simulate};
+use p4rack_cache::{Definition, POLICIES};
+use p4rack_trace::synth::Recipe;
+use p4rack_trace::{CpuCache, MODELS, Model};
+use serde::{Deserialize, Serialize};
+
+/// What `kind` says in such a file.
+pub const KIND: &str = "cache";
+
+/// Fields of the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheSpec {
+    /// Name of the experiment.
+    pub name: String,
+    kind: String,
+    /// The load: a recipe of a synthetic trace, a file beside the experiment.
+    pub load: String,
+    /// Seed of the load. Default: the recipe's own.
+    pub seed: Option<u64>,
+    /// Use the first accesses only.
+    pub first: Option<u64>,
+    /// Model of the CPU's caches.
+    #[serde(default = "small")]
+    pub cpu: String,
+    /// The policy.
+    pub policy: String,
+    /// Local memory in percent of the touched pages, tables included.
+    pub local_percent: u32,
+    /// Bytes of a block. Default: the policy's own.
+    pub block_bytes: Option<u32>,
+    /// Latencies.
+    #[serde(default = "paper")]
+    pub profile: String,
+    /// Share of local memory that is the host's, for policies with two tiers.
+    #[serde(default = "host_percent")]
+    pub host_percent: u32,
+    /// Whether host and device are one memory.
+    #[serde(default)]
+    pub one_memory: bool,
+    /// Pairs of lists of UniMem's filter.
+    #[serde(default = "pairs")]
+    pub pairs: u32,
+    /// Figures of the paper.
+    #[serde(default)]
+    pub paper: Vec<PaperSpec>,
+}
+
+fn small() -> String {
+    "small".into()
+}
+
+fn paper() -> String {
+    "paper".into()
+}
+
+fn host_percent() -> u32 {
+    30
+}
+
+fn pairs() -> u32 {
+    1
+}
+
+/// What such a file says, checked.
+#[derive(Clone, Debug)]
+pub struct CacheExperiment {
+    /// As read.
+    pub spec: CacheSpec,
+    policy: &'static Definition,
+    profile: &'static Profile,
+    cpu: &'static Model,
+    recipe: Option<Recipe>,
+}
+
+/// Results of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct CacheOutcome {
+    /// Name of the experiment.
+    pub name: String,
+    /// The load.
+    pub load: String,
+    /// The policy.
+    pub scheme: &'static str,
+    /// Latencies.
+    pub profile: &'static str,
+    /// Local memory in percent of the touched pages.
+    pub local_percent: u32,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Accesses that the CPU waited for.
+    pub fills: u64,
+    /// Bytes of the touched pages.
+    pub footprint_bytes: u64,
+    /// Share of `fills` that remote memory served.
+    pub miss_share: f64,
+    /// Share of `fills` that the host's memory served.
+    pub host_share: f64,
+    /// The policy's tables as a share of local memory.
+    pub tables_share: f64,
+    /// Times and bytes.
+    #[serde(flatten)]
+    pub counts: Outcome,
+    /// The paper's figures beside these.
+    pub paper: Vec<Compared>,
+    /// Checks that failed.
+    pub problems: Vec<String>,
+}
+
+/// The entry of that name, or what there is.
+fn named<T>(all: &'static [T], name_of: fn(&T) -> &'static str, name: &str) -> Result<&'static T, String> {
+    all.iter().find(|one| name_of(one) == name).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(name_of).collect();
+        format!("there is no `{name}`; write one of {}", names.join(", "))
+    })
+}
+
+impl CacheExperiment {
+    /// Reads and checks a file; `file` names it in errors.
+    pub fn parse(text: &str, file: &str) -> Result<CacheExperiment, ExperimentError> {
+        let spec: CacheSpec = parse_toml(text, file, "docs/unimem.md lists the fields")?;
+        let mut check = Check { text, file, problems: Vec::new() };
+        if spec.kind != KIND {
+            check.problem("", 0, "kind", format!("`{}`: write \"{KIND}\"", spec.kind));
+        }
+        let mut within = |key: &str, value: u64, least: u64, most: u64| {
+            if !(least..=most).contains(&value) {
+                check.problem("", 0, key, format!("{value} is out of range; write {least} to {most}"));
+            }
+        };
+        within("local_percent", spec.local_percent.into(), 1, 100);
+        within("host_percent", spec.host_percent.into(), 0, 90);
+        within("pairs", spec.pairs.into(), 1, 64);
+        within("first", spec.first.unwrap_or(1), 1, u64::MAX);
+        if let Some(bytes) = spec.block_bytes
+            && !(bytes.is_power_of_two() && (64..=4096).contains(&bytes))
+        {
+            check.problem("", 0, "block_bytes", format!("{bytes} is no size; write 64, 128, 256, … 4096"));
+        }
+        let policy = named(POLICIES, |one| one.name, &spec.policy);
+        let profile = named(PROFILES, |one| one.name, &spec.profile);
+        let cpu = named(MODELS, |one| one.name, &spec.cpu);
+        for (key, error) in [
+            ("policy", policy.as_ref().err()),
+            ("profile", profile.as_ref().err()),
+            ("cpu", cpu.as_ref().err()),
+        ] {
+            if let Some(error) = error {
+                check.problem("", 0, key, error);
+            }
+        }
+        match (policy, profile, cpu) {
+            (Ok(policy), Ok(profile), Ok(cpu)) if check.problems.is_empty() => {
+                Ok(CacheExperiment { spec, policy, profile, cpu, recipe: None })
+            }
+            _ => Err(ExperimentError(check.problems)),
+        }
+    }
+
+    /// Reads its load; `read` returns the text of a file beside the experiment.
+    pub fn read_load(mut self, read: &dyn Fn(&str) -> Result<String, String>) -> Result<Self, String> {
+        let text = read(&self.spec.load)?;
+        self.recipe = Some(Recipe::read(&text, &self.spec.load).map_err(|error| error.to_string())?);
+        Ok(self)
+    }
+
+    /// Runs it. Errors: its load was not read or has no accesses, or the policy refuses the size.
+    pub fn run(&self) -> Result<CacheOutcome, String> {
+        let spec = &self.spec;
+        let recipe = self.recipe.as_ref().ok_or("load: was not read")?;
+        let mut recipe = recipe.clone();
+        spec.seed.iter().for_each(|seed| recipe.set_seed(*seed));
+        let mut gathered = Gathered::new(CpuCache::new(self.cpu));
+        let mut left = spec.first.unwrap_or(u64::MAX);
+        recipe.make(&mut |access| {
+            if left > 0 {
+                left = if gathered.access(&access) { left - 1 } else { 0 };
+            }
+        });
+        let load = gathered.load().map_err(|error| format!("{}: {error}", spec.load))?;
+        let (block_bytes, footprint_bytes) =
+            (spec.block_bytes.unwrap_or(self.policy.block_bytes), load.footprint_bytes());
+        let setup = Setup {
+            block_bytes,
+            local: Local::Bytes(footprint_bytes * u64::from(spec.local_percent) / 100),
+            host_percent: spec.host_percent,
+            one_memory: spec.one_memory,
+            pairs: spec.pairs,
+        };
+        let counts = simulate(self.policy, &load, &setup, self.profile)
+            .map_err(|refused| format!("policy {}: {refused}", self.policy.name))?;
+        let local_bytes = u64::from(counts.capacity) * u64::from(block_bytes) + counts.tables_bytes;
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let fills = load.fills();
+        let mut outcome = CacheOutcome {
+            name: spec.name.clone(),
+            load: spec.load.clone(),
+            scheme: self.policy.name,
+            profile: self.profile.name,
+            local_percent: spec.local_percent,
+            block_bytes,
+            fills,
+            footprint_bytes,
+            miss_share: share(counts.from_remote, fills),
+            host_share: share(counts.from_host, fills),
+            tables_share: share(counts.tables_bytes, local_bytes),
+            counts,
+            paper: Vec::new(),
+            problems: Vec::new(),
+        };
+        if outcome.counts.from_host + outcome.counts.from_device + outcome.counts.from_remote != fills {
+            outcome.problems.push("not each access was served by one memory".into());
+        }
+        let settings = serde_json::to_value(spec).unwrap_or_default();
+        let papers = spec.paper.iter().filter(|paper| concerns(paper, self.policy.name, &settings));
+        outcome.paper = compared(&outcome, papers);
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECIPE: &str = "kind = \"uniform\"\nobjects = 2000\nbytes = 300\noperations = 4000\nseed = 1\n";
+
+    fn text(lines: &str) -> String {
+        format!(
+            "name = \"c\"\nkind = \"cache\"\nload = \"uniform.toml\"\npolicy = \"lru\"\nlocal_percent = 50\n{lines}"
+        )
+    }
+
+    fn run(lines: &str) -> Result<CacheOutcome, String> {
+        let experiment = CacheExperiment::parse(&text(lines), "c.toml").map_err(|error| error.to_string())?;
+        let read = |file: &str| match file {
+            "uniform.toml" => Ok(RECIPE.to_owned()),
+            _ => Err(format!("{file}: no such file")),
+        };
+        experiment.read_load(&read)?.run()
+    }
+
+    #[test]
+    fn a_run_serves_each_access_and_is_the_same_again() {
+        let first = run("").unwrap();
+        assert_eq!((first.problems.len(), first.block_bytes, first.scheme), (0, 512, "lru"));
+        assert!(first.miss_share > 0.1 && first.counts.amat_ns > 150.0, "{first:?}");
+        let json = |outcome: &CacheOutcome| serde_json::to_string(outcome).unwrap();
+        assert_eq!(json(&first), json(&run("").unwrap()));
+        assert_ne!(json(&first), json(&run("seed = 2\n").unwrap()));
+        assert!(run("first = 100\n").unwrap().fills < first.fills);
+    }
+
+    #[test]
+    fn figures_of_the_paper_stand_beside() {
+        let outcome = run("[[paper]]\nfigure = \"miss_share\"\nsays = 0.5\nsource = \"§1\"\n").unwrap();
+        assert_eq!((outcome.paper.len(), outcome.paper[0].ours), (1, Some(outcome.miss_share)));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (from, to, says) in [
+            (
+                "policy = \"lru\"",
+                "policy = \"lur\"",
+                "c.toml:4: policy: there is no `lur`; write one of kona, ",
+            ),
+            ("percent = 50", "percent = 0", "c.toml:5: local_percent: 0 is out of range; write 1 to 100"),
+            ("percent = 50", "percent = 50\nblock_bytes = 100", "c.toml:6: block_bytes: 100 is no size"),
+            (
+                "percent = 50",
+                "percent = 50\nprofile = \"p\"",
+                "profile: there is no `p`; write one of paper, kona",
+            ),
+            ("percent = 50", "percent = 50\nhost = 3", "unknown field `host`"),
+            ("\"cache\"", "\"cash\"", "kind: `cash`: write \"cache\""),
+        ] {
+            let error =
+                CacheExperiment::parse(&text("").replace(from, to), "c.toml").unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let experiment = CacheExperiment::parse(&text(""), "c.toml").unwrap();
+        let wrong = experiment.read_load(&|_| Ok("kind = \"uniforn\"".into())).unwrap_err();
+        assert!(wrong.contains("uniform.toml"), "{wrong}");
+    }
+}

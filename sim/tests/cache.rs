@@ -1,0 +1,52 @@
+//! Policies of a cache of remote memory: what is shipped is sound, and its loads are there.
+
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use p4rack_sim::{CacheExperiment, Sweep};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/paper/unimem")
+}
+
+fn read(name: &str) -> Result<String, String> {
+    std::fs::read_to_string(folder().join(name)).map_err(|error| format!("{name}: {error}"))
+}
+
+#[test]
+fn the_examples_are_experiments_and_sweeps_with_loads() {
+    let mut tasks = 0;
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let text = read(&name).unwrap();
+        if name.ends_with("-sweep.toml") {
+            let base = |base: &str| Ok((read(base)?, base.to_owned()));
+            let sweep = Sweep::<CacheExperiment>::parse(&text, &name, &[], base);
+            let all = sweep.unwrap_or_else(|error| panic!("{error}")).tasks;
+            tasks += all.len();
+            for task in all {
+                task.experiment.read_load(&read).unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
+        } else {
+            CacheExperiment::parse(&text, &name).unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    assert!(tasks > 400, "{tasks}");
+}
+
+/// Figure 10 at 10 %: blocks of 512 B fetch less than pages.
+#[test]
+fn smaller_blocks_fetch_less_at_equal_bytes() {
+    let fetched = |policy: &str| {
+        let text = read("cell.toml")
+            .unwrap()
+            .replace("policy        = \"unimem\"", &format!("policy = \"{policy}\""));
+        let experiment = CacheExperiment::parse(&text, "cell.toml").unwrap().read_load(&read).unwrap();
+        let outcome = experiment.run().unwrap();
+        assert_eq!((outcome.problems.len(), outcome.scheme), (0, policy));
+        outcome.counts.amplification
+    };
+    let [kona, unimem, runs] = ["kona", "unimem", "runs"].map(fetched);
+    assert!(unimem < kona / 3.0 && runs < kona / 3.0, "{kona} {unimem} {runs}");
+}
