@@ -31,7 +31,7 @@
 //! | [`Atomic`](Kind::Atomic) | fast | [`Atomic`] | operands, 8 bytes each | the old word |
 //! | [`Fence`](Kind::Fence) | fast | 0 | none | none |
 //! | [`Manage`](Kind::Manage) | slow | [`Manage`] | [`AllocBody`], [`FreeBody`], [`ShareBody`] | none; `address` of what was allocated |
-//! | [`Call`](Kind::Call) | extend | the offload's function | arguments | results |
+//! | [`Call`](Kind::Call) | extend | the offload's function; `address` is the offload's number | arguments | results; `address` is where in them a packet begins |
 //!
 //! - **Packets are independent.** A write that is longer than a packet is split; every part has an `index`, its own `address` and
 //!   `length`, and is executed when it arrives, in any order. A packet is atomic, a longer write is not. The parts of a long answer have
@@ -228,13 +228,15 @@ pub enum Status {
     NoSuchOffload = 12,
     /// The offload found nothing.
     NotFound = 13,
-    /// The offload was stopped: its arguments are invalid, or it used up what a call may use.
+    /// The offload was stopped: it used up what a call may use.
     OffloadFailed = 14,
+    /// What the offload should create is there already.
+    Exists = 15,
 }
 
 impl Status {
     /// All by number, with their names in counters.
-    pub const ALL: [(Status, &'static str); 15] = [
+    pub const ALL: [(Status, &'static str); 16] = [
         (Status::Done, "done"),
         (Status::NoSuchAddress, "no_such_address"),
         (Status::NotPermitted, "not_permitted"),
@@ -250,6 +252,7 @@ impl Status {
         (Status::NoSuchOffload, "no_such_offload"),
         (Status::NotFound, "not_found"),
         (Status::OffloadFailed, "offload_failed"),
+        (Status::Exists, "exists"),
     ];
 
     /// The status with this number.

@@ -33,6 +33,12 @@ pub(super) enum Body {
         at: u64,
         left: u32,
     },
+    /// Bytes of a stored result.
+    Result {
+        nth: u32,
+        at: u32,
+        left: u32,
+    },
 }
 
 impl<P> Answer<P> {
@@ -45,7 +51,7 @@ impl<P> Answer<P> {
         match self.body {
             Body::None => 0,
             Body::Word(_) => 8,
-            Body::Read { left, .. } => left.min(max),
+            Body::Read { left, .. } | Body::Result { left, .. } => left.min(max),
         }
     }
 }
@@ -65,6 +71,10 @@ pub(super) struct Answers<P> {
     turns: Turns<u32, Answer<P>>,
     max: usize,
     data_bytes_max: u32,
+    /// Results of offloads that wait, at most one per answer.
+    results: Vec<Vec<u8>>,
+    /// Places in `results` that are free.
+    free: Vec<u32>,
 }
 
 /// Bytes of an answer on the wire.
@@ -75,7 +85,8 @@ fn wire_bytes(data_bytes: u32) -> u64 {
 
 impl<P: Copy> Answers<P> {
     pub fn new(max: usize, data_bytes_max: u32) -> Answers<P> {
-        Answers { turns: Turns::new(wire_bytes(data_bytes_max)), max, data_bytes_max }
+        let (turns, results, free) = (Turns::new(wire_bytes(data_bytes_max)), Vec::new(), Vec::new());
+        Answers { turns, max, data_bytes_max, results, free }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -89,10 +100,22 @@ impl<P: Copy> Answers<P> {
 
     /// Adds an answer. The caller has asked for room, except for answers whose number other limits bound.
     pub fn push(&mut self, mut answer: Answer<P>) {
-        if let Body::Read { left, .. } = answer.body {
+        if let Body::Read { left, .. } | Body::Result { left, .. } = answer.body {
             answer.header.packets = left.div_ceil(self.data_bytes_max) as u16;
         }
         self.put(answer);
+    }
+
+    /// Keeps the bytes of a result until its answer has left.
+    pub fn store(&mut self, bytes: &[u8]) -> Body {
+        let nth = self.free.pop().unwrap_or_else(|| {
+            self.results.push(Vec::new());
+            (self.results.len() - 1) as u32
+        });
+        let kept = &mut self.results[nth as usize];
+        kept.clear();
+        kept.extend_from_slice(bytes);
+        Body::Result { nth, at: 0, left: bytes.len() as u32 }
     }
 
     fn put(&mut self, answer: Answer<P>) {
@@ -121,6 +144,18 @@ impl<P: Copy> Answers<P> {
                     read = Some(answer.space());
                 }
             }
+            Body::Result { nth, at, left } => {
+                let part = at as usize..(at + bytes) as usize;
+                out[place].copy_from_slice(&self.results[nth as usize][part]);
+                if left > bytes {
+                    let body = Body::Result { nth, at: at + bytes, left: left - bytes };
+                    let address = answer.header.address + u64::from(bytes);
+                    let header = Header { index: answer.header.index + 1, address, ..answer.header };
+                    self.put(Answer { header, body, ..answer });
+                } else {
+                    self.free.push(nth);
+                }
+            }
         }
         packet::seal(out);
         Some(Left { peer: answer.peer, translation: answer.translation, read })
@@ -139,6 +174,11 @@ impl<P: Copy> Answers<P> {
     /// Drops the answers of a process that has ended. Returns how many.
     pub fn forget(&mut self, pid: u32) -> usize {
         let before = self.turns.len();
+        let results = self.turns.of(pid).filter_map(|answer| match answer.body {
+            Body::Result { nth, .. } => Some(nth),
+            _ => None,
+        });
+        self.free.extend(results);
         self.turns.forget(pid);
         before - self.turns.len()
     }

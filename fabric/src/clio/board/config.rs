@@ -63,6 +63,12 @@ pub struct Config {
     pub held_max: usize,
     /// Maximum calls of the slow path that wait or are being done, of each process and of all.
     pub jobs_max: [usize; 2],
+    /// Maximum calls of offloads that wait or are being done; 0 if the board has no offloads.
+    pub calls_max: usize,
+    /// Maximum bytes that a call reads. Each read costs 64 more.
+    pub call_read_bytes_max: u64,
+    /// Maximum bytes of a call's results.
+    pub call_result_bytes_max: u32,
     /// Results of executed writes, atomic operations and calls that are remembered. To never answer BUSY, it needs as many as packets
     /// of 84 bytes arrive in `retry_keep`.
     pub retry_entries: u32,
@@ -104,6 +110,9 @@ impl Config {
             answers_max: 1_024,
             held_max: 256,
             jobs_max: [16, 1_024],
+            calls_max: 0,
+            call_read_bytes_max: 1 << 20,
+            call_result_bytes_max: 1 << 17,
             retry_entries: 1 << 16,
             retry_keep: Nanos::from_millis(60),
             locks_max: 1_024,
@@ -169,9 +178,13 @@ impl Config {
         if !(8..=65_000).contains(&self.data_bytes_max) {
             return fail("data_bytes_max", "has to be 8 to 65000");
         }
-        let packets = self.read_bytes_max.div_ceil(self.data_bytes_max.max(1));
-        if self.read_bytes_max == 0 || packets > u32::from(u16::MAX) {
-            return fail("read_bytes_max", "has to be 1 byte to 65535 packets of data_bytes_max");
+        for (field, bytes) in
+            [("read_bytes_max", self.read_bytes_max), ("call_result_bytes_max", self.call_result_bytes_max)]
+        {
+            let packets = bytes.div_ceil(self.data_bytes_max);
+            if bytes == 0 || packets > u32::from(u16::MAX) {
+                return fail(field, "has to be 1 byte to 65535 packets of data_bytes_max");
+            }
         }
         let limits = [
             ("answers_max", self.answers_max),

@@ -20,6 +20,8 @@ counters! {
         fences,
         /// Calls of the slow path that were done.
         calls,
+        /// Calls of offloads that were finished.
+        offloads,
         /// Copies and retries of executed requests: answered with the first result.
         repeated,
         /// Copies and retries of calls that are being done: dropped, the call's answer is theirs.

@@ -26,7 +26,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             Kind::Read => self.read(space, &asked),
             Kind::Write | Kind::Atomic | Kind::Manage => self.change(space, &asked, packet),
             Kind::Fence => self.fence(space, asked),
-            Kind::Call => self.refuse(&asked, Status::NoSuchOffload),
+            Kind::Call => self.call(space, &asked, packet.data),
             // No requests: they were dropped.
             Kind::Answer | Kind::Nack => {}
         }
@@ -94,7 +94,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     }
 
     /// Answers with the result of the attempt that was executed.
-    fn repeat(&mut self, asked: &Asked<P>, kind: Kind, ended: Ended) {
+    pub(super) fn repeat(&mut self, asked: &Asked<P>, kind: Kind, ended: Ended) {
         self.counters.repeated += 1;
         self.answer(asked, ended, body_of(kind, ended), flags::REPEATED, Translation::None);
     }

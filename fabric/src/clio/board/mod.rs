@@ -35,6 +35,7 @@ mod answers;
 mod config;
 mod counters;
 mod entry;
+mod extend;
 mod fast;
 mod fences;
 mod locks;
@@ -58,6 +59,7 @@ mod vm;
 pub use config::{Config, Pool, Quota, Quotas};
 pub use counters::{Counters, Refusals};
 pub use entry::Space;
+pub use extend::{Call, View};
 pub use memory::Memory;
 pub use pages::Usage;
 pub use process::{Grant, Refused};
@@ -69,6 +71,7 @@ use super::token::Secret;
 use crate::common::ConfigError;
 use crate::machine::Machine;
 use answers::{Answer, Answers, Body};
+use extend::Calls;
 use fences::Fences;
 use locks::{Lock, Locks};
 use meter::Meter;
@@ -93,6 +96,7 @@ pub struct Board<M, P> {
     retries: Retries,
     locks: Locks,
     slow: Slow<P>,
+    calls: Calls<P>,
     fences: Fences<P>,
     answers: Answers<P>,
     nacks: Meter,
@@ -133,6 +137,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
             retries,
             locks,
             slow: Slow::new(),
+            calls: Calls::new(config.calls_max),
             fences: Fences::new(config.held_max),
             answers: Answers::new(config.answers_max, config.data_bytes_max),
             nacks: Meter::new(config.nacks_per_s),
@@ -158,10 +163,13 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         if !self.vm.processes.end(space, &mut self.vm.pages) {
             return false;
         }
+        let calls = self.calls.forget(space);
         if let Some(process) = self.vm.processes.get_mut(space) {
             self.reads -= std::mem::take(&mut process.reads);
+            process.jobs -= calls;
         }
-        self.counters.ended += (self.answers.forget(space.pid) + self.fences.forget(space)) as u64;
+        let (answers, held) = (self.answers.forget(space.pid), self.fences.forget(space));
+        self.counters.ended += (answers + held + calls) as u64;
         while let Some((at, lock)) = self.locks.poll_of(space) {
             self.end_lock(at, &lock);
         }
@@ -260,7 +268,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
         self.refusals.count(ended.status);
         let (kind, code) = (Kind::Answer as u8, ended.status as u8);
         let (index, packets) = match body {
-            Body::Read { .. } => (0, 1),
+            Body::Read { .. } | Body::Result { .. } => (0, 1),
             _ => (asked.header.index, asked.header.packets),
         };
         let header = Header {
@@ -279,7 +287,7 @@ impl<M: Memory, P: Copy + Send> Board<M, P> {
     /// Completes fences that are over, and handles the requests that waited for them.
     fn settle(&mut self) {
         while !self.fences.is_empty() {
-            let (vm, reads, jobs) = (&self.vm, self.reads, self.slow.len());
+            let (vm, reads, jobs) = (&self.vm, self.reads, self.slow.len() + self.calls.unfinished());
             let over = self.fences.poll(|fence| match fence.all {
                 _ if planted!(vm, NoFence) => true,
                 true => reads == 0 && jobs == 0,

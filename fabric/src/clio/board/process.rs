@@ -138,7 +138,7 @@ impl Process {
 #[derive(Clone, Debug)]
 pub(super) struct Processes {
     list: Vec<Process>,
-    /// Places that are free again. The one that has been free for longest is next, so epochs wrap around late.
+    /// Places that are free again. New ones come first, then the one that has been free for longest: so epochs wrap around late.
     free: VecDeque<u32>,
     max: u32,
     secret: Secret,
@@ -171,7 +171,9 @@ impl Processes {
                 .for_each(|other| pages.unpromise(other, quotas[other as usize].reserved));
             return Err(Refused::NoMemory(size));
         }
-        let at = self.free.pop_front().unwrap_or(self.list.len() as u32);
+        let is_new = self.list.len() < self.max as usize;
+        let again = if is_new { None } else { self.free.pop_front() };
+        let at = again.unwrap_or(self.list.len() as u32);
         let known = self.list.get_mut(at as usize);
         let (pid, epoch) = (at + 1, known.as_ref().map_or(1, |last| last.space.epoch.wrapping_add(1)));
         let token = self.secret.token(pid, epoch);
@@ -241,14 +243,14 @@ mod tests {
         quotas
     }
 
-    fn processes() -> (Processes, Pages) {
+    fn processes(max: u32) -> (Processes, Pages) {
         let pages = Pages::new(&[Pool { size: PageSize::K4, frames: 10, ready: 1 }]);
-        (Processes::new(2, Secret::new([7; 16])), pages)
+        (Processes::new(max, Secret::new([7; 16])), pages)
     }
 
     #[test]
     fn packets_are_of_a_living_process_or_say_why_not() {
-        let (mut processes, mut pages) = processes();
+        let (mut processes, mut pages) = processes(1);
         let Grant { space, token } = processes.begin(quotas(0, 5), &mut pages).unwrap();
         assert_eq!(processes.verify(space.pid, space.epoch, token), Ok(space));
         assert_eq!(processes.verify(0, space.epoch, token), Err(Unknown::Pid));
@@ -267,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_is_reserved_has_to_be_there() {
-        let (mut processes, mut pages) = processes();
+        let (mut processes, mut pages) = processes(2);
         assert_eq!(processes.begin(quotas(6, 5), &mut pages), Err(Refused::BadQuota(PageSize::K4)));
         assert_eq!(processes.begin(quotas(11, 20), &mut pages), Err(Refused::NoMemory(PageSize::K4)));
         let mut other = quotas(1, 1);

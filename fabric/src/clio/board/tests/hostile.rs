@@ -6,9 +6,9 @@ use proptest::prelude::*;
 const K4: PageSize = PageSize::K4;
 const PAGE: u64 = 4_096;
 
-/// A board with a process that has a page, and the packet of a write to it.
+/// A board for two processes, one that has a page, and the packet of a write to it.
 fn write() -> (Rig, Grant, u64, Vec<u8>) {
-    let mut rig = Rig::new(config());
+    let mut rig = Rig::new(Config { processes_max: 2, ..config() });
     let grant = rig.board.begin(quotas(0, 9)).unwrap();
     let address = rig.alloc(&grant, K4, PAGE, Rights::ALL).unwrap();
     let header = rig.header(&grant, Kind::Write, 0, address, 4);

@@ -1,5 +1,6 @@
 //! Tests of a whole board, by packets.
 
+mod calls;
 mod hostile;
 mod model;
 mod rules;

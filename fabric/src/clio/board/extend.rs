@@ -1,0 +1,214 @@
+//! The extend path: calls of offloads, which run in the driver next to the memory (paper §4.6).
+//!
+//! ```text
+//!   CALL ─▶ fast path ─▶ queue ── poll_call ─▶ driver: runs the offload on a view of memory
+//!                                                │
+//!             answer ◀──────────── finish_call ◀─┘
+//! ```
+//!
+//! An offload has a process of its own, and sees its memory and the caller's. A call that returns nothing counts as a change: its retries
+//! get its result. One that returns bytes has to change nothing: its retries are executed.
+
+use super::Board;
+use super::answers::Body;
+use super::entry::Space;
+use super::memory::Memory;
+use super::retry::{Ended, Operation};
+use super::slow::Asked;
+use super::vm::{Translation, Vm};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::{Kind, PageSize, Rights, Status};
+use std::collections::VecDeque;
+
+/// A call that waits for its offload.
+#[derive(Clone, Debug)]
+pub struct Call<P> {
+    /// The process that calls.
+    pub caller: Space,
+    asked: Asked<P>,
+    arguments: Vec<u8>,
+}
+
+impl<P> Call<P> {
+    /// The offload's number: the address of the request.
+    pub fn offload(&self) -> u64 {
+        self.asked.header.address
+    }
+
+    /// Which of its functions.
+    pub fn function(&self) -> u8 {
+        self.asked.header.code
+    }
+
+    /// Arguments: the data of the request.
+    pub fn arguments(&self) -> &[u8] {
+        &self.arguments
+    }
+}
+
+/// Memory as an offload sees it: virtual addresses of the spaces that it may use.
+pub trait View {
+    /// Reads as many bytes as `into` has, across pages. Errors: those of a read; [`NotPermitted`](Status::NotPermitted) for other spaces;
+    /// [`OffloadFailed`](Status::OffloadFailed) if the call has read as much as it may.
+    fn read(&mut self, space: Space, address: u64, into: &mut [u8]) -> Result<(), Status>;
+
+    /// Writes all of `bytes`, across pages. Errors: those of a write, after pages before may have been written;
+    /// [`NotPermitted`](Status::NotPermitted) for other spaces.
+    fn write(&mut self, space: Space, address: u64, bytes: &[u8]) -> Result<(), Status>;
+}
+
+struct BoardView<'a, M> {
+    vm: &'a mut Vm,
+    memory: &'a mut M,
+    spaces: [Space; 2],
+    /// Bytes that the call may still read. Each read costs 64 more.
+    left: u64,
+}
+
+impl<M: Memory> BoardView<'_, M> {
+    /// The physical address of the first of `bytes` bytes, and how many of them are in its page.
+    fn part(
+        &mut self,
+        space: Space,
+        address: u64,
+        bytes: usize,
+        rights: Rights,
+    ) -> Result<(u64, usize), Status> {
+        if !self.spaces.contains(&space) {
+            return Err(Status::NotPermitted);
+        }
+        let size = PageSize::of_address(address).map_err(|_| Status::NoSuchAddress)?;
+        let part = size.bytes_in_page(address, bytes as u64);
+        let place = self.vm.translate(space, address, part as u32, rights)?;
+        Ok((place.at, part as usize))
+    }
+}
+
+impl<M: Memory> View for BoardView<'_, M> {
+    fn read(&mut self, space: Space, mut address: u64, mut into: &mut [u8]) -> Result<(), Status> {
+        self.left = self.left.checked_sub(64 + into.len() as u64).ok_or(Status::OffloadFailed)?;
+        while !into.is_empty() {
+            let (at, part) = self.part(space, address, into.len(), Rights { read: true, write: false })?;
+            let (now, later) = std::mem::take(&mut into).split_at_mut(part);
+            now.copy_from_slice(self.memory.at(at..at + part as u64));
+            (address, into) = (address + part as u64, later);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, space: Space, mut address: u64, mut bytes: &[u8]) -> Result<(), Status> {
+        while !bytes.is_empty() {
+            let (at, part) = self.part(space, address, bytes.len(), Rights { read: false, write: true })?;
+            let (now, later) = bytes.split_at(part);
+            self.memory.at_mut(at..at + part as u64).copy_from_slice(now);
+            (address, bytes) = (address + part as u64, later);
+        }
+        Ok(())
+    }
+}
+
+/// Calls that are not finished.
+#[derive(Clone, Debug)]
+pub(super) struct Calls<P> {
+    waiting: VecDeque<Call<P>>,
+    /// Calls that an offload works on, by caller and id.
+    running: Vec<(Space, u64)>,
+    spare: Vec<Vec<u8>>,
+    max: usize,
+}
+
+impl<P: Copy> Calls<P> {
+    pub fn new(max: usize) -> Calls<P> {
+        Calls { waiting: VecDeque::new(), running: Vec::new(), spare: Vec::new(), max }
+    }
+
+    /// Calls that are not finished, of all processes.
+    pub fn unfinished(&self) -> usize {
+        self.waiting.len() + self.running.len()
+    }
+
+    /// Drops the calls of a process that wait. Returns how many.
+    pub fn forget(&mut self, caller: Space) -> usize {
+        let before = self.waiting.len();
+        self.waiting.retain(|call| call.caller != caller);
+        before - self.waiting.len()
+    }
+}
+
+impl<M: Memory, P: Copy + Send> Board<M, P> {
+    /// Puts a call into the queue.
+    pub(super) fn call(&mut self, caller: Space, asked: &Asked<P>, arguments: &[u8]) {
+        let operation = Operation { space: caller, id: asked.header.id, index: asked.header.index };
+        if self.calls.max == 0 {
+            return self.refuse(asked, Status::NoSuchOffload);
+        }
+        if asked.header.packets != 1 {
+            return self.refuse(asked, Status::BadLength);
+        }
+        let same = |other: &&mut Call<P>| other.caller == caller && other.asked.header.id == asked.header.id;
+        if let Some(call) = self.calls.waiting.iter_mut().find(same) {
+            call.asked = *asked;
+            self.counters.joined += 1;
+            return;
+        }
+        if self.calls.running.contains(&(caller, asked.header.id)) {
+            self.counters.joined += 1;
+            return;
+        }
+        if let Some(ended) = self.retries.find(&operation) {
+            return self.repeat(asked, Kind::Call, ended);
+        }
+        if self.calls.unfinished() >= self.calls.max || !self.retries.has_room(self.now) {
+            return self.refuse(asked, Status::Busy);
+        }
+        let mut bytes = self.calls.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(arguments);
+        self.calls.waiting.push_back(Call { caller, asked: *asked, arguments: bytes });
+        if let Some(process) = self.vm.processes.get_mut(caller) {
+            process.jobs += 1;
+        }
+        // Keeps the place for the result: until then, the call itself is found.
+        self.retries.keep(operation, Ended { status: Status::Busy, address: 0, word: 0 }, self.now);
+    }
+
+    /// The next call for an offload. The driver runs it on a [`view`](Self::view), and gives it to [`finish_call`](Self::finish_call).
+    pub fn poll_call(&mut self) -> Option<Call<P>> {
+        let call = self.calls.waiting.pop_front()?;
+        self.calls.running.push((call.caller, call.asked.header.id));
+        Some(call)
+    }
+
+    /// Memory as an offload with this process sees it during a call.
+    pub fn view(&mut self, own: Space, call: &Call<P>) -> impl View {
+        let left = self.config.call_read_bytes_max;
+        BoardView { vm: &mut self.vm, memory: &mut self.memory, spaces: [own, call.caller], left }
+    }
+
+    /// Answers a call with its results, or with the status of its failure.
+    pub fn finish_call(&mut self, call: Call<P>, ended: Result<(), Status>, results: &[u8], now: Nanos) {
+        self.now = self.now.max(now);
+        let Call { caller, asked, arguments } = call;
+        self.calls.spare.push(arguments);
+        self.calls.running.retain(|other| *other != (caller, asked.header.id));
+        let operation = Operation { space: caller, id: asked.header.id, index: asked.header.index };
+        let fits = results.len() <= self.config.call_result_bytes_max as usize;
+        let status = ended.err().unwrap_or(if fits { Status::Done } else { Status::OffloadFailed });
+        let ended = Ended { status, address: asked.header.address, word: 0 };
+        match status {
+            Status::Done if results.is_empty() => self.retries.keep(operation, ended, self.now),
+            _ => self.retries.forget(&operation),
+        }
+        let Some(process) = self.vm.processes.get_mut(caller) else { return };
+        process.jobs -= 1;
+        let is_alive = process.is_alive();
+        if is_alive && status == Status::Done && !results.is_empty() {
+            let body = self.answers.store(results);
+            self.answer(&asked, Ended { address: 0, ..ended }, body, 0, Translation::None);
+        } else if is_alive {
+            self.answer(&asked, ended, Body::None, 0, Translation::None);
+        }
+        self.counters.offloads += 1;
+        self.settle();
+    }
+}

@@ -1,0 +1,278 @@
+//! Offloads behind a board, called by packets.
+// A test that cannot go on should panic.
+#![allow(clippy::unwrap_used)]
+
+use p4rack_fabric::Machine as _;
+use p4rack_fabric::clio::board::{Board, Config, Grant, Pool, Quota, Quotas};
+use p4rack_fabric::clio::token::Secret;
+use p4rack_offload::{Chase, Kv, KvArguments, KvFunction, Offloads, PointerChase, VALUE_BYTES_MAX};
+use p4rack_wire::Nanos;
+use p4rack_wire::clio::{
+    AllocBody, Header, Kind, Manage, PAGE_SIZES, PageSize, Rights, Status, VERSION, packet,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const PAGE: u64 = 4_096;
+const ALL: Quotas = [Quota { reserved: 0, limit: u32::MAX }; PAGE_SIZES];
+
+/// A board with offloads, and a process that calls them.
+struct Rig {
+    board: Board<Vec<u8>, ()>,
+    offloads: Offloads,
+    caller: Grant,
+    now: Nanos,
+    ids: u64,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let pool = Pool { size: PageSize::K4, frames: 256, ready: 64 };
+        let config = Config { calls_max: 8, data_bytes_max: 256, ..Config::new(vec![pool]) };
+        let memory = vec![0xee; config.bytes() as usize];
+        let mut board = Board::new(config, Secret::new([2; 16]), memory).unwrap();
+        let caller = board.begin(ALL).unwrap();
+        let mut rig = Rig { board, offloads: Offloads::default(), caller, now: Nanos::ZERO, ids: 0 };
+        rig.wait();
+        rig
+    }
+
+    fn wait(&mut self) {
+        while let Some(at) = self.board.next_timeout().filter(|at| *at <= self.now + Nanos(50_000)) {
+            self.now = self.now.max(at);
+            self.board.handle_timeout(self.now);
+        }
+    }
+
+    /// A request and its answer: status, address, data.
+    fn ask(
+        &mut self,
+        grant: &Grant,
+        kind: Kind,
+        code: u8,
+        address: u64,
+        data: &[u8],
+    ) -> (Status, u64, Vec<u8>) {
+        self.ids += 1;
+        let header = Header {
+            version: VERSION,
+            kind: kind as u8,
+            code,
+            flags: 0,
+            attempt: 0,
+            index: 0,
+            packets: 1,
+            id: self.ids,
+            address,
+            pid: grant.space.pid,
+            length: data.len() as u32,
+            token: grant.token,
+            epoch: grant.space.epoch,
+            reserved: 0,
+            crc: 0,
+        };
+        let (mut out, mut bytes) = (Vec::new(), Vec::new());
+        packet::compose(&header, data, &mut out);
+        self.board.handle_link(((), &out), self.now, self.now);
+        self.offloads.serve(&mut self.board, self.now);
+        self.wait();
+        let mut last = None;
+        while self.board.poll_link(self.now, &mut out).is_some() {
+            let part = packet::parse_intact(&out).unwrap();
+            bytes.extend_from_slice(part.data);
+            last = Some(part.header);
+        }
+        self.wait();
+        let last = last.unwrap();
+        (Status::of(last.code).unwrap(), last.address, bytes)
+    }
+
+    fn alloc(&mut self, grant: &Grant, pages: u64) -> u64 {
+        let mut body = [0; AllocBody::BYTES];
+        AllocBody { bytes: pages * PAGE, page_size: 0, rights: Rights::ALL.code(), reserved: 0 }
+            .emit(&mut body);
+        let (status, address, _) = self.ask(grant, Kind::Manage, Manage::Alloc as u8, 0, &body);
+        assert_eq!(status, Status::Done);
+        address
+    }
+
+    /// Writes to the caller's memory, page by page.
+    fn write(&mut self, mut address: u64, mut bytes: &[u8]) {
+        let caller = self.caller;
+        while !bytes.is_empty() {
+            let (now, later) =
+                bytes.split_at(PageSize::K4.bytes_in_page(address, bytes.len() as u64) as usize);
+            assert_eq!(self.ask(&caller, Kind::Write, 0, address, now).0, Status::Done);
+            (address, bytes) = (address + now.len() as u64, later);
+        }
+    }
+}
+
+/// A store in as many pages, called by the rig's process.
+struct Store {
+    rig: Rig,
+    kv: u64,
+    /// Memory of the caller for long values.
+    staged: u64,
+}
+
+impl Store {
+    fn new(pages: u64, buckets: u64) -> Store {
+        let mut rig = Rig::new();
+        let own = rig.board.begin(ALL).unwrap();
+        let start = rig.alloc(&own, pages);
+        let kv = rig.offloads.add(own.space, Box::new(Kv::new(own.space, start, pages * PAGE, buckets, 9)));
+        let caller = rig.caller;
+        let staged = rig.alloc(&caller, 17);
+        Store { rig, kv, staged }
+    }
+
+    fn call(
+        &mut self,
+        function: KvFunction,
+        key: &[u8],
+        value: &[u8],
+        in_memory: bool,
+    ) -> Result<Vec<u8>, Status> {
+        let (key_bytes, value_bytes) = (key.len() as u8, value.len() as u32);
+        let value_address = if in_memory { self.staged + 100 } else { 0 };
+        let mut data = vec![0; KvArguments::BYTES];
+        KvArguments { value_address, value_bytes, key_bytes, reserved: 0 }.emit(&mut data);
+        data.extend_from_slice(key);
+        if in_memory {
+            self.rig.write(value_address, value);
+        } else {
+            data.extend_from_slice(value);
+        }
+        let caller = self.rig.caller;
+        let (status, _, results) = self.rig.ask(&caller, Kind::Call, function as u8, self.kv, &data);
+        if status == Status::Done { Ok(results) } else { Err(status) }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create(Vec<u8>, usize, bool),
+    Read(Vec<u8>),
+    Update(Vec<u8>, usize, bool),
+    Delete(Vec<u8>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Keys that differ at their ends and in their length alone.
+    let key = (1usize..4, 0u8..4).prop_map(|(length, last)| [&vec![7; 20 * length][..], &[last]].concat());
+    let value = prop_oneof![0usize..60, 1_000usize..5_000];
+    prop_oneof![
+        3 => (key.clone(), value.clone(), any::<bool>()).prop_map(|(key, value, far)| Step::Create(key, value, far)),
+        4 => key.clone().prop_map(Step::Read),
+        3 => (key.clone(), value, any::<bool>()).prop_map(|(key, value, far)| Step::Update(key, value, far)),
+        2 => key.prop_map(Step::Delete),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A store is a map; with one bucket, too. Freed blocks serve again, so the store never runs out of its few pages.
+    #[test]
+    fn a_store_is_a_map(steps in prop::collection::vec(step(), 1..80), buckets in 1u64..5) {
+        let (mut store, mut map) = (Store::new(60, buckets), BTreeMap::<Vec<u8>, Vec<u8>>::new());
+        for (nth, step) in steps.into_iter().enumerate() {
+            let value = |bytes| vec![nth as u8; bytes];
+            match step {
+                Step::Create(key, bytes, far) => {
+                    let wanted = if map.contains_key(&key) { Err(Status::Exists) } else { Ok(Vec::new()) };
+                    prop_assert_eq!(store.call(KvFunction::Create, &key, &value(bytes), far), wanted);
+                    map.entry(key).or_insert(value(bytes));
+                }
+                Step::Read(key) => {
+                    let wanted = map.get(&key).cloned().ok_or(Status::NotFound);
+                    prop_assert_eq!(store.call(KvFunction::Read, &key, &[], false), wanted);
+                }
+                Step::Update(key, bytes, far) => {
+                    let wanted = if map.contains_key(&key) { Ok(Vec::new()) } else { Err(Status::NotFound) };
+                    prop_assert_eq!(store.call(KvFunction::Update, &key, &value(bytes), far), wanted);
+                    map.entry(key).and_modify(|known| *known = value(bytes));
+                }
+                Step::Delete(key) => {
+                    let wanted = map.remove(&key).map(|_| Vec::new()).ok_or(Status::NotFound);
+                    prop_assert_eq!(store.call(KvFunction::Delete, &key, &[], false), wanted);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_longest_keys_and_values_fit_and_no_longer_ones() {
+    let mut store = Store::new(40, 8);
+    let (key, value) = ([5; 255], (0..VALUE_BYTES_MAX).map(|nth| (nth / 7) as u8).collect::<Vec<_>>());
+    assert_eq!(store.call(KvFunction::Create, &key, &value, true), Ok(vec![]));
+    assert_eq!(store.call(KvFunction::Read, &key, &[], false), Ok(value.clone()));
+    let too_long = vec![0; VALUE_BYTES_MAX as usize + 1];
+    assert_eq!(store.call(KvFunction::Update, &key, &too_long, true), Err(Status::BadLength));
+    assert_eq!(store.call(KvFunction::Create, &[], &[], false), Err(Status::BadLength), "no key");
+    assert_eq!(
+        store.call(KvFunction::Create, &[1], &value, true),
+        Err(Status::NoMemory),
+        "no room for a second one"
+    );
+    assert_eq!(store.call(KvFunction::Delete, &key, &[], false), Ok(vec![]));
+    assert_eq!(store.call(KvFunction::Create, &[1], &value, true), Ok(vec![]), "the block is free again");
+    assert_eq!(store.call(KvFunction::Create, &[2], &[3; 10], false), Ok(vec![]));
+}
+
+/// Nodes of 32 bytes in the caller's memory: key, next, value.
+fn list(rig: &mut Rig, nodes: &[(u64, u64, u64)]) {
+    for (address, key, next) in nodes {
+        let words = [*key, *next, key * 100, *address + 16];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        rig.write(*address, &bytes);
+    }
+}
+
+#[test]
+fn a_pointer_chase_finds_ends_and_stops() {
+    let mut rig = Rig::new();
+    let caller = rig.caller;
+    let [own, other] = [(); 2].map(|()| rig.board.begin(ALL).unwrap());
+    let number = rig.offloads.add(own.space, Box::new(PointerChase));
+    let start = rig.alloc(&caller, 3);
+    let theirs = rig.alloc(&other, 8) + 7 * PAGE;
+    // From the border of two pages to the third one, and back; 3 → 4 → 5 is a circle, 6 leads out of the memory.
+    let at = [start + PAGE - 16, start + 2 * PAGE, start + 64, start + 128, start + 192, start + 256];
+    list(&mut rig, &[(at[0], 1, at[1]), (at[1], 2, 0)]);
+    list(&mut rig, &[(at[2], 3, at[3]), (at[3], 4, at[4]), (at[4], 5, at[3]), (at[5], 6, theirs)]);
+    let chase = |rig: &mut Rig, address, key, value_is_pointer| {
+        let (key_offset, next_offset) = (0, 8);
+        let value_offset = if value_is_pointer == 1 { 24 } else { 16 };
+        let (value_bytes, depth, reserved) = (8, 10, 0);
+        let chase = Chase {
+            address,
+            key,
+            key_offset,
+            next_offset,
+            value_offset,
+            value_bytes,
+            depth,
+            value_is_pointer,
+            reserved,
+        };
+        let mut data = [0; Chase::BYTES];
+        chase.emit(&mut data);
+        let (status, _, results) = rig.ask(&caller, Kind::Call, 1, number, &data);
+        let word = |at: usize| u64::from_le_bytes(results[at..at + 8].try_into().unwrap());
+        if status == Status::Done { Ok((word(0), word(8))) } else { Err(status) }
+    };
+    assert_eq!(chase(&mut rig, at[0], 1, 0), Ok((at[0], 100)));
+    assert_eq!(chase(&mut rig, at[0], 2, 0), Ok((at[1], 200)));
+    assert_eq!(chase(&mut rig, at[0], 2, 1), Ok((at[1], 200)));
+    assert_eq!(chase(&mut rig, at[0], 9, 0), Err(Status::NotFound));
+    assert_eq!(chase(&mut rig, 0, 9, 0), Err(Status::NotFound));
+    assert_eq!(chase(&mut rig, at[2], 5, 0), Ok((at[4], 500)));
+    assert_eq!(chase(&mut rig, at[2], 9, 0), Err(Status::OffloadFailed), "a circle");
+    assert_eq!(chase(&mut rig, at[5], 9, 0), Err(Status::NoSuchAddress), "another process's memory");
+    assert_eq!(chase(&mut rig, u64::MAX - 3, 9, 0), Err(Status::NoSuchAddress));
+    assert_eq!(rig.ask(&caller, Kind::Call, 1, number, &[0; 3]).0, Status::BadLength);
+    assert_eq!(rig.ask(&caller, Kind::Call, 1, 7, &[]).0, Status::NoSuchOffload);
+}
