@@ -1,6 +1,6 @@
-//! Makes a P4Info from a schema, for controllers that have none: the same names, with the schema's ids.
+//! Makes a P4Info from a schema, for controllers that have none: the program's names, with the schema's ids.
 
-use super::VALUE_SET;
+use super::{VALUE_SET, key_name};
 use crate::schema::{Field, Key, Learn, MatchType, Schema, Table};
 use crate::value::Kind;
 use p4rack_p4rt::p4::config::v1::{
@@ -126,7 +126,7 @@ fn match_fields(table: &Table) -> Vec<MatchField> {
         };
         MatchField {
             id: key.id,
-            name: key.name.clone(),
+            name: key_name(&key.name).into_owned(),
             bitwidth: bits(&key.kind),
             r#match: Some(match_field::Match::MatchType(kind as i32)),
             ..Default::default()

@@ -38,6 +38,7 @@ use p4rack_p4rt::google::rpc::Code;
 use p4rack_p4rt::p4::config::v1::{P4Info, Preamble};
 use p4rack_p4rt::p4::v1::{self, Entity, entity::Entity as Kinds};
 use profiles::{GroupPlan, MemberPlan};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use tables::TablePlan;
 use tables::direct::{self, Fields, Part};
@@ -400,6 +401,14 @@ fn name_of(preamble: Option<&Preamble>) -> &str {
 fn is_named(table: &Table, preamble: Option<&Preamble>) -> bool {
     let name = name_of(preamble);
     table.name == name || table.name.split_once('.').is_some_and(|(_, rest)| rest == name)
+}
+
+/// P4Runtime's name of a key field: the validity of a header has another one there.
+fn key_name(name: &str) -> Cow<'_, str> {
+    match name.strip_suffix("$valid") {
+        Some(header) => format!("{header}$valid$").into(),
+        None => name.into(),
+    }
 }
 
 /// Id of a table's data field.

@@ -4,8 +4,8 @@ pub(super) mod direct;
 
 use super::cells::{CounterPlan, MeterPlan};
 use super::{
-    PRIORITIES, Translated, from_number, id_of, invalid, name_of, no_handles, number, number_field, refuse,
-    sent, taken, to_number, u32_of,
+    PRIORITIES, Translated, from_number, id_of, invalid, key_name, name_of, no_handles, number, number_field,
+    refuse, sent, taken, to_number, u32_of,
 };
 use crate::schema::{Field, MatchType, Table};
 use crate::value::{Kind, ones};
@@ -172,10 +172,8 @@ impl TablePlan {
                 priority = Some(key.id);
                 continue;
             }
-            // Validity has another name in P4Info.
-            let valid = key.name.strip_suffix("$valid").map(|of| format!("{of}$valid$"));
-            let name = valid.as_ref().unwrap_or(&key.name);
-            let field = wanted.match_fields.iter().find(|field| field.name == *name);
+            let name = key_name(&key.name);
+            let field = wanted.match_fields.iter().find(|field| field.name == name);
             let Some(field) = field else {
                 return Err(format!("table `{}`: the program has no key `{}`", table.name, key.name));
             };
