@@ -134,7 +134,7 @@ impl Register for Limits {
 impl Limits {
     /// Limits of a new server. `refused` counts calls refused because of a limit.
     pub fn new(refused: Arc<AtomicU64>) -> Arc<Limits> {
-        Limits::of(CONNECTIONS.min(handles_max() / 2), refused)
+        Limits::of(connections_of(handles_max()), refused)
     }
 
     fn of(connections: usize, refused: Arc<AtomicU64>) -> Arc<Limits> {
@@ -328,6 +328,11 @@ impl Connection {
     }
 }
 
+/// Maximum connections of a process that may have `handles` open files: the other half is for everything else.
+fn connections_of(handles: usize) -> usize {
+    CONNECTIONS.min(handles / 2)
+}
+
 /// Takes up to so many bytes from a count; returns how many there were of them.
 fn less(count: &AtomicUsize, bytes: usize) -> usize {
     let less = |count: usize| Some(count.saturating_sub(bytes));
@@ -487,8 +492,28 @@ mod tests {
         let charges: Vec<_> = connections.iter().map(Connection::charge).collect();
         charges[0].add(CONNECTION_BYTES).unwrap();
         while charges[1].add(1 << 20).is_ok() {}
+        assert_eq!(used(&limits), ALL_BYTES - RESERVED_BYTES, "up to the last byte");
         charges[2].add(MODEST_BYTES).unwrap();
         assert!(charges[2].add(1).is_err());
+    }
+
+    #[test]
+    fn those_that_take_little_share_the_reserve_up_to_its_last_byte() {
+        let limits = limits();
+        let connections: Vec<_> = (0..=ALL_BYTES / MODEST_BYTES)
+            .map(|number| limits.connect(&tenant(number % 8)).unwrap())
+            .collect();
+        let charges: Vec<_> = connections.iter().map(Connection::charge).collect();
+        let (last, others) = charges.split_last().unwrap();
+        others.iter().for_each(|charge| charge.add(MODEST_BYTES).unwrap());
+        assert_eq!(used(&limits), ALL_BYTES);
+        assert!(last.add(1).unwrap_err().message().contains("384 MB"));
+        assert_eq!(used(&limits), ALL_BYTES, "what was refused is not charged");
+    }
+
+    #[test]
+    fn connections_take_half_of_the_open_files() {
+        assert_eq!([1_024, 4_096, 1 << 20].map(connections_of), [512, CONNECTIONS, CONNECTIONS]);
     }
 
     #[test]
@@ -585,6 +610,9 @@ mod tests {
         let answered: Vec<_> = (1..REFUSED).map(|_| limits.connect(&tenant(0)).unwrap()).collect();
         assert!(limits.connect(&tenant(0)).is_none());
         drop((over, answered));
+        let answered: Vec<_> = (0..REFUSED).map(|_| limits.connect(&tenant(0)).unwrap()).collect();
+        assert!(limits.connect(&tenant(0)).is_none(), "as many as before may be told the reason");
+        drop(answered);
         let own: Vec<_> = (0..READS_A_CONNECTION).map(|_| open[0].read().unwrap()).collect();
         assert!(open[0].read().unwrap_err().message().contains("16 reads of this connection"));
         drop(own);
@@ -597,6 +625,7 @@ mod tests {
         assert!(open[0].stream().is_ok());
         open.truncate(1);
         assert!(open[0].read().is_ok());
+        assert!(open[0].check_count("updates", UPDATES).is_ok());
         assert!(
             open[0].check_count("updates", UPDATES + 1).unwrap_err().message().contains("split the request")
         );

@@ -152,3 +152,124 @@ fn id(entity: &EntityKind) -> u32 {
         EntityKind::DigestEntry(entry) => entry.digest_id,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use p4rack_p4rt::p4::v1::{
+        ActionProfileGroup, ActionProfileMember, CounterEntry, DigestEntry, DirectCounterEntry,
+        DirectMeterEntry, Entity, ExternEntry, MeterEntry, PacketReplicationEngineEntry, RegisterEntry,
+        TableEntry, ValueSetEntry,
+    };
+    use p4rack_p4rt::stratum::p4_role_config::PacketFilter;
+
+    fn asked(config: &P4RoleConfig) -> Result<Option<Access>, Refusal> {
+        let given = Any { type_url: format!("type.googleapis.com{TYPE}"), value: config.encode_to_vec() };
+        Access::of(Some(&Role { name: "a".into(), config: Some(given), ..Default::default() }))
+    }
+
+    fn access(config: &P4RoleConfig) -> Access {
+        asked(config).unwrap().unwrap()
+    }
+
+    fn named(exclusive: &[u32], shared: &[u32]) -> Access {
+        access(&P4RoleConfig {
+            exclusive_p4_ids: exclusive.to_vec(),
+            shared_p4_ids: shared.to_vec(),
+            ..Default::default()
+        })
+    }
+
+    #[test]
+    fn only_a_role_with_a_config_is_restricted() {
+        assert_eq!(Access::of(None), Ok(None));
+        assert_eq!(Access::of(Some(&Role { name: "a".into(), ..Default::default() })), Ok(None));
+        let empty = access(&P4RoleConfig::default());
+        assert!(!empty.installs && !empty.includes(1) && !empty.takes(&[]));
+        assert!(access(&P4RoleConfig { can_push_pipeline: true, ..Default::default() }).installs);
+    }
+
+    #[test]
+    fn roles_may_share_an_object_that_neither_has_for_itself() {
+        for (one, other, conflict) in [
+            (named(&[], &[7]), named(&[], &[7]), None),
+            (named(&[7], &[]), named(&[8], &[9]), None),
+            (named(&[6, 7], &[]), named(&[7, 8], &[]), Some(7)),
+            (named(&[6, 7], &[]), named(&[8], &[7]), Some(7)),
+            (named(&[6], &[7]), named(&[7], &[6]), Some(6)),
+        ] {
+            assert_eq!(one.conflict(&other), conflict, "{one:?}, {other:?}");
+            assert_eq!(other.conflict(&one).is_some(), conflict.is_some(), "{other:?}, {one:?}");
+        }
+    }
+
+    /// Every kind of entity by the id of its object; multicast groups and clone sessions have none.
+    #[test]
+    fn a_role_accesses_the_objects_that_its_config_names() {
+        let table_entry = || Some(TableEntry { table_id: 7, ..Default::default() });
+        let kinds = [
+            EntityKind::ExternEntry(ExternEntry { extern_id: 7, ..Default::default() }),
+            EntityKind::TableEntry(TableEntry { table_id: 7, ..Default::default() }),
+            EntityKind::ActionProfileMember(ActionProfileMember {
+                action_profile_id: 7,
+                ..Default::default()
+            }),
+            EntityKind::ActionProfileGroup(ActionProfileGroup { action_profile_id: 7, ..Default::default() }),
+            EntityKind::MeterEntry(MeterEntry { meter_id: 7, ..Default::default() }),
+            EntityKind::DirectMeterEntry(DirectMeterEntry {
+                table_entry: table_entry(),
+                ..Default::default()
+            }),
+            EntityKind::CounterEntry(CounterEntry { counter_id: 7, ..Default::default() }),
+            EntityKind::DirectCounterEntry(DirectCounterEntry {
+                table_entry: table_entry(),
+                ..Default::default()
+            }),
+            EntityKind::ValueSetEntry(ValueSetEntry { value_set_id: 7, ..Default::default() }),
+            EntityKind::RegisterEntry(RegisterEntry { register_id: 7, ..Default::default() }),
+            EntityKind::DigestEntry(DigestEntry { digest_id: 7, ..Default::default() }),
+        ];
+        let without_id = EntityKind::PacketReplicationEngineEntry(PacketReplicationEngineEntry::default());
+        let code = |checked: Checked<()>| checked.err().map(|error| error.code);
+        for (role, refused) in [
+            (named(&[7], &[8]), None),
+            (named(&[8], &[7]), None),
+            (named(&[6], &[8]), Some(Code::PermissionDenied)),
+        ] {
+            for kind in &kinds {
+                let entity = Some(Entity { entity: Some(kind.clone()) });
+                let update = Update { r#type: 1, entity };
+                assert_eq!(code(role.check_entity(Some(kind))), refused, "{role:?}: {kind:?}");
+                assert_eq!(code(role.check_update(&update)), refused, "{role:?}: {kind:?}");
+            }
+            assert_eq!(code(role.check_entity(Some(&without_id))), None);
+            assert_eq!(code(role.check_update(&Update::default())), None, "refused for what it lacks");
+        }
+        let refused = named(&[6], &[]).check_entity(Some(&kinds[1])).unwrap_err();
+        assert!(refused.message.contains("id 7 (0x00000007)"), "{refused:?}");
+    }
+
+    /// A filter is one field and its value, however long the value is written.
+    #[test]
+    fn a_filter_selects_packets_by_one_metadata_field() {
+        let field = |metadata_id, value: &[u8]| PacketMetadata { metadata_id, value: value.to_vec() };
+        let wants = |packet_in_filter, receives_packet_ins| {
+            asked(&P4RoleConfig { packet_in_filter, receives_packet_ins, ..Default::default() })
+        };
+        let filter = Some(PacketFilter { metadata_id: 3, value: vec![0, 2] });
+        let role = wants(filter.clone(), true).unwrap().unwrap();
+        for (metadata, is_taken) in [
+            (vec![field(3, &[2])], true),
+            (vec![field(1, &[5]), field(3, &[2])], true),
+            (vec![field(3, &[3])], false),
+            (vec![field(2, &[2])], false),
+            (vec![field(2, &[2]), field(3, &[1])], false),
+            (vec![], false),
+        ] {
+            assert_eq!(role.takes(&metadata), is_taken, "{metadata:?}");
+        }
+        assert!(wants(None, true).unwrap().unwrap().takes(&[]));
+        assert!(!wants(None, false).unwrap().unwrap().takes(&[]));
+        assert_eq!(wants(filter, false).unwrap_err().code, Code::InvalidArgument);
+    }
+}
