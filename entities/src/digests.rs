@@ -17,7 +17,7 @@ use p4rack_p4rt::p4::v1::digest_entry::Config;
 use p4rack_p4rt::p4::v1::update;
 use p4rack_switch::DigestMessage;
 use p4rack_wire::Nanos;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Maximum messages in a list, and maximum unacknowledged lists. Further messages are lost.
 const LIMIT: usize = 65_536;
@@ -33,6 +33,8 @@ struct Wanted {
     known: HashSet<Vec<BigUint>>,
     /// Lists sent: their contents and when they expire.
     sent: HashMap<u64, (Vec<Vec<BigUint>>, Nanos)>,
+    /// The same lists, the next one to expire first.
+    expiries: BTreeSet<(Nanos, u64)>,
 }
 
 /// State of all digests of a program.
@@ -59,16 +61,20 @@ impl Wanted {
 
     /// Drops lists that were not acknowledged in time.
     fn expire(&mut self, now: Nanos) {
-        let Wanted { sent, known, .. } = self;
-        sent.retain(|_, (list, until)| {
-            let keep = *until > now;
-            if !keep {
-                list.iter().for_each(|message| {
-                    known.remove(message);
-                });
-            }
-            keep
-        });
+        while let Some(&(until, list)) = self.expiries.first()
+            && until <= now
+        {
+            self.forget(list);
+        }
+    }
+
+    /// Forgets a list that was sent: its messages may be sent again.
+    fn forget(&mut self, list: u64) {
+        let Some((messages, until)) = self.sent.remove(&list) else { return };
+        self.expiries.remove(&(until, list));
+        for message in &messages {
+            self.known.remove(message);
+        }
     }
 }
 
@@ -104,6 +110,7 @@ impl Digests {
                     since: Nanos::ZERO,
                     known: HashSet::new(),
                     sent: HashMap::new(),
+                    expiries: BTreeSet::new(),
                 };
                 self.wanted.insert(digest, wanted);
             }
@@ -163,12 +170,8 @@ impl Digests {
         let Some(wanted) = self.wanted.get_mut(&digest) else {
             return refuse(Code::NotFound, "the digest is not reported");
         };
-        // The acknowledgement is late and the list has expired, which is no error.
-        if let Some((messages, _)) = wanted.sent.remove(&list) {
-            messages.iter().for_each(|message| {
-                wanted.known.remove(message);
-            });
-        }
+        // A late acknowledgement, of a list that has expired, is no error.
+        wanted.forget(list);
         Ok(())
     }
 
@@ -186,6 +189,7 @@ impl Digests {
         if wanted.config.ack_timeout_ns > 0 {
             let until = now.saturating_add(nanos(wanted.config.ack_timeout_ns));
             wanted.sent.insert(self.lists, (list.clone(), until));
+            wanted.expiries.insert((until, self.lists));
         }
         Some((digest, self.lists, list))
     }
@@ -289,5 +293,94 @@ mod tests {
         assert_eq!(code(digests.handle_ack(1, 1)), Code::NotFound);
         digests.configure(update::Type::Delete, 0, None).unwrap();
         assert_eq!(digests.configured().count(), 0);
+    }
+
+    #[test]
+    fn timeouts_and_sizes_are_not_negative() {
+        let config = |max_timeout_ns, max_list_size, ack_timeout_ns| Config {
+            max_timeout_ns,
+            max_list_size,
+            ack_timeout_ns,
+        };
+        for (config, is_accepted) in [
+            (config(0, 0, 0), true),
+            (config(-1, 0, 0), false),
+            (config(0, -1, 0), false),
+            (config(0, 0, -1), false),
+        ] {
+            let outcome = Digests::default().configure(update::Type::Insert, 0, Some(config));
+            assert_eq!(outcome.is_ok(), is_accepted, "{config:?}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn without_acknowledgements_repeats_are_sent() {
+        let mut digests = reporting(10, 2, 0);
+        say(&mut digests, 7, 0);
+        say(&mut digests, 7, 1);
+        assert_eq!(heard(&mut digests, 1), Some((1, vec![7, 7])));
+        digests.handle_ack(0, 1).unwrap();
+        say(&mut digests, 7, 5);
+        assert_eq!(digests.next_timeout(), Some(Nanos(15 * MS)), "its wait begins with itself");
+    }
+
+    /// Of lists that expire or are acknowledged; those of others are still held back.
+    #[test]
+    fn repeats_are_held_back_list_by_list() {
+        let mut digests = reporting(0, 1, 100);
+        say(&mut digests, 1, 0);
+        assert_eq!(heard(&mut digests, 0), Some((1, vec![1])));
+        say(&mut digests, 2, 50);
+        assert_eq!(heard(&mut digests, 50), Some((2, vec![2])));
+        say(&mut digests, 1, 99);
+        say(&mut digests, 2, 100);
+        assert_eq!(heard(&mut digests, 100), None);
+        say(&mut digests, 1, 100);
+        assert_eq!(heard(&mut digests, 100), Some((3, vec![1])));
+        digests.handle_ack(0, 3).unwrap();
+        say(&mut digests, 2, 101);
+        assert_eq!(heard(&mut digests, 101), None);
+        assert!(digests.handle_ack(0, 1).is_ok(), "a late one is no error");
+    }
+
+    #[test]
+    fn unacknowledged_lists_are_limited() {
+        let mut digests = reporting(0, 1, 1_000);
+        for value in 0..LIMIT as u32 {
+            say(&mut digests, value, 0);
+            assert!(heard(&mut digests, 0).is_some());
+        }
+        say(&mut digests, LIMIT as u32, 0);
+        assert_eq!((heard(&mut digests, 0), digests.lost), (None, 1));
+        digests.handle_ack(0, 5).unwrap();
+        say(&mut digests, LIMIT as u32, 0);
+        assert!(heard(&mut digests, 0).is_some());
+    }
+
+    #[test]
+    fn digests_wait_on_their_own() {
+        let mut digests = reporting(10, 0, 0);
+        let config = Config { max_timeout_ns: 3 * MS as i64, max_list_size: 0, ack_timeout_ns: 0 };
+        digests.configure(update::Type::Insert, 1, Some(config)).unwrap();
+        assert_eq!(digests.next_timeout(), None);
+        for digest in [0, 1] {
+            let values = vec![BigUint::from(digest)];
+            digests.handle_message(DigestMessage { digest, values, time: Nanos::ZERO, pipe: 0 }, Nanos::ZERO);
+        }
+        assert_eq!(digests.next_timeout(), Some(Nanos(3 * MS)));
+        let of = |list: Option<(u32, u64, Vec<Vec<BigUint>>)>| list.map(|(digest, ..)| digest);
+        assert_eq!([9, 9, 10].map(|ms| of(digests.poll_list(Nanos(ms * MS)))), [Some(1), None, Some(0)]);
+        assert_eq!(digests.configured().map(|(digest, _)| digest).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn a_configuration_is_restored() {
+        let first = Config { max_timeout_ns: 1, max_list_size: 1, ack_timeout_ns: 1 };
+        let second = Config { max_list_size: 2, ..first };
+        let mut digests = Digests::default();
+        for config in [None, Some(first), Some(second), None, None] {
+            digests.restore(3, config);
+            assert_eq!(digests.config(3), config);
+        }
     }
 }
