@@ -237,4 +237,30 @@ mod tests {
         assert!("cowbird".parse::<Way>().unwrap_err().contains("cowbird-spot"));
         assert_eq!((Way::RDMA_SYNC.depth(100), Way::COWBIRD_P4.depth(100)), (1, 100));
     }
+
+    #[test]
+    fn ways_have_names_for_files_and_for_people() {
+        assert_eq!(Way::TCP.title(), "TCP");
+        assert_eq!((Way::EDM_TIMED.name(), Way::EDM_TIMED.title()), ("edm-timed", "EDM, timed"));
+        assert_eq!(format!("{:>6}|{:<6}|", Way::TCP, Way::RDMA), "   tcp|rdma  |", "columns of tables");
+        assert!(Way::names().starts_with("local, delayed, tcp, rdma-sync, "), "{}", Way::names());
+        assert_eq!((Way::names().split(", ").count(), names_of(&[])), (Way::ALL.len(), String::new()));
+        assert_eq!(names_of(Way::OF_COWBIRD), "local, rdma-sync, rdma, cowbird-spot, cowbird-p4");
+    }
+
+    #[test]
+    fn each_way_says_what_it_needs() {
+        let of = |way: Way| {
+            let Definition { scheme, link, service, engine, atomics, .. } = way.definition();
+            (*scheme, *link, *service, *engine, *atomics)
+        };
+        assert_eq!(of(Way::TCP), ("l2", Link::Kernel, Service::Bytes, None, true));
+        assert_eq!(of(Way::RDMA), ("l2", Link::Adapter, Service::Pool, None, true));
+        assert_eq!(of(Way::EDM_MATCHED), ("edm-matched", Link::Agent, Service::Node, None, true));
+        let (spot, p4) = (of(Way::COWBIRD_SPOT), of(Way::COWBIRD_P4));
+        assert_eq!(spot, ("l2", Link::Adapter, Service::Pool, Some(Engine::Host), false));
+        assert_eq!(p4, ("cowbird", Link::Adapter, Service::Pool, Some(Engine::Switch), false));
+        let near: Vec<Way> = Way::ALL.iter().copied().filter(|way| !way.is_remote()).collect();
+        assert_eq!(near, [Way::LOCAL]);
+    }
 }

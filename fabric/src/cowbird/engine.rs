@@ -280,8 +280,19 @@ mod tests {
         assert_eq!(refused(Set { regions: vec![far], ..good.clone() }), Some(SetError::Address));
         let many = vec![pool; REGIONS_MAX + 1];
         assert_eq!(refused(Set { regions: many, ..good.clone() }), Some(SetError::Regions));
-        assert_eq!(refused(good.clone()), None);
+        let last = Pool { bytes: u64::MAX - 64, ..pool };
+        assert_eq!(refused(Set { regions: vec![last; REGIONS_MAX], ..good.clone() }), None);
         assert_eq!(refused(good), Some(SetError::Full));
+        for (error, words) in [
+            (SetError::Layout("a size"), "a size"),
+            (SetError::Ring(64), "at most twice the longest message, 64 bytes"),
+            (SetError::Entries(8), "at most 8 entries"),
+            (SetError::Address, "beyond the last address"),
+            (SetError::Regions, "at most 65536 regions"),
+            (SetError::Full, "end one first"),
+        ] {
+            assert!(error.to_string().contains(words), "{error}");
+        }
     }
 
     /// One that has many sets with much to do rings few queue pairs, beside another owner; with the engine for itself it goes round.

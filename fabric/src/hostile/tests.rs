@@ -105,3 +105,125 @@ fn a_replayer_sends_what_it_sent_and_heard_and_makes_grants_up() {
     assert!(later.iter().any(|(_, frame)| kind(frame) == Kind::Grt as u8 && frame[..6] == mac(9).0));
     assert!(later.iter().any(|(_, frame)| kind(frame) == Kind::Grt as u8 && frame[..6] != mac(9).0));
 }
+
+/// A frame in words: for whom it is, and what it says.
+fn words(frame: &[u8]) -> String {
+    let frames = Frames::new(&config(Attack::Early));
+    let to = if frame[..6] == [0xff; 6] { "all".into() } else { format!("{}", frame[5]) };
+    let len = frame.len();
+    match (frames.control(frame), vlan(frame)) {
+        (Some(it), _) => format!("rsv of {} in {} to {to}", it.demand, it.cell),
+        (None, Some(tag)) => {
+            format!("{} of {len} in {} to {to}", if tag.dei { "early" } else { "data" }, tag.vid - 5)
+        }
+        (None, None) => format!("plain of {len} to {to}"),
+    }
+}
+
+/// The first frames of each, with K = 4 and two cells.
+#[test]
+fn each_sends_what_its_name_says() {
+    let full = Frames::new(&config(Attack::Early)).full();
+    let data = |kind: &str, cell: u8| format!("{kind} of {full} in {cell} to 1");
+    let rsv = |cell: u8, to: u8| format!("rsv of 4 in {cell} to {to}");
+    let burst = |cell| (0..4).map(move |_| data("data", cell));
+    let late = [rsv(0, 1), rsv(1, 1)].into_iter().chain(burst(0)).chain(burst(1)).chain([rsv(0, 1)]);
+    for (attack, expected) in [
+        (Attack::RsvFlood, vec![rsv(0, 1), rsv(1, 1), rsv(0, 2), rsv(1, 2), rsv(0, 3)]),
+        (Attack::ScheduledFlood, vec![data("data", 0), data("data", 1), data("data", 0)]),
+        (Attack::UnsolicitedFlood, vec![data("early", 0), data("early", 1), data("early", 0)]),
+        (Attack::Late, late.collect()),
+        (Attack::Hoard, vec![rsv(0, 1), rsv(1, 1), rsv(0, 1)]),
+        (Attack::BestEffortFlood, vec!["plain of 1514 to 1".into(); 3]),
+        (Attack::Broadcast, vec!["plain of 1514 to all".into(); 3]),
+    ] {
+        let frames = run(attack, Nanos::from_millis(50));
+        let said: Vec<String> = frames.iter().take(expected.len()).map(|(_, frame)| words(frame)).collect();
+        assert_eq!(said, expected, "{attack}");
+    }
+    // One that hoards leaves its link free for two frames, one that collects for a hundred.
+    let times = |attack| run(attack, Nanos::from_millis(50)).iter().map(|(at, _)| at.0).collect::<Vec<_>>();
+    let (hoard, late) = (times(Attack::Hoard), times(Attack::Late));
+    let (byte_ns, wire) = (80, wire_bytes(full as u64));
+    assert!((hoard[1] - hoard[0]).abs_diff(byte_ns * (84 + 2 * wire)) < 100, "{hoard:?}");
+    assert!((late[1] - late[0]).abs_diff(byte_ns * (84 + 100 * wire)) < 100, "{late:?}");
+    assert!((late[2] - late[1]).abs_diff(byte_ns * (84 + 100 * wire)) < 100, "{late:?}");
+    assert!((late[3] - late[2]).abs_diff(byte_ns * wire) < 100, "{late:?}");
+}
+
+#[test]
+fn demands_that_make_no_sense_are_of_every_kind() {
+    let frames = Frames::new(&config(Attack::Early));
+    let of = |attack| {
+        let sent = run(attack, Nanos::from_millis(20));
+        let one =
+            |(_, frame): &(Nanos, Vec<u8>)| frames.control(frame).map(|it| (it.demand, it.cell, frame[5]));
+        sent.iter().map(|sent| one(sent).unwrap()).collect::<Vec<_>>()
+    };
+    let wrong = of(Attack::WrongDemand);
+    for demand in [0, 5, 8, DEMAND_MAX] {
+        assert!(wrong.iter().any(|one| one.0 == demand), "{demand}");
+    }
+    assert!(wrong.iter().all(|one| [0, 5, 8, DEMAND_MAX].contains(&one.0)));
+    let cells = |odd: usize| wrong.iter().enumerate().filter(move |(nth, _)| nth % 2 == odd);
+    assert!(cells(0).all(|(nth, one)| usize::from(one.1) == nth % 2));
+    assert!(cells(1).any(|(_, one)| one.1 > 1), "cells that there are not");
+    let release = of(Attack::Release);
+    assert!(release.iter().enumerate().all(|(nth, one)| (one.0, usize::from(one.1)) == (0, nth % 2)));
+    assert!(release.iter().enumerate().all(|(nth, one)| nth % 4 == 0 || one.2 == 1));
+    assert!(release.iter().any(|one| one.2 == 4));
+}
+
+/// Six kinds of noise in turn.
+#[test]
+fn garbage_is_of_every_kind() {
+    let frames = Frames::new(&config(Attack::Early));
+    let sent = run(Attack::Garbage, Nanos::from_millis(100));
+    assert!(sent.len() > 60);
+    let is_other = |bytes: &[u8]| (1..=5).any(|n| bytes == mac(n).0);
+    for (nth, (_, frame)) in sent.iter().enumerate() {
+        let (to, from) = (&frame[..6], &frame[6..12]);
+        let control = frames.control(frame);
+        match nth % 6 {
+            0 => assert!(frame.len() >= 60 && frame.iter().any(|byte| *byte != 0), "{nth}"),
+            1 => assert!(control.is_some() && is_other(to) && from == mac(9).0, "{nth}"),
+            2 => assert!((14..60).contains(&frame.len()) && from == mac(9).0, "{nth}"),
+            3 => assert!(frame.len() >= 60 && is_other(to) && from == mac(9).0, "{nth}"),
+            4 => assert!(frame[12..14] == [0x81, 0x00] && is_other(to), "{nth}"),
+            _ => assert!(control.is_some_and(|it| it.demand == 4) && is_other(from), "{nth}"),
+        }
+    }
+    let len = |(_, frame): &(Nanos, Vec<u8>)| frame.len();
+    let (shortest, longest) = (sent.iter().map(len).min().unwrap(), sent.iter().map(len).max().unwrap());
+    assert!(shortest < 30 && longest > 1_200, "{shortest} to {longest}");
+}
+
+/// The slots of an overlong burst begin with the answer to its own RSV; one that is refused is repeated after a burst's time.
+#[test]
+fn an_overlong_sender_hears_its_own_answer() {
+    let host = || {
+        let mut host = Hostile::new(config(Attack::Overlong), 7, Nanos::ZERO);
+        let mut out = Vec::new();
+        assert!(host.poll_link(Nanos::ZERO, &mut out).is_some());
+        let rsv = host.frames.control(&out).unwrap();
+        (host, rsv)
+    };
+    let full = host().0.frames.full_wire_bytes();
+    let patience = 80 * (84 + PATIENCE_FRAMES * full);
+    for (of_other, send_wait, kind, expected_ns) in [
+        (false, 5_000, Kind::Grt, 6_000),
+        (false, 0, Kind::Grt, 1_007),
+        (true, 5_000, Kind::Grt, patience),
+        (false, 5_000, Kind::Notify, patience),
+        (false, NOT_NOW, Kind::Grt, 1_000 + 80 * 4 * full),
+    ] {
+        let (mut host, rsv) = host();
+        let id = rsv.id + u32::from(of_other);
+        let (mut frame, now) = (Vec::new(), Nanos(1_000));
+        let answer = Control { kind: kind as u8, id, send_wait, recv_wait: 7, ..rsv };
+        host.frames.emit(&mut frame, mac(9), mac(1), answer);
+        host.handle_link(&frame, now, now);
+        let due = host.next_timeout().unwrap().0;
+        assert!(due.abs_diff(expected_ns) <= 10_000.min(expected_ns / 10), "{due} for {expected_ns}");
+    }
+}

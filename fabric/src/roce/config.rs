@@ -138,3 +138,61 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each parameter at its last good value, and one further.
+    #[test]
+    fn parameters_are_accepted_up_to_their_limits() {
+        let good = Config::default();
+        let short = Config { message_bytes_max: 1_024, ..good.clone() };
+        // Sequence numbers tell apart half of their range.
+        let in_flight_max = (psn::MAX / 2 - short.window_packets) as usize;
+        for (config, field) in [
+            (good.clone(), None),
+            (Config { message_bytes_max: 0, ..good.clone() }, Some("message_bytes_max")),
+            (Config { pairs_max: 0, ..good.clone() }, Some("pairs_max")),
+            (Config { requests_max: 0, ..good.clone() }, Some("requests_max")),
+            (Config { in_flight_max: 0, ..good.clone() }, Some("in_flight_max")),
+            (Config { reads_max: 0, ..good.clone() }, Some("reads_max")),
+            (Config { window_packets: 0, ..good.clone() }, Some("window_packets")),
+            (Config { receives_max: 0, ..good.clone() }, Some("receives_max")),
+            (Config { timeout: Nanos::ZERO, ..good.clone() }, Some("timeout")),
+            (Config { message_bytes_max: 1 << 31, in_flight_max: 1, ..good.clone() }, None),
+            (
+                Config { message_bytes_max: (1 << 31) + 1, in_flight_max: 1, ..good.clone() },
+                Some("message_bytes_max"),
+            ),
+            (Config { in_flight_max, ..short.clone() }, None),
+            (Config { in_flight_max: in_flight_max + 1, ..short.clone() }, Some("in_flight_max")),
+        ] {
+            let told = config.check().err();
+            assert_eq!(told.map(|error| error.field), field, "{config:?}");
+            assert!(
+                told.is_none_or(|error| error.to_string().starts_with(&format!("{} has to be", error.field)))
+            );
+        }
+    }
+
+    #[test]
+    fn connections_have_numbers_of_24_bits() {
+        let mac = |last| p4rack_wire::MacAddr([2, 0, 0, 0, 0, last]);
+        let path = Path {
+            src_mac: mac(1),
+            dst_mac: mac(2),
+            src_ip: [10, 0, 0, 1].into(),
+            dst_ip: [10, 0, 0, 2].into(),
+            src_port: 0xc000,
+            dscp: 0,
+        };
+        let good =
+            Connection { path, peer_qpn: QPN_MAX, send_psn: QPN_MAX, receive_psn: QPN_MAX, domain: u32::MAX };
+        let field = |connection: Connection| connection.check().err().map(|error| error.field);
+        assert_eq!(field(good), None);
+        assert_eq!(field(Connection { peer_qpn: QPN_MAX + 1, ..good }), Some("peer_qpn"));
+        assert_eq!(field(Connection { send_psn: QPN_MAX + 1, ..good }), Some("send_psn"));
+        assert_eq!(field(Connection { receive_psn: QPN_MAX + 1, ..good }), Some("receive_psn"));
+    }
+}

@@ -138,6 +138,18 @@ fn a_region_that_is_refused_says_why() {
     }
 }
 
+#[test]
+fn a_queue_pair_that_is_refused_says_why() {
+    let mut network = network(Config { pairs_max: 2, ..Config::default() });
+    let mut refused = |qpn: u32| network.adapters[0].add_pair(qpn, other(0)).unwrap_err().to_string();
+    assert_eq!(refused(0), "0 is no queue pair's number: use 2 to 16777215");
+    assert_eq!(refused(QPN), format!("there is a queue pair {QPN}: use another number or remove it first"));
+    assert_eq!(refused(9), "there are as many queue pairs as there may be: remove one first");
+    let far = Connection { peer_qpn: 1 << 24, ..other(0) };
+    let error = network.adapters[0].add_pair(9, far).unwrap_err();
+    assert_eq!(error.to_string(), "peer_qpn has to be at most 2^24 − 1");
+}
+
 /// A frame for adapter 1's first queue pair, `nth` from the beginning.
 fn forge(opcode: Opcode, nth: u32, ack_request: bool, extension: &Extension, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
