@@ -79,7 +79,9 @@ mod tests {
         let words: Arc<[AtomicU64]> = (0..4).map(|_| AtomicU64::new(0)).collect();
         assert!(area.offer(1, 7, 64, words.clone()));
         assert!(!area.offer(1, 7, 128, words.clone()), "the key is taken");
-        assert!(!area.offer(1, 8, 4, words), "not aligned");
+        assert!(!area.offer(1, 8, 4, words.clone()), "not aligned");
+        assert!(!area.offer(1, 8, u64::MAX - 31, words.clone()), "it has no last address");
+        assert!(area.offer(1, 9, u64::MAX - 63, words));
         area
     }
 
@@ -98,11 +100,18 @@ mod tests {
             (at(1, 8, 64), Denied::Key),
             (at(1, 7, 63), Denied::Bounds),
             (at(1, 7, 64 + 28), Denied::Bounds),
+            (at(1, 7, 64 + 32), Denied::Bounds),
+            (at(1, 7, 64 + 33), Denied::Bounds),
             (at(1, 7, u64::MAX), Denied::Bounds),
         ] {
             assert_eq!(area.write(place, &[1; 5]), Err(denied));
             assert_eq!(area.check(place, Access::Read, 5), Err(denied));
         }
+        assert_eq!(area.write(at(1, 7, 64 + 27), &[1; 5]), Ok(()), "to the last byte");
+        assert_eq!(area.check(at(1, 7, 64), Access::Read, 32), Ok(()));
+        assert_eq!(area.check(at(1, 7, 64), Access::Read, 33), Err(Denied::Bounds));
+        assert_eq!(area.modify(at(1, 7, 64 + 32), Modify::FetchAdd(1)), Err(Denied::Bounds));
         assert!(area.withdraw(7) && !area.withdraw(7));
+        assert_eq!(area.check(at(1, 7, 64), Access::Read, 1), Err(Denied::Key));
     }
 }

@@ -260,4 +260,67 @@ mod tests {
             assert_eq!(costs.verbs_ns(), costs.post_ns + costs.completion_ns);
         }
     }
+
+    fn words(queue: &Arc<[AtomicU64]>, from: u64, count: usize) -> Vec<u64> {
+        queue[from as usize..][..count].iter().map(|word| word.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Each step of a driver is there, so the comparison is fair: the request, its doorbells, the completion.
+    #[test]
+    fn the_other_queue_does_the_work_of_a_driver() {
+        let mut verbs = Verbs::new(16, true);
+        for posted in [1, 2] {
+            verbs.post(0x1000, 16);
+            let bells = [&verbs.doorbell, &verbs.register].map(|bell| bell.load(Ordering::Relaxed));
+            assert_eq!((verbs.posted, bells), (posted, [posted; 2]));
+        }
+        let request = |nth: u64| [nth << 8 | 0x10, 16, 0x1000u64.to_be(), 0x77, 16u64.to_be(), nth * SLOT];
+        assert_eq!(words(&verbs.requests, 0, 6), request(0));
+        assert_eq!(words(&verbs.requests, SLOT, 6), request(1));
+        assert!(!verbs.lock.load(Ordering::Relaxed));
+
+        // A completion counts in its own turn of the queue.
+        for (turn, expected) in [(0, None), (2, None), (1, Some(9))] {
+            verbs.completions[0].store(9, Ordering::Relaxed);
+            verbs.completions[7].store(turn, Ordering::Relaxed);
+            assert_eq!(verbs.completion(), expected, "turn {turn}");
+        }
+        assert_eq!((verbs.polled, verbs.consumer.load(Ordering::Relaxed)), (1, 1));
+        (verbs.posted, verbs.polled) = (ENTRIES, ENTRIES);
+        assert_eq!(verbs.completion(), None, "its first turn is over");
+        verbs.completions[7].store(2, Ordering::Relaxed);
+        assert_eq!(verbs.completion(), Some(9));
+        verbs.post(0x1000, 16);
+        assert_eq!(words(&verbs.requests, 0, 1), [ENTRIES << 8 | 0x10], "the first slot again");
+    }
+
+    /// Records of both go through the buffers, and each round is done.
+    #[test]
+    fn rounds_move_their_records() {
+        for bytes in [8u32, 12] {
+            let (mut record, mut verbs) = (vec![7; bytes as usize], Verbs::new(bytes, true));
+            for rounds in 1..=5 {
+                verbs.round(&mut record);
+                assert_eq!([verbs.posted, verbs.polled], [rounds * BATCH; 2]);
+            }
+            let mut last = vec![0; bytes as usize];
+            let slot = (5 * BATCH - 1) % ENTRIES * u64::from(bytes).div_ceil(8);
+            crate::words::get(&verbs.buffer, slot as usize, &mut last);
+            assert_eq!(last, record);
+            let mut read = Verbs::new(bytes, false);
+            crate::words::put(&read.buffer, (BATCH - 1) as usize * bytes.div_ceil(8) as usize, &record);
+            let mut into = vec![0; bytes as usize];
+            read.round(&mut into);
+            assert_eq!(into, record);
+
+            let mut cowbird = Cowbird::new(bytes, true);
+            for rounds in 1..=5 {
+                cowbird.round(&mut record);
+                assert_eq!((cowbird.done, cowbird.client.outstanding()), (rounds * BATCH, 0));
+            }
+            let mut cowbird = Cowbird::new(bytes, false);
+            cowbird.round(&mut into);
+            assert_eq!(into, vec![0; bytes as usize], "the response ring is empty");
+        }
+    }
 }
