@@ -70,10 +70,10 @@ impl Definition for ProbesDefinition {
     fn templates(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("probe/constants", "\nconst bit<8> PROBE_HOPS = {{hops_max}};\n"),
-            ("probe/metadata", "    bit<8> probe_hops; // what the source may ask for\n"),
+            ("probe/metadata", "    bit<8> hops; // what the source may ask for\n"),
             ("probe/states", STATES),
             ("probe/accept_parameters", "bit<8> hops"),
-            ("probe/accept", "        meta.probe_hops = hops;\n"),
+            ("probe/accept", "        meta.probe.hops = hops;\n"),
             ("probe/controls", CONTROLS),
             ("probe/admit", ADMIT),
         ]
@@ -110,7 +110,7 @@ const ADMIT: &str = "
             if (probe_kinds.apply().miss) {
                 drop(DROP_PROBE_KIND);
             }
-            if (hdr.probe.hops > meta.probe_hops) {
+            if (hdr.probe.hops > meta.probe.hops) {
                 drop(DROP_PROBE_HOPS);
             }
         }

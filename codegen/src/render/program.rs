@@ -36,15 +36,10 @@ const TEMPLATES: &[(&str, &str)] = templates![
 pub(crate) const SLOTS: &[(&str, &str)] = &[
     // What is said of it in the first lines.
     ("banner", LINE),
-    // Constants: those before and after the type of times, and those behind `NEXT_PASS`.
+    // Constants and types.
     ("constants", LINE),
-    ("time_constants", LINE),
-    ("mode_constants", LINE),
     // Constants of queues above best effort.
     ("classes", LINE),
-    // Metadata: before and behind what frames keep for another pass.
-    ("metadata", LINE),
-    ("mode_metadata", LINE),
     // The parser: what it sets first, what it looks at before Ethernet's header is read (`transition select …`, all but the
     // default), VLANs with a state of their own, further states.
     ("parsed", LINE),
@@ -90,8 +85,7 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("refusal_entries", LINE),
     ("refusable", ""),
     ("counts", LINE),
-    // Egress: its metadata, states of its parser, its counters, its statements.
-    ("egress_metadata", LINE),
+    // Egress: states of its parser, its counters, its statements.
     ("egress_states", LINE),
     ("egress_counters", LINE),
     ("egress", LINE),
@@ -128,6 +122,9 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("later_fields", LINE),
     ("later_first", LINE),
 ];
+/// The slots with the fields of a struct for each protocol: in `metadata_t` of ingress and in `egress_metadata_t`, by the
+/// protocol's section.
+const METADATA: &[&str] = &["metadata", "egress_metadata"];
 /// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
 const BRANCHES: &str = "schedule";
 const FRAMES: &str = "frames";
@@ -145,7 +142,13 @@ pub(super) fn render_rack(rack: &Rack) -> Result<String, GenerateError> {
     let templates = templates_of(rack, arch)?;
     let mut context = context(rack);
     context["arch"] = json!(arch.name());
-    context["slots"] = slots(rack, &templates, &context)?;
+    let mut parts = parts(rack, &templates, &context)?;
+    for name in METADATA {
+        let structs = parts.remove(name).unwrap_or_default().into_iter();
+        let structs = structs.map(|(section, fields)| json!({ "section": section, "fields": fields }));
+        context[*name] = structs.collect();
+    }
+    context["slots"] = slots(&parts);
     Ok(layout::indented(&render(&templates, supply(arch).main, &context)?))
 }
 
@@ -241,9 +244,14 @@ fn terms(text: &str) -> Result<BTreeMap<String, String>, String> {
     toml::from_str(text).map_err(|error| format!("terms: {error}"))
 }
 
-/// The contents of each slot.
-fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Value, GenerateError> {
-    let mut slots: BTreeMap<&str, Vec<Part>> = SLOTS.iter().map(|(name, _)| (*name, Vec::new())).collect();
+/// What the protocols have for each slot, in their order.
+fn parts(
+    rack: &Rack,
+    templates: &Handlebars<'_>,
+    context: &Value,
+) -> Result<BTreeMap<&'static str, Vec<Part>>, GenerateError> {
+    let names = SLOTS.iter().map(|(name, _)| name).chain(METADATA);
+    let mut slots: BTreeMap<&str, Vec<Part>> = names.map(|name| (*name, Vec::new())).collect();
     for protocol in &rack.protocols {
         let mut context = context.clone();
         context["others"] = others(rack, protocol.as_ref());
@@ -262,13 +270,18 @@ fn slots(rack: &Rack, templates: &Handlebars<'_>, context: &Value) -> Result<Val
             }
         }
     }
-    let branches = branches(&slots[BRANCHES], &slots[FRAMES]);
+    Ok(slots)
+}
+
+/// The contents of each slot.
+fn slots(parts: &BTreeMap<&str, Vec<Part>>) -> Value {
+    let branches = branches(&parts[BRANCHES], &parts[FRAMES]);
     let joined = SLOTS.iter().map(|(name, between)| {
-        let texts: Vec<&str> = slots[name].iter().map(|(_, text)| text.as_str()).collect();
+        let texts: Vec<&str> = parts[name].iter().map(|(_, text)| text.as_str()).collect();
         let text = branches.clone().filter(|_| *name == BRANCHES).unwrap_or_else(|| texts.join(between));
         ((*name).to_owned(), json!(text))
     });
-    Ok(Value::Object(joined.collect::<Map<String, Value>>()))
+    Value::Object(joined.collect::<Map<String, Value>>())
 }
 
 /// Parts of several protocols as branches of one condition; the last one has all frames that are no other's. Tables on

@@ -42,14 +42,13 @@ impl scheme::Definition for Definition {
         &[
             ("pace/classes", "const {{> class_type}} PACE_CLASS = 7;\n"),
             ("pace/constants", include_str!("../p4/constants.p4.hbs")),
-            ("pace/time_constants", "const time_t PACE_HORIZON = 0xffffffff; // no grant waits longer\n"),
-            ("pace/metadata", "    time_t pace_slot; // what a full frame takes on the destination's link\n"),
+            ("pace/metadata", "    time_t slot; // what a full frame takes on the destination's link\n"),
             (
                 "pace/states",
                 "\n    state parse_pace {\n        packet.extract(hdr.pace);\n        transition accept;\n    }\n",
             ),
             ("pace/forward_parameters", "bit<32> pace_slot"),
-            ("pace/forward", "        meta.pace_slot = (time_t) pace_slot;\n"),
+            ("pace/forward", "        meta.pace.slot = (time_t) pace_slot;\n"),
             ("pace/controls", include_str!("../p4/controls.p4.hbs")),
             ("pace/schedule", include_str!("../p4/schedule.p4.hbs")),
         ]

@@ -21,7 +21,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     let lane_bits = lanes.ilog2();
     context["cell_type"] = json!(format!("bit<{cell_bits}>"));
     context["cell_index"] = json!(format!(
-        "meta.edm_cell[{}:{}] ++ meta.edm_answer ++ meta.edm_id[{}:0]",
+        "meta.edm.cell[{}:{}] ++ meta.edm.answer ++ meta.edm.id[{}:0]",
         cell_bits - 1,
         lane_bits + 1,
         lane_bits - 1
@@ -43,7 +43,7 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     context["behind_and_one"] = json!(window + 1);
     context["behind_bytes"] = json!("EDM_WINDOW");
     context["window_high"] = json!(window.ilog2() - 1);
-    context["link_index"] = json!("meta.edm_to[15:0]");
+    context["link_index"] = json!("meta.edm.to[15:0]");
     let last_link = (PORTS + rack.breakout_links() - 1) as u64;
     let managed = |name: &str, last: u64| {
         let upper = name.to_uppercase();
@@ -67,8 +67,8 @@ pub(super) fn add(edm: &Edm, rack: &Rack, context: &mut Value) {
     for clock in context["clocks"].as_array_mut().into_iter().flatten() {
         let is_source = clock["side"] == "source";
         let (of, side) = if is_source { ("from", "SOURCE") } else { ("to", "DESTINATION") };
-        clock["index"] = json!(format!("meta.edm_{of}[15:0]"));
-        clock["wait"] = json!(format!("meta.edm_{of}_wait"));
+        clock["index"] = json!(format!("meta.edm.{of}[15:0]"));
+        clock["wait"] = json!(format!("meta.edm.{of}_wait"));
         clock["read_op"] = json!(format!("EDM_OP_READ_{side}"));
         clock["write_op"] = json!(format!("EDM_OP_WRITE_{side}"));
         clock["is_source"] = json!(is_source);
@@ -90,10 +90,10 @@ fn add_claims(edm: &Edm, context: &mut Value) {
         json!({
             "side": side,
             "claim": format!("edm_claim_{side}"),
-            "index": format!("meta.edm_{of}[15:0]"),
-            "time": format!("edm_{of}_claim"),
-            "flag": format!("edm_{of}_near"),
-            "near": format!("meta.edm_{of}_near"),
+            "index": format!("meta.edm.{of}[15:0]"),
+            "time": format!("{of}_claim"),
+            "flag": format!("{of}_near"),
+            "near": format!("meta.edm.{of}_near"),
         })
     };
     let source = (edm.mode == Mode::Timed).then(|| claim("source", "from"));
@@ -111,7 +111,7 @@ fn add_claims(edm: &Edm, context: &mut Value) {
     };
     context["claim_ways"] =
         json!([way("chunk", "on"), way("window", "on"), way("chunk", "back"), way("window", "back")]);
-    let near = claims.iter().map(|claim| format!("meta.{} == 1", claim["flag"].as_str().unwrap_or_default()));
+    let near = claims.iter().map(|claim| format!("meta.edm.{} == 1", claim["flag"].as_str().unwrap_or_default()));
     context["near"] = json!(near.collect::<Vec<String>>().join(" && "));
     context["claims"] = json!(claims);
     context["behind"] = json!("chunk");
@@ -142,8 +142,8 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
         };
     }
     let (link_bits, ring_bits) = (edm.ring_links(rack).ilog2(), edm.ring_demands(rack).ilog2());
-    let ring = format!("hdr.came.edm_class[{}:0] ++ meta.edm_to_rings[{}:0]", CLASS_BITS - 1, link_bits - 1);
-    context["place_index"] = json!(format!("{ring} ++ meta.edm_at[{}:0]", ring_bits - 1));
+    let ring = format!("hdr.came.edm_class[{}:0] ++ meta.edm.to_rings[{}:0]", CLASS_BITS - 1, link_bits - 1);
+    context["place_index"] = json!(format!("{ring} ++ meta.edm.at[{}:0]", ring_bits - 1));
     context["ring_index"] = json!(ring);
     context["ring_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits));
     context["place_type"] = json!(format!("bit<{}>", CLASS_BITS + link_bits + ring_bits));
@@ -158,13 +158,13 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
             "take": format!("edm_take_{word}"),
             "field": field,
             "doc": doc,
-            "result": format!("meta.{field}"),
+            "result": format!("meta.edm.{field}"),
         })
     };
     context["ring_words"] = json!([
-        word("who", "edm_who", "whose message it is"),
-        word("offset", "edm_next", "where in that the window begins"),
-        word("bytes", "edm_bytes", "the window's bytes")
+        word("who", "who", "whose message it is"),
+        word("offset", "next", "where in that the window begins"),
+        word("bytes", "bytes", "the window's bytes")
     ]);
     let slowest = edm.rates(rack).first().copied().unwrap_or(1);
     let window = edm.grant_units(rack, edm.window_bytes().into(), slowest);

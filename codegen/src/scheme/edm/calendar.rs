@@ -18,10 +18,10 @@ pub(super) fn context(edm: &Edm, rack: &Rack, common: &Value) -> Value {
             "look": format!("edm_look_at_{side}_{half}"),
             "take": format!("edm_take_{side}_{half}"),
             "clear": format!("edm_clear_{side}_{half}"),
-            "at": format!("edm_{half}"),
-            "mask": format!("edm_{of}_{half}"),
-            "saw": format!("edm_saw_{of}_{half}"),
-            "seen": format!("meta.edm_saw_{of}_{half}"),
+            "at": half,
+            "mask": format!("{of}_{half}"),
+            "saw": format!("saw_{of}_{half}"),
+            "seen": format!("meta.edm.saw_{of}_{half}"),
         })
     };
     let side = |side: &str, of: &str| {
@@ -33,8 +33,8 @@ pub(super) fn context(edm: &Edm, rack: &Rack, common: &Value) -> Value {
             "look": format!("edm_look_at_{side}"),
             "move": format!("edm_move_{side}"),
             "write": format!("edm_write_{side}"),
-            "link": format!("meta.edm_{of}"),
-            "ahead": format!("meta.edm_{of}_ahead"),
+            "link": format!("meta.edm.{of}"),
+            "ahead": format!("meta.edm.{of}_ahead"),
             "pages": [page(side, of, "even"), page(side, of, "odd")],
         })
     };
@@ -65,9 +65,9 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
     for calendar in context["calendars"].as_array_mut().into_iter().flatten() {
         let of_source = calendar["side"] == "source";
         let (side, of) = if of_source { ("source", "from") } else { ("destination", "to") };
-        calendar["link"] = json!(format!("meta.edm_{of}[15:0]"));
-        calendar["last"] = json!(format!("meta.edm_{of}_last"));
-        calendar["clash"] = json!(format!("meta.edm_{of}_clash"));
+        calendar["link"] = json!(format!("meta.edm.{of}[15:0]"));
+        calendar["last"] = json!(format!("meta.edm.{of}_last"));
+        calendar["clash"] = json!(format!("meta.edm.{of}_clash"));
         calendar["claim"] = json!(format!("edm_claim_{side}"));
         for way in ["read", "write"] {
             let op = format!("EDM_OP_{}_{}", way.to_uppercase(), side.to_uppercase());

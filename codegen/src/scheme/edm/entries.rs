@@ -132,9 +132,9 @@ fn times(edm: &Edm, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
         for (to, to_bps) in rates.iter().enumerate() {
             for units in u64::from(!matched)..=u64::from(edm.window_bytes()).div_ceil(UNIT_BYTES) {
                 let bytes = (units * UNIT_BYTES).min(edm.window_bytes().into());
-                let mut entry = Entry::of(TIMES).exact("units", units).exact("meta.edm_to_rate", to as u64);
+                let mut entry = Entry::of(TIMES).exact("units", units).exact("meta.edm.to_rate", to as u64);
                 if both {
-                    entry = entry.exact("meta.edm_from_rate", from as u64);
+                    entry = entry.exact("meta.edm.from_rate", from as u64);
                 }
                 entry = entry.action(TAKE_TIMES);
                 if edm.mode == Mode::Calendar {

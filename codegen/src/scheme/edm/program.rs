@@ -15,7 +15,6 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/banner",
     "edm/classes",
     "edm/constants",
-    "edm/time_constants",
     "edm/metadata",
     "edm/counters",
     "edm/accept_parameters",
@@ -27,8 +26,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/calendar_metadata",
     "edm/calendar_controls",
     // For architectures whose statements change registers.
-    "edm/registers/mode_constants",
-    "edm/registers/mode_metadata",
+    "edm/registers/constants",
+    "edm/registers/metadata",
     "edm/registers/states",
     "edm/registers/begin",
     "edm/registers/admit",
@@ -50,8 +49,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     // For architectures with stateful ALUs.
     "edm/alu/accept_parameters",
     "edm/alu/accept",
-    "edm/alu/mode_constants",
-    "edm/alu/mode_metadata",
+    "edm/alu/constants",
+    "edm/alu/metadata",
     "edm/alu/parsed",
     "edm/alu/came",
     "edm/alu/came_before",
@@ -135,9 +134,9 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
             "time": time,
         })
     };
-    let source = source_clock.then(|| clock("source", "edm_now", "edm_from_time"));
+    let source = source_clock.then(|| clock("source", "now", "from_time"));
     let destination = matches!(edm.mode, Mode::TimedDst | Mode::Timed)
-        .then(|| clock("destination", "edm_earliest", "edm_to_time"));
+        .then(|| clock("destination", "earliest", "to_time"));
     let clocks: Vec<Value> = source.into_iter().chain(destination).collect();
     let mut context = json!({
         "alu": on_alu,
@@ -231,8 +230,8 @@ fn rings(edm: &Edm, rack: &Rack) -> Value {
         let begin = match (n, n + 1 == most.len()) {
             (0, true) => "{".to_owned(),
             (_, true) => "} else {".to_owned(),
-            (0, _) => format!("if (meta.edm_rest <= {limit}) {{"),
-            _ => format!("}} else if (meta.edm_rest <= {limit}) {{"),
+            (0, _) => format!("if (meta.edm.rest <= {limit}) {{"),
+            _ => format!("}} else if (meta.edm.rest <= {limit}) {{"),
         };
         json!({ "n": n, "doc": doc, "begin": begin })
     };

@@ -16,8 +16,8 @@ const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
 
 /// Tables of Tofino's programs, and their actions: the time of slots, t and T, how early and late bursts may come.
 const SLOTS: [(&str, &str, &str); 2] = [
-    ("RackIngress.slots_in", "meta.rate_in", "RackIngress.take_time_in"),
-    ("RackIngress.slots_out", "meta.rate_out", "RackIngress.take_time_out"),
+    ("RackIngress.slots_in", "meta.pl2.rate_in", "RackIngress.take_time_in"),
+    ("RackIngress.slots_out", "meta.pl2.rate_out", "RackIngress.take_time_out"),
 ];
 const WAITS: &str = "RackIngress.waits";
 const TAKE_WAIT: &str = "RackIngress.take_wait";
@@ -70,7 +70,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     if pl2.mode == Mode::Counter {
         for wait in 0..pl2.time_entries(rack) {
             let time = wait * pl2.slot_units(rack, &rack.hosts[0]);
-            let entry = Entry::of(WAITS).exact("meta.wait", wait).action(TAKE_WAIT).param("time", time);
+            let entry = Entry::of(WAITS).exact("meta.pl2.wait", wait).action(TAKE_WAIT).param("time", time);
             add(format!("{wait} slots to wait for"), entry)?;
         }
     } else {
@@ -88,7 +88,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
             // The first one beyond, here and of t: the sign of a difference tells what is below it.
             let threshold = slot * u64::from(pl2.drop_threshold_slots);
             let entry = Entry::of(THRESHOLDS)
-                .exact("meta.rate_out", *number)
+                .exact("meta.pl2.rate_out", *number)
                 .action(TAKE_THRESHOLD)
                 .param("threshold", threshold + 1);
             add(format!("T at rate {number}"), entry)?;
@@ -98,7 +98,7 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     for (from, slot_in) in std::iter::once((0, 0)).chain(rates.iter().copied()) {
         for (to, slot_out) in &rates {
             let pair = |table: &str, action: &str| {
-                Entry::of(table).exact("meta.rate_in", from).exact("meta.rate_out", *to).action(action)
+                Entry::of(table).exact("meta.pl2.rate_in", from).exact("meta.pl2.rate_out", *to).action(action)
             };
             if pl2.mode == Mode::Clock {
                 let (t_in, t_out) = (t * slot_in, t * slot_out);

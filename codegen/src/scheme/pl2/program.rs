@@ -21,10 +21,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/answers",
     "pl2/lanes_doc",
     // Where statements change registers.
-    "pl2/registers/time_constants",
-    "pl2/registers/mode_constants",
+    "pl2/registers/constants",
     "pl2/registers/metadata",
-    "pl2/registers/mode_metadata",
     "pl2/registers/states",
     "pl2/registers/accept_parameters",
     "pl2/registers/accept",
@@ -45,10 +43,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/registers/calendar",
     "pl2/registers/schedule_calendar",
     // Where stateful ALUs do.
-    "pl2/alu/time_constants",
-    "pl2/alu/mode_constants",
+    "pl2/alu/constants",
     "pl2/alu/metadata",
-    "pl2/alu/mode_metadata",
     "pl2/alu/parsed",
     "pl2/alu/came",
     "pl2/alu/containers",
@@ -207,7 +203,7 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     context["windows"] = json!(windows(pair));
     context["any_window"] = json!(if pair { "_, _" } else { "_" });
     context["look_again"] = json!(if counter { "look_again()" } else { "pass_again(PASS_AGAIN)" });
-    let over = |side: &str| format!("meta.{}_{side}", if counter { "over" } else { "closes" });
+    let over = |side: &str| format!("meta.pl2.{}_{side}", if counter { "over" } else { "closes" });
     context["over_in"] = json!(over("in"));
     context["over_out"] = json!(over("out"));
     let named = |name: &str, op: &str| json!({ "name": name, "op": op });
@@ -233,11 +229,11 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let bits = pl2.index_bits(rack);
     context["claim_bits"] = json!(bits.all());
     context["lane_bits"] = json!(bits.all() - 1);
-    let pair = format!("meta.source[{}:0] ++ meta.destination[{}:0]", bits.source - 1, bits.destination - 1);
-    context["cell_index"] = json!(format!("{pair} ++ meta.cell[{}:0]", bits.cell - 1));
+    let pair = format!("meta.pl2.source[{}:0] ++ meta.pl2.destination[{}:0]", bits.source - 1, bits.destination - 1);
+    context["cell_index"] = json!(format!("{pair} ++ meta.pl2.cell[{}:0]", bits.cell - 1));
     context["lane_index"] = json!(match bits.cell {
         1 => pair,
-        more => format!("{pair} ++ meta.cell[{}:1]", more - 1),
+        more => format!("{pair} ++ meta.pl2.cell[{}:1]", more - 1),
     });
     context["wait_sign"] = json!(if counter { 15 } else { 31 });
     context["wait_zeros"] = json!(if counter { "16w0 ++ " } else { "" });
