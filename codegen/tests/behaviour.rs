@@ -143,10 +143,10 @@ fn counters_reply_what_was_reserved_before() {
         assert_eq!(rig.reserve(1, 3, 4), Some((0, 0)));
         assert_eq!(rig.reserve(1, 4, 2), Some((4, 0)));
         assert_eq!(rig.reserve(2, 3, 3), Some((0, 4)));
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 6);
-        assert_eq!(rig.register("RackIngress.in_reservation", 2), 3);
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), 7);
-        assert_eq!(rig.register("RackIngress.out_reservation", 4), 2);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 6);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 2), 3);
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 3), 7);
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 4), 2);
     }
 }
 
@@ -159,7 +159,7 @@ fn an_untagged_reservation_is_as_good() {
         let frame = plain(mac(&built.rack, 1), mac(&built.rack, 3), ether_type, &tagged_rsv[18..34]);
         let sent = rig.send(1, &frame);
         assert_eq!(Control::parse(&sent[0].1[14..]).unwrap().kind, Kind::Grt as u8);
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 4);
     }
 }
 
@@ -167,13 +167,13 @@ fn an_untagged_reservation_is_as_good() {
 fn covered_frames_count_down_and_nothing_else_does() {
     for built in counters() {
         let mut rig = Rig::new(&built);
-        let out = |rig: &Rig| rig.register("RackIngress.out_reservation", 3);
+        let out = |rig: &Rig| rig.register("RackIngress.pl2.out_reservation", 3);
         rig.announce(2, 3, 2, 0);
         rig.reserve(1, 3, 3);
         assert_eq!(rig.fate(2, 3, 0, true), Fate::Scheduled);
         assert_eq!(out(&rig), 5, "unsolicited frames take no slot off");
         assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 2);
         assert_eq!(out(&rig), 4);
         // The bug that rights end: frames that nobody reserved went scheduled, and took others' slots off.
         for port in [4, 1] {
@@ -181,7 +181,7 @@ fn covered_frames_count_down_and_nothing_else_does() {
                 rig.fate(port, 3, 0, false);
             }
         }
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 0);
         assert_eq!(out(&rig), 2, "the other host's");
         assert_eq!(rig.demoted(), [6, 0, 0, 0]);
     }
@@ -195,7 +195,7 @@ fn a_reservation_gives_back_what_its_cell_still_held() {
         rig.reserve(1, 3, 4);
         assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
         assert_eq!(rig.reserve(1, 3, 1), Some((0, 2)), "three are given back");
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), 3);
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 3), 3);
         assert_eq!(rig.fate(1, 3, 0, false), Fate::Scheduled);
         assert_eq!(rig.reserve_cell(1, 3, 4, 1), Some((0, 2)));
         // Demand 0 gives back, whatever the lane's other half waits for.
@@ -204,8 +204,8 @@ fn a_reservation_gives_back_what_its_cell_still_held() {
         rig.now += Nanos(10 * SLOT);
         assert_eq!(rig.reserve_cell(1, 3, 0, 1), Some((0, 2)));
         assert_eq!(rig.of_cell("lane_lock", 1, 3, 0), 0);
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 0);
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), 2);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 0);
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 3), 2);
     }
 }
 
@@ -218,7 +218,7 @@ fn what_has_not_begun_is_not_given_back() {
         assert_eq!(rig.reserve(1, 3, 4), Some((0, 8)));
         // Else a host could have ever new rights to send unsolicited.
         assert_eq!(rig.reserve(1, 3, 0), Some((NOT_NOW, NOT_NOW)));
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 4);
     }
 }
 
@@ -439,7 +439,10 @@ fn what_a_reservation_may_say() {
         assert_eq!(rig.drops("same_port"), 1);
         for port in 1..=4 {
             let free = |name| rig.register(name, port) == 0;
-            assert!(free("RackIngress.in_reservation") && free("RackIngress.out_reservation"), "port {port}");
+            assert!(
+                free("RackIngress.pl2.in_reservation") && free("RackIngress.pl2.out_reservation"),
+                "port {port}"
+            );
         }
     }
 }
@@ -453,7 +456,7 @@ fn shims_are_ordinary_data() {
         let tag = Vlan { pcp: 5, dei: false, vid: pl2.vid, ether_type: pl2.ether_type };
         let frame = tagged(mac(&built.rack, 1), mac(&built.rack, 3), tag, &[0x14, 0, 8, 0, 0, 0, 0, 1, 0x45]);
         assert_eq!(rig.fate_of(1, 3, &frame), Fate::Scheduled);
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), 1);
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 3), 1);
     }
 }
 
@@ -470,7 +473,7 @@ fn groups_are_never_scheduled() {
         };
         let frame = tagged(mac(&built.rack, 1), MacAddr::BROADCAST, tag, &[1; 60]);
         assert_eq!(rig.send(1, &frame).len(), 3);
-        assert_eq!(rig.register("RackIngress.in_reservation", 1), 2);
+        assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 2);
     }
 }
 
@@ -486,7 +489,7 @@ fn the_controller_takes_back_exactly_what_a_cell_holds() {
         rig.now += Nanos(10 * SLOT);
         assert_eq!(rig.fate(1, 3, 2, false), Fate::Scheduled);
         rig.reserve_cell(1, 3, 4, 3);
-        let (inward, outward) = ("RackIngress.in_reservation", "RackIngress.out_reservation");
+        let (inward, outward) = ("RackIngress.pl2.in_reservation", "RackIngress.pl2.out_reservation");
         for (cell, held, (left_in, left_out)) in
             [(0, 0, (9, 10)), (2, 3, (6, 7)), (3, 4, (2, 3)), (3, 0, (2, 3)), (1, 0, (2, 3))]
         {

@@ -27,7 +27,7 @@ fn matched() -> Vec<Net> {
 /// Whether demands wait for the link.
 fn anybody_waits(net: &Net, link: u16) -> bool {
     match net.rig.built.rack.switch.arch.is_tofino() {
-        true => net.rig.register("RackIngress.edm_waiting", link) != 0,
+        true => net.rig.register("RackIngress.edm.waiting", link) != 0,
         false => net.rig.register(DESTINATION_FREE, link) & 0xffff_ffff != 0,
     }
 }
@@ -143,7 +143,7 @@ fn what_the_controller_asks_for_waits_in_no_hosts_ring() {
         assert_eq!((request(2), request(2)), ((None, 1), (None, 2)));
         assert_eq!(wait, Some(net.time(FULL.into()) as u32));
         for ring in 0..24 {
-            assert_eq!(net.rig.register("RackIngress.edm_ring_count", ring), 0);
+            assert_eq!(net.rig.register("RackIngress.edm.ring_count", ring), 0);
         }
         assert!(!anybody_waits(&net, 1));
     }

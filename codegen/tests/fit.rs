@@ -95,22 +95,22 @@ fn edm_with_shares_in_all_modes_fits_into_both_generations() {
 #[test]
 fn pl2_beside_edm_takes_the_stages_that_its_documents_name() {
     for (pl2, clocks, edm, expected) in [
-        ("clock", "pair", "timed-dst", [Some(9), Some(11)]),
-        ("clock", "dst", "timed-dst", [Some(9), Some(11)]),
+        ("clock", "pair", "timed-dst", [Some(9), Some(9)]),
+        ("clock", "dst", "timed-dst", [Some(9), Some(9)]),
         ("clock", "chain", "timed-dst", [Some(10), Some(10)]),
-        ("counter", "pair", "timed-dst", [Some(10), Some(11)]),
-        ("clock", "pair", "timed", [Some(11), Some(13)]),
-        ("clock", "dst", "timed", [Some(11), Some(13)]),
-        ("clock", "chain", "timed", [Some(11), Some(12)]),
-        ("counter", "pair", "timed", [Some(12), Some(13)]),
+        ("counter", "pair", "timed-dst", [Some(11), Some(11)]),
+        ("clock", "pair", "timed", [Some(11), Some(11)]),
+        ("clock", "dst", "timed", [Some(11), Some(11)]),
+        ("clock", "chain", "timed", [Some(11), Some(11)]),
+        ("counter", "pair", "timed", [Some(12), Some(11)]),
         ("clock", "pair", "calendar", [None, Some(15)]),
-        ("clock", "dst", "calendar", [None, Some(15)]),
+        ("clock", "dst", "calendar", [None, Some(14)]),
         ("clock", "chain", "calendar", [None, Some(14)]),
-        ("counter", "pair", "calendar", [None, Some(14)]),
+        ("counter", "pair", "calendar", [None, Some(15)]),
         ("clock", "pair", "matched", [None, Some(12)]),
         ("clock", "dst", "matched", [None, Some(12)]),
         ("clock", "chain", "matched", [None, Some(12)]),
-        ("counter", "pair", "matched", [None, Some(13)]),
+        ("counter", "pair", "matched", [None, Some(12)]),
     ] {
         // Rings of more hosts take a stage's memory.
         let racks = if edm == "matched" { &[6][..] } else { &[6, 64] };

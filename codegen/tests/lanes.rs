@@ -225,7 +225,7 @@ fn counted_frames_fit_into_slots() {
         assert_eq!(rig.fate_of(1, 3, &longer), Fate::Demoted(reason));
         assert_eq!(rig.fate_of(1, 3, &jumbo), Fate::Demoted(reason));
         assert_eq!(rig.fate_of(1, 3, &full), Fate::Scheduled);
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), if dei { 4 } else { 3 });
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 3), if dei { 4 } else { 3 });
     }
 }
 
@@ -235,10 +235,10 @@ fn counters_hoard_nothing_in_the_other_half() {
     let mut rig = Rig::new(&counter(""));
     for round in 0..10 {
         assert_eq!(rig.reserve_cell(1, 3, 4, round % 2), Some((0, 0)), "round {round}");
-        assert_eq!(rig.register("RackIngress.out_reservation", 3), 4);
+        assert_eq!(rig.register("RackIngress.pl2.out_reservation", 3), 4);
         rig.now += Nanos(SLOT);
     }
-    assert_eq!(rig.register("RackIngress.in_reservation", 1), 4);
+    assert_eq!(rig.register("RackIngress.pl2.in_reservation", 1), 4);
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn flood(clocks: &str, asks_a_round: u32, rounds: u64) -> String {
         let in_bound = (3 * 4 * K + K + EARLY) * SLOT;
         let registers = [("in", 1, in_bound), ("out", 2, bound), ("out", 3, bound), ("out", 4, bound)];
         for ((register, port, bound), farthest_ns) in registers.into_iter().zip(&mut farthest_ns) {
-            let free = rig.register(&format!("RackIngress.{register}_reservation"), port);
+            let free = rig.register(&format!("RackIngress.pl2.{register}_reservation"), port);
             let ahead = free.wrapping_sub(rig.now.0) as i64;
             assert!(ahead <= bound as i64, "round {round}: {register} {port}: {ahead} ns");
             *farthest_ns = ahead.max(*farthest_ns);
@@ -541,7 +541,7 @@ fn sums_agree(rig: &Rig) -> Result<(), TestCaseError> {
         if from == to { 0 } else { (0..4).map(|cell| rig.of_cell("rights", from, to, cell)).sum() }
     };
     for port in 1..=4 {
-        let (inward, outward) = ("RackIngress.in_reservation", "RackIngress.out_reservation");
+        let (inward, outward) = ("RackIngress.pl2.in_reservation", "RackIngress.pl2.out_reservation");
         prop_assert_eq!(rig.register(inward, port), (1..=4).map(|to| held(port, to)).sum::<u64>());
         prop_assert_eq!(rig.register(outward, port), (1..=4).map(|from| held(from, port)).sum::<u64>());
     }

@@ -200,7 +200,7 @@ fn renamed_programs_behave_the_same() {
         assert_eq!(other.all_drops(), original.all_drops());
         assert_eq!((other.demoted(), other.refused()), (original.demoted(), original.refused()));
         for port in 0..=511 {
-            for register in ["RackIngress.in_reservation", "RackIngress.out_reservation"] {
+            for register in ["RackIngress.pl2.in_reservation", "RackIngress.pl2.out_reservation"] {
                 assert_eq!(other.register(register, port), original.register(register, port));
             }
         }

@@ -109,7 +109,7 @@ fn frames_between_passes_change_nothing_but_the_order() {
         let mut granted: Vec<_> = grants.iter().map(|grant| (grant.port, grant.id, grant.bytes)).collect();
         granted.sort_unstable();
         assert_eq!((granted, arrived), (vec![(4, 0, FULL), (4, 1, FULL)], 2));
-        assert_eq!(net.rig.register("RackIngress.edm_waiting", 3), 0, "nobody waits");
+        assert_eq!(net.rig.register("RackIngress.edm.waiting", 3), 0, "nobody waits");
     }
 }
 

@@ -70,12 +70,13 @@ impl Definition for ProbesDefinition {
     fn templates(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("probe/constants", "\nconst bit<8> PROBE_HOPS = {{hops_max}};\n"),
+            ("probe/objects", "    Probe() probe;\n"),
             ("probe/metadata", "    bit<8> hops; // what the source may ask for\n"),
             ("probe/states", STATES),
             ("probe/accept_parameters", "bit<8> hops"),
             ("probe/accept", "        meta.probe.hops = hops;\n"),
             ("probe/controls", CONTROLS),
-            ("probe/admit", ADMIT),
+            ("probe/schedule", "        probe.apply({{> control_arguments}});\n"),
         ]
     }
 
@@ -91,29 +92,31 @@ const STATES: &str = "
     }
 ";
 const CONTROLS: &str = "
-    action pass_probe() { }
+control Probe({{> control_parameters}}) {
+    action pass_by() { }
 
-    table probe_kinds {
+    table kinds {
         key = {
             hdr.probe.kind : exact;
         }
         actions = {
-            pass_probe;
+            pass_by;
             @defaultonly NoAction;
         }
         const default_action = NoAction();
         size = 16;
     }
-";
-const ADMIT: &str = "
+
+    apply {
         if (hdr.probe.isValid() && {{> probe/here}} != CPU_PORT) {
-            if (probe_kinds.apply().miss) {
-                drop(DROP_PROBE_KIND);
-            }
-            if (hdr.probe.hops > meta.probe.hops) {
-                drop(DROP_PROBE_HOPS);
+            if (kinds.apply().miss) {
+                meta.drop = DROP_PROBE_KIND;
+            } else if (hdr.probe.hops > meta.probe.hops) {
+                meta.drop = DROP_PROBE_HOPS;
             }
         }
+    }
+}
 ";
 
 impl Protocol for Probes {
@@ -177,8 +180,8 @@ impl Protocol for Probes {
     }
 
     fn updates(&self, _rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)>, EntityError> {
-        let entry = Entry::of("RackIngress.probe_kinds").exact("hdr.probe.kind", KIND);
-        let known = entry.action("RackIngress.pass_probe").update(schema)?;
+        let entry = Entry::of("RackIngress.probe.kinds").exact("hdr.probe.kind", KIND);
+        let known = entry.action("RackIngress.probe.pass_by").update(schema)?;
         Ok(vec![("The probe that is known".to_owned(), known)])
     }
 
@@ -274,7 +277,7 @@ fn each_part_of_a_third_protocol_arrives() {
         assert_eq!(one, other, "{scheme}");
     }
     let alone = generate(&rack, PROBE, Arch::V1model).unwrap();
-    assert!(alone.p4.contains("probe_kinds.apply()") && !alone.p4.contains("pl2"), "{}", alone.p4);
+    assert!(alone.p4.contains("kinds.apply()") && !alone.p4.contains("pl2"), "{}", alone.p4);
     assert_eq!(
         alone.files(),
         generate(&described("", "[probe]\nhops_max = 9\n").unwrap(), PROBE, Arch::V1model).unwrap().files()

@@ -113,7 +113,7 @@ class CowbirdTest(RackTest):
     def turns(self, instances):
         """What gives the first instances turns, by packet-out."""
         key = self.pair_key(self.constants["cpu_port"], self.cowbird["mac"], self.cowbird["ip"], TURNS_QPN)
-        return self.insert("pairs", key, "cowbird_tick", {"instances": instances})
+        return self.insert("pairs", key, "tick", {"instances": instances})
 
     def entries(self, served):
         """What has a set served."""
@@ -135,22 +135,22 @@ class CowbirdTest(RackTest):
             "ring": served.ADDRESS + self.cowbird["entries_at"],
             "mask": (served.ENTRIES - 1) * len(self.layers.CowbirdEntry()),
         }
-        updates = [self.insert("instances", number, "cowbird_serve", rings)]
+        updates = [self.insert("instances", number, "serve", rings)]
         if "sets" in self.cowbird["tables"]:
-            updates.append(self.insert("sets", number, "cowbird_set", rings))
+            updates.append(self.insert("sets", number, "set", rings))
         if "rings" in self.cowbird["tables"]:
             reads = (self.response_at, served.RESPONSE_BYTES)
             writes = (self.request_at, served.REQUEST_BYTES)
             for kind, (at, size) in enumerate((reads, writes)):
                 ring = {"at": at, "bytes": size, "half": size // 2, "mask": size - 8}
-                updates.append(self.insert("rings", {**number, "kind": kind}, "cowbird_ring", ring))
+                updates.append(self.insert("rings", {**number, "kind": kind}, "ring", ring))
         return updates
 
     def ways(self, served):
         """A set's region, and where its packets go and come from."""
         number = {"instance": served.number}
         region = {"key": served.REGION_KEY, "address": served.REGION_ADDRESS, "length": served.REGION_BYTES}
-        updates = [self.insert("regions", {**number, "region": 0}, "cowbird_region", region)]
+        updates = [self.insert("regions", {**number, "region": 0}, "region", region)]
         for phase, code in self.cowbird["phases"].items():
             host, first = self.host_of(phase), self.first(served, phase)
             peer = {
@@ -163,12 +163,12 @@ class CowbirdTest(RackTest):
                 "checksum": self.sum_of_ip(host),
             }
             of_phase = {**number, "phase": code}
-            updates.append(self.insert("peers", of_phase, "cowbird_peer", peer))
+            updates.append(self.insert("peers", of_phase, "peer", peer))
             if "ports" in self.cowbird["tables"]:
-                updates.append(self.insert("ports", of_phase, "cowbird_port", peer))
+                updates.append(self.insert("ports", of_phase, "leave_by", peer))
             key = self.pair_key(self.port(host), self.mac(host), self.ip(host), served.own(code))
             pair = {**of_phase, "first": first}
-            updates.append(self.insert("pairs", key, "cowbird_pair", pair))
+            updates.append(self.insert("pairs", key, "pair", pair))
         return updates
 
     def pair_key(self, port, mac, ip, qpn):

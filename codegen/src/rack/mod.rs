@@ -16,7 +16,7 @@ pub mod units;
 
 pub(crate) use protocol::reason;
 pub use protocol::{
-    Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
+    Carried, Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
     Reservations,
 };
 pub use reader::{At, FieldError, RackError, Section, Sink};

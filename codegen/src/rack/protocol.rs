@@ -158,6 +158,12 @@ pub trait Protocol: Any + fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Headers that its frames carry from ingress to egress, in this order, where `arch` has two programs. The first one begins
+    /// with the mark `SENT`.
+    fn carried(&self, _arch: Arch) -> &'static [Carried] {
+        &[]
+    }
+
     /// EtherTypes that start it, after an Ethernet header or a tag.
     fn ether_types(&self) -> Vec<EtherTypeState> {
         Vec::new()
@@ -273,6 +279,21 @@ pub struct Header {
     pub desc: HeaderDesc,
     /// Name in `headers_t`; `None` if it is only looked ahead at.
     pub instance: Option<&'static str>,
+}
+
+/// A header that a frame carries in front of its own from ingress to egress, where these are two programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Carried {
+    /// Its name.
+    pub instance: &'static str,
+    /// Its type in ingress, if it is there.
+    pub ingress: Option<&'static str>,
+    /// The same of egress.
+    pub egress: Option<&'static str>,
+    /// Whether it leaves the switch, behind the frame's own headers.
+    pub leaves: bool,
+    /// Its meaning in ingress, if its name does not say it.
+    pub doc: &'static str,
 }
 
 /// An EtherType, and the parser state for what follows it.

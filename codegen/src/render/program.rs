@@ -10,7 +10,7 @@ use super::{GenerateError, MULTICAST_GROUP, PRIORITY_BEST_EFFORT, layout, regist
 use crate::arch::Arch;
 use crate::rack::{Rack, loops};
 use crate::scheme::parts::{index_constants, templates};
-use crate::scheme::{Claim, Definition, EtherTypeState, PROTOCOLS, Protocol, Scheme};
+use crate::scheme::{Carried, Claim, Definition, EtherTypeState, PROTOCOLS, Protocol, Scheme};
 use handlebars::Handlebars;
 use p4rack_wire::EtherType;
 use p4rack_wire::ethernet::{Ethernet, Vlan};
@@ -46,67 +46,54 @@ pub(crate) const SLOTS: &[(&str, &str)] = &[
     ("foreseen", LINE),
     ("vlans", LINE),
     ("states", LINE),
-    // Counters and meters.
-    ("counters", LINE),
+    // Controls of the protocol, in front of the switch's own, which apply them.
+    ("controls", "\n\n"),
+    // What ingress declares for a protocol: instances of its controls, and meters.
+    ("objects", LINE),
     // The action for accepted sources: its parameters, its statements.
     ("accept_parameters", PARAMETER),
     ("accept", LINE),
     // The same of the one for known destinations.
     ("forward_parameters", PARAMETER),
     ("forward", LINE),
-    // Registers, tables and actions.
-    ("controls", LINE),
-    // Statements of ingress: at its beginning, for its own frames from the controller, for other frames from there, for all
-    // frames before and after their destination is known.
-    ("begin", LINE),
-    ("manage", LINE),
-    ("controller", LINE),
+    // Frames that a protocol keeps to itself: a condition, and what is done with them.
+    ("own_frames", " || "),
+    ("own", LINE),
+    // Statements of ingress for all other frames, before and after their destination is known; and which frames need no
+    // destination, because the controller or the switch itself sends them to a protocol.
     ("admit", LINE),
     ("schedule", LINE),
-    // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: for accepted
-    // frames before their destination is looked at (`if … else`), for those that have one (`} else if …`); what is done beside
-    // each refusal, and once a frame is accepted; which frames to a group go there (`&& …`), and which to one host need not
-    // pass egress (`&& …`); what is done with frames for the switch itself, whose destination nobody asks. Which frames have
-    // a part in `schedule`, as the parser sees it: where each protocol says so, a frame passes one of them alone. Behind
-    // `schedule`: what becomes of the frame, best effort included, and what is told and counted at the end.
+    ("steers", CONDITION),
+    // Where statements are tables of a pipeline, they stand side by side instead, as branches of one condition: what is computed
+    // first; for accepted frames before their destination is looked at (`if … else`), for those that have one
+    // (`} else if …`); what is done beside each refusal, and once a frame is accepted; which frames to one host need not
+    // pass egress (`&& …`). Which frames have a part in `schedule`, as the parser sees it: where each protocol says so, a frame
+    // passes one of them alone. Behind `schedule`: which frames are best effort, and what becomes of the others.
+    ("begin", LINE),
     ("requests", LINE),
     ("claims", LINE),
     ("refused", LINE),
     ("accepted", LINE),
-    ("addressed", ""),
     ("past_egress", ""),
-    ("steered", LINE),
     (FRAMES, " || "),
+    ("best_effort", LINE),
     ("verdict", LINE),
-    // The table of refusals: keys that a protocol adds, what stands for any of them, entries; and whether a frame that has no
-    // reason yet is to be looked for (`|| …`).
-    ("refusal_keys", LINE),
-    ("refusal_any", ""),
+    // The table of refusals: keys that a protocol adds, entries; whether a frame that has no reason yet is to be looked for
+    // (`|| …`), and which of a protocol's own frames are to be dropped.
+    (REFUSAL_KEYS, LINE),
     ("refusal_entries", LINE),
     ("refusable", ""),
-    ("counts", LINE),
-    // Egress: states of its parser, its counters, its statements.
+    ("kept", " && "),
+    // Egress: states of its parser, what it declares for a protocol, its statements; the IPv4 header whose checksum it computes.
     ("egress_states", LINE),
-    ("egress_counters", LINE),
+    ("egress_objects", LINE),
     ("egress", LINE),
+    ("sum_header", ""),
     // Where a frame's head goes back as a copy behind a header: the fields of that, and what stands in them.
     ("head_fields", LINE),
     ("head_values", ", "),
-    // Frames that a protocol keeps to itself: a condition, what is done with them, which of them stay if they are to be dropped.
-    // What precedes them on their way to egress, and the IPv4 header whose checksum is computed there.
-    ("own_frames", " || "),
-    ("own", LINE),
-    ("kept", " && "),
-    ("sent_fields", LINE),
-    // What follows that: types of headers, their instances in ingress, and how they leave. In egress: the instances, how they
-    // leave, and what its parser sets first.
-    ("sent_types", LINE),
-    ("sent_instances", LINE),
-    ("sent_emits", LINE),
-    ("egress_instances", LINE),
-    ("egress_emits", LINE),
-    ("egress_parsed", LINE),
-    ("sum_header", ""),
+    // Types of headers that frames carry from ingress to egress (`Protocol::carried`).
+    ("carried_types", LINE),
     // The parser again: what it notes of when a frame came, now or before another pass.
     ("came", LINE),
     ("came_before", LINE),
@@ -128,7 +115,10 @@ const METADATA: &[&str] = &["metadata", "egress_metadata"];
 /// The slot with a part for a protocol's own frames alone, and the one with the condition that says which these are.
 const BRANCHES: &str = "schedule";
 const FRAMES: &str = "frames";
+/// The slot with a key per line.
+const REFUSAL_KEYS: &str = "refusal_keys";
 const LINE: &str = "\n";
+const CONDITION: &str = " ||\n            ";
 const PARAMETER: &str = ",\n        ";
 
 /// Renders the P4 program alone, unchecked.
@@ -148,6 +138,8 @@ pub(super) fn render_rack(rack: &Rack) -> Result<String, GenerateError> {
         let structs = structs.map(|(section, fields)| json!({ "section": section, "fields": fields }));
         context[*name] = structs.collect();
     }
+    let keys = parts[REFUSAL_KEYS].iter().flat_map(|(_, text)| text.lines());
+    context["refusal_any"] = json!(", _".repeat(keys.count()));
     context["slots"] = slots(&parts);
     Ok(layout::indented(&render(&templates, supply(arch).main, &context)?))
 }
@@ -217,9 +209,7 @@ fn add_protocol(
         if !folders.iter().any(|one| one == folder) {
             continue;
         }
-        for (name, values) in
-            registers::declared(section, file).map_err(|error| format!("{path}: {error}"))?
-        {
+        for (name, values) in registers::declared(file).map_err(|error| format!("{path}: {error}"))? {
             let text = handlebars.render(supply(arch).register, &values);
             let text = text.map_err(|error| format!("{path}: {name}: {error}"))?;
             let partial = format!("{folder}/{name}");
@@ -336,6 +326,12 @@ fn context(rack: &Rack) -> Value {
     let tagged: Vec<(&str, &str)> = states.chain([("default", "accept")]).collect();
     let next: Vec<(&str, &str)> =
         std::iter::once(("ETHERTYPE_VLAN", "parse_vlan")).chain(tagged.iter().copied()).collect();
+    let carried: Vec<&Carried> = rack.protocols.iter().flat_map(|protocol| protocol.carried(arch)).collect();
+    let of_ingress = carried.iter().filter_map(|one| Some((one.instance, (one.ingress?, one.doc))));
+    let of_ingress: Vec<(&str, (&str, &str))> = of_ingress.collect();
+    let of_egress = carried.iter().filter_map(|one| Some((one.egress?, one.instance)));
+    let leaving = carried.iter().filter(|one| one.leaves).map(|one| one.instance);
+    let emit = |name: &str| format!("        packet.emit(hdr.{name});");
     let left = 8 + passes().sum::<u32>();
     let later = rack.protocols.iter().filter_map(|protocol| protocol.later_pass_bits(arch)).sum::<u32>();
     json!({
@@ -350,7 +346,12 @@ fn context(rack: &Rack) -> Value {
         "drop_names": rack.drop_reasons().iter().map(|one| format!("DROP_{}", one.name.to_uppercase())).collect::<Vec<_>>(),
         "headers": descs.map(|desc| p4_header(&desc)).collect::<Vec<String>>(),
         "instances": rows(&instances, |name, width, what| format!("    {name:width$} {what};")),
-        "emits": emitted.map(|(_, name)| format!("        packet.emit(hdr.{name});")).collect::<Vec<_>>().join(LINE),
+        "emits": emitted.map(|(_, name)| emit(name)).collect::<Vec<_>>().join(LINE),
+        "carries": !carried.is_empty(),
+        "carried_instances": of_ingress.iter().map(|(name, what)| instance(name, *what)).collect::<Vec<_>>().join(LINE),
+        "carried_emits": of_ingress.iter().map(|(name, _)| emit(name)).collect::<Vec<_>>().join(LINE),
+        "egress_instances": rows(&of_egress.collect::<Vec<_>>(), |name, width, what| format!("    {name:width$} {what};")),
+        "egress_emits": leaving.map(emit).collect::<Vec<_>>().join(LINE),
         "ether_type_constants": rows(&constants, |name, width, number| {
             format!("const bit<16> {name:width$} = 0x{number:04X};")
         }),
@@ -363,6 +364,11 @@ fn context(rack: &Rack) -> Value {
         "loop_port": loops::loop_port(rack).ok().flatten(),
         "carried_bits": loops::carried_bits(left + later),
     })
+}
+
+/// The declaration of a header, with its meaning.
+fn instance(name: &str, (kind, doc): (&str, &str)) -> String {
+    if doc.is_empty() { format!("    {kind} {name};") } else { format!("    {kind} {name}; // {doc}") }
 }
 
 /// One line per pair, with aligned columns.

@@ -15,8 +15,6 @@ const COMMENT_WIDTH: usize = 123;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declarations {
-    /// What the names of accesses begin with in P4, if that is not the section's.
-    prefix: Option<String>,
     register: Vec<Register>,
 }
 
@@ -100,15 +98,14 @@ struct Accesses {
     size: u32,
 }
 
-/// The registers that a file of `section` declares: names and values for the template `register`.
-pub(super) fn declared(section: &str, file: &str) -> Result<Vec<(String, Value)>, String> {
+/// The registers that a file declares: names and values for the template `register`.
+pub(super) fn declared(file: &str) -> Result<Vec<(String, Value)>, String> {
     let declarations: Declarations = toml::from_str(file).map_err(|error| error.to_string())?;
-    let prefix = declarations.prefix.unwrap_or_else(|| format!("{section}_"));
     let partial = |one: &Register| one.partial.as_ref().unwrap_or(&one.name).clone();
-    declarations.register.iter().map(|one| Ok((partial(one), values(&prefix, one)?))).collect()
+    declarations.register.iter().map(|one| Ok((partial(one), values(one)?))).collect()
 }
 
-fn values(prefix: &str, register: &Register) -> Result<Value, String> {
+fn values(register: &Register) -> Result<Value, String> {
     let access = register.access.iter().map(|access| {
         let gives = access.gives.as_ref().unwrap_or(&register.cell);
         json!({
@@ -126,7 +123,6 @@ fn values(prefix: &str, register: &Register) -> Result<Value, String> {
     });
     let accesses = register.accesses.iter().map(|table| table_values(register, table));
     Ok(json!({
-        "prefix": prefix,
         "name": register.name,
         "begin": register.each.iter().map(|list| format!("{{{{#each {list}}}}}")).collect::<Vec<_>>(),
         "end": register.each.iter().map(|_| "{{/each}}").collect::<Vec<_>>(),
@@ -213,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_declaration_says_what_is_done_with_a_cell_and_by_which_frames() {
-        let registers = declared("c", COUNT).unwrap_or_else(|error| panic!("{error}"));
+        let registers = declared(COUNT).unwrap_or_else(|error| panic!("{error}"));
         let [(name, values)] = registers.as_slice() else { panic!("{registers:?}") };
         assert_eq!(name, "c_done");
         assert_eq!(values["access"][0]["body"][0], "result = value;");
@@ -228,13 +224,10 @@ mod tests {
             "[[register.access]]\nname = \"put",
             "[[register.access]]\nonly = [\"a\", \"!b\"]\ngives = \"\"\nname = \"put",
         );
-        let registers = declared("c", &some.replace("holds", "partial = \"c\"\neach = \"sides\"\nholds"))
+        let registers = declared(&some.replace("holds", "partial = \"c\"\neach = \"sides\"\nholds"))
             .unwrap_or_else(|error| panic!("{error}"));
         let [(name, values)] = registers.as_slice() else { panic!("{registers:?}") };
-        assert_eq!(
-            (name.as_str(), &values["name"], &values["prefix"]),
-            ("c", &"c_done".into(), &"c_".into())
-        );
+        assert_eq!((name.as_str(), &values["name"]), ("c", &"c_done".into()));
         assert_eq!(
             (&values["begin"][0], &values["end"][0]),
             (&"{{#each sides}}".into(), &"{{/each}}".into())
@@ -261,7 +254,7 @@ mod tests {
             (": put_done", ": puts_done", "register c_done: entry `(OP_PUT, _) : puts_done` names no access"),
             (" : NoAction", "", "register c_done: no access in entry `_`"),
         ] {
-            let error = declared("c", &COUNT.replace(right, wrong)).unwrap_err();
+            let error = declared(&COUNT.replace(right, wrong)).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

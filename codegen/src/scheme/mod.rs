@@ -22,7 +22,7 @@ mod run;
 pub use hosts::{NoParameters, endpoint_config, spoken_beside};
 
 pub use crate::rack::{
-    Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
+    Carried, Claim, Cost, Definition, Denied, DropReason, EtherTypeState, Header, Protocol, ReasonCounter,
     Reservations, Scheme, TOGETHER,
 };
 

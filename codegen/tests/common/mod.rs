@@ -297,12 +297,12 @@ impl Rig {
 
     /// Frames demoted, by reason.
     pub fn demoted(&self) -> [u64; DEMOTED.len()] {
-        self.counts("RackIngress.demoted")
+        self.counts("RackIngress.pl2.demoted")
     }
 
     /// RSVs answered "not now", by reason.
     pub fn refused(&self) -> [u64; REFUSED.len()] {
-        self.counts("RackIngress.refused")
+        self.counts("RackIngress.pl2.refused")
     }
 
     /// Zeros under plain switching, which has no such counters.
@@ -320,7 +320,9 @@ impl Rig {
         let number = pl2.cell_number(rack, position_of(rack, from), position_of(rack, to), cell);
         let at = pl2.cell_index(rack, number);
         let at = if name == "lane_lock" { at / 2 } else { at };
-        let value = self.switch.register_read(self.instance(&format!("RackIngress.{name}")), at).unwrap();
+        let control = if name == "lane_lock" && rack.switch.arch.is_tofino() { "pl2_lanes" } else { "pl2" };
+        let register = self.instance(&format!("RackIngress.{control}.{name}"));
+        let value = self.switch.register_read(register, at).unwrap();
         let value: u64 = value.try_into().unwrap();
         // On Tofino a lock names the cell, beside two bits: that it is held, and that it is so for sure.
         if name == "lane_lock" && rack.switch.arch.is_tofino() && value != 0 {
@@ -396,9 +398,9 @@ impl Rig {
 
     /// What a port has reserved as a source and as a destination, as the registers or calendars have it.
     pub fn register_or_cells(&self, port: u16) -> (u64, u64) {
-        let calendar = self.built.instances.iter().any(|name| name == "RackIngress.in_cells");
+        let calendar = self.built.instances.iter().any(|name| name == "RackIngress.pl2.in_cells");
         let names = if calendar { ["in_cells", "out_cells"] } else { ["in_reservation", "out_reservation"] };
-        let [inward, outward] = names.map(|name| self.register(&format!("RackIngress.{name}"), port));
+        let [inward, outward] = names.map(|name| self.register(&format!("RackIngress.pl2.{name}"), port));
         (inward, outward)
     }
 

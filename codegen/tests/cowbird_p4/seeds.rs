@@ -142,13 +142,13 @@ fn all_architectures_send_the_same_frames() {
 const MISTAKES: [(&str, &str, &str); 9] = [
     (
         "an entry does not wait for those of the other kind",
-        "kind == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready",
-        "kind != COWBIRD_NO_KIND",
+        "kind_before == meta.cowbird.kind || meta.cowbird.position == meta.cowbird.ready",
+        "kind_before != COWBIRD_NO_KIND",
     ),
     (
         "packets pass in any order",
-        "meta.cowbird.outcome = passed == meta.cowbird.count && passed != asked ?",
-        "meta.cowbird.outcome = passed != 0xABCDEF ?",
+        "bool next = passed_before == meta.cowbird.count && passed_before != asked_before;",
+        "bool next = passed_before != 0xABCDEF;",
     ),
     ("a read is told done before it is", "= meta.cowbird.reads;\n", "= meta.cowbird.reads + 1;\n"),
     (
@@ -163,7 +163,7 @@ const MISTAKES: [(&str, &str, &str); 9] = [
     ),
     (
         "nothing starts again",
-        "meta.cowbird.late = {{now}} - stamp > COWBIRD_TIMEOUT",
+        "meta.cowbird.late = {{now}} - stamp_before > COWBIRD_TIMEOUT",
         "meta.cowbird.late = false",
     ),
     (

@@ -3,16 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Constant tables whose keys count or are sets of bits.
-const NUMBERS: [&str; 8] = [
-    "cowbird_measure",
-    "edm_begun",
-    "edm_destination_ends",
-    "edm_first",
-    "edm_places",
-    "edm_rings",
-    "edm_runs",
-    "edm_source_ends",
-];
+const NUMBERS: [&str; 8] =
+    ["measure", "begun", "destination_ends", "first", "places", "rings", "runs", "source_ends"];
 
 /// Lines at the wrong depth, declarations without a use, fields that nothing reads, numbers without a name in keys, names that are
 /// places in a row, and registers without a sentence.
@@ -159,7 +151,7 @@ fn declared(line: &str) -> Option<(&'static str, &str)> {
 
 /// Whether the last word of a name is an ordinal or a number. EDM's rings have numbers.
 fn is_place(name: &str) -> bool {
-    let is_ring = name.starts_with("edm_enter_") || name.starts_with("edm_leave_");
+    let is_ring = name.starts_with("enter_") || name.starts_with("leave_");
     const ORDINALS: [&str; 9] =
         ["third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"];
     let last = name.rsplit('_').next().unwrap_or_default();

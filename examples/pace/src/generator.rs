@@ -49,8 +49,12 @@ impl scheme::Definition for Definition {
             ),
             ("pace/forward_parameters", "bit<32> pace_slot"),
             ("pace/forward", "        meta.pace.slot = (time_t) pace_slot;\n"),
-            ("pace/controls", include_str!("../p4/controls.p4.hbs")),
-            ("pace/schedule", include_str!("../p4/schedule.p4.hbs")),
+            ("pace/controls", include_str!("../p4/control.p4.hbs")),
+            ("pace/objects", "    Pace() pace;\n"),
+            (
+                "pace/schedule",
+                "        if (hdr.pace.isValid()) {\n            pace.apply({{> control_arguments}});\n        }\n",
+            ),
         ]
     }
 }

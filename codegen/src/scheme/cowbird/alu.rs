@@ -1,7 +1,7 @@
 //! Context of the engine's templates for stateful ALUs.
 
 use super::{BUSY_TURNS, Cowbird, HEADERS};
-use crate::rack::Rack;
+use crate::rack::{Carried, Rack};
 use p4rack_wire::cowbird::Red;
 use p4rack_wire::ethernet::{Ethernet, overhead};
 use p4rack_wire::ipv4::Ipv4;
@@ -18,6 +18,40 @@ const NUMBER_LOW: u32 = 8;
 const CARRIED_BYTES: usize = 4 + 4 + 2;
 /// Extra header bytes of a frame that becomes a red block.
 const TOLD_BYTES: usize = 6 * 4 + 1;
+
+/// Headers from ingress to egress. A frame has one of the numbers, or none.
+pub(super) const CARRIED: &[Carried] = &[
+    both("sent", "sent_t", ""),
+    both(
+        "cowbird_count",
+        NUMBER,
+        "packets of the queue pair before; later, up to where entries may be asked for",
+    ),
+    from_ingress("cowbird_fetched", ""),
+    from_ingress("cowbird_taken", ""),
+    from_ingress("cowbird_probes", ""),
+    from_ingress("cowbird_reds", "red blocks before"),
+    from_ingress("cowbird_number", ""),
+    from_ingress("cowbird_packets", ""),
+    Carried { egress: Some("cowbird_telling_parts_t"), ..both("cowbird_telling", "cowbird_telling_t", "") },
+    composed("cowbird_answer", "cowbird_answer_t"),
+    composed("cowbird_block", "cowbird_block_t"),
+];
+const NUMBER: &str = "cowbird_number_t";
+
+const fn both(instance: &'static str, kind: &'static str, doc: &'static str) -> Carried {
+    Carried { instance, ingress: Some(kind), egress: Some(kind), leaves: false, doc }
+}
+
+/// A number that egress finds as `cowbird_count`.
+const fn from_ingress(instance: &'static str, doc: &'static str) -> Carried {
+    Carried { instance, ingress: Some(NUMBER), egress: None, leaves: false, doc }
+}
+
+/// A header that egress composes.
+const fn composed(instance: &'static str, kind: &'static str) -> Carried {
+    Carried { instance, ingress: None, egress: Some(kind), leaves: true, doc: "" }
+}
 
 /// Why there is no program.
 pub(super) fn refuses(cowbird: &Cowbird, rack: &Rack) -> Option<String> {
@@ -50,8 +84,8 @@ pub(super) fn add(cowbird: &Cowbird, context: &mut Value) {
             "answer": answer,
             "looked": looked,
             "side": side,
-            "follow": format!("cowbird_follow_{name}"),
-            "put": format!("cowbird_put_{name}"),
+            "follow": format!("follow_{name}"),
+            "put": format!("put_{name}"),
         })
     };
     let (of_reads, of_writes) = ("0 &&& 1", "1 &&& 1");

@@ -11,7 +11,7 @@ mod serve;
 
 pub use serve::{Connection, Inserts, Instance, Pool, Start};
 
-use super::{Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
+use super::{Carried, Claim, DropReason, EtherTypeState, Header, Protocol, Scheme};
 use crate::arch::Arch;
 use crate::rack::{Host, Rack, Section, Sink};
 use p4rack_wire::ipv4::Udp;
@@ -23,18 +23,18 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Counter of sent frames, by instance and phase.
-pub const SENT_COUNTER: &str = "RackIngress.cowbird_sent";
+pub const SENT_COUNTER: &str = "RackIngress.cowbird.sent";
 
 /// Counter of frames whose length differs from their headers: on Tofino, egress drops these.
-pub const BAD_LENGTH_COUNTER: &str = "RackEgress.cowbird_bad_length";
+pub const BAD_LENGTH_COUNTER: &str = "RackEgress.cowbird.bad_length";
 
 /// Registers with a cell per instance that changes while its compute node answers: answered probes (the name depends on
 /// the architecture), and completed requests.
 pub const LIFE_REGISTERS: [&str; 4] = [
-    "RackIngress.cowbird_probes",
-    "RackIngress.cowbird_answered",
-    "RackIngress.cowbird_reads",
-    "RackIngress.cowbird_writes",
+    "RackIngress.cowbird.probes",
+    "RackIngress.cowbird.answered",
+    "RackIngress.cowbird.reads",
+    "RackIngress.cowbird.writes",
 ];
 
 /// Queue of probes: below everything else.
@@ -211,6 +211,10 @@ impl Protocol for Cowbird {
 
     fn headers(&self) -> Vec<Header> {
         program::headers()
+    }
+
+    fn carried(&self, arch: Arch) -> &'static [Carried] {
+        if arch.is_tofino() { alu::CARRIED } else { &[] }
     }
 
     fn ether_types(&self) -> Vec<EtherTypeState> {

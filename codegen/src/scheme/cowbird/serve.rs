@@ -114,12 +114,12 @@ pub(super) fn tables(arch: Arch) -> Vec<(&'static str, String)> {
 
 /// Full name of ingress's table or action.
 fn table(name: &str) -> String {
-    format!("RackIngress.{COWBIRD}_{name}")
+    format!("RackIngress.{COWBIRD}.{name}")
 }
 
 /// Full name of egress's table or action: on Tofino, egress completes outgoing frames.
 fn in_egress(name: &str) -> String {
-    format!("RackEgress.{COWBIRD}_{name}")
+    format!("RackEgress.{COWBIRD}.{name}")
 }
 
 impl Cowbird {
@@ -188,7 +188,7 @@ impl Cowbird {
                 let sends =
                     sends.param("udp_port", connection.udp_port).param("qpn", peer).param("first", first);
                 if completed_in_egress {
-                    let leaves = of_phase(Entry::of(&table("ports"))).action(&table("port"));
+                    let leaves = of_phase(Entry::of(&table("ports"))).action(&table("leave_by"));
                     entries.extend([sends, leaves.param("port", port)]);
                 } else {
                     entries.push(sends.param("port", port).param("checksum", self.checksum(ip)));

@@ -89,7 +89,7 @@ fn add_claims(edm: &Edm, context: &mut Value) {
     let claim = |side: &str, of: &str| {
         json!({
             "side": side,
-            "claim": format!("edm_claim_{side}"),
+            "claim": format!("claim_{side}"),
             "index": format!("meta.edm.{of}[15:0]"),
             "time": format!("{of}_claim"),
             "flag": format!("{of}_near"),
@@ -111,7 +111,8 @@ fn add_claims(edm: &Edm, context: &mut Value) {
     };
     context["claim_ways"] =
         json!([way("chunk", "on"), way("window", "on"), way("chunk", "back"), way("window", "back")]);
-    let near = claims.iter().map(|claim| format!("meta.edm.{} == 1", claim["flag"].as_str().unwrap_or_default()));
+    let near =
+        claims.iter().map(|claim| format!("meta.edm.{} == 1", claim["flag"].as_str().unwrap_or_default()));
     context["near"] = json!(near.collect::<Vec<String>>().join(" && "));
     context["claims"] = json!(claims);
     context["behind"] = json!("chunk");
@@ -154,8 +155,8 @@ fn add_rings(edm: &Edm, rack: &Rack, context: &mut Value) {
     let word = |word: &str, field: &str, doc: &str| {
         json!({
             "word": word,
-            "put": format!("edm_put_{word}"),
-            "take": format!("edm_take_{word}"),
+            "put": format!("put_{word}"),
+            "take": format!("take_{word}"),
             "field": field,
             "doc": doc,
             "result": format!("meta.edm.{field}"),

@@ -15,9 +15,9 @@ pub(super) fn context(edm: &Edm, rack: &Rack, common: &Value) -> Value {
             "link_type": common["link_type"],
             "half": half,
             "odd": u8::from(half == "odd"),
-            "look": format!("edm_look_at_{side}_{half}"),
-            "take": format!("edm_take_{side}_{half}"),
-            "clear": format!("edm_clear_{side}_{half}"),
+            "look": format!("look_at_{side}_{half}"),
+            "take": format!("take_{side}_{half}"),
+            "clear": format!("clear_{side}_{half}"),
             "at": half,
             "mask": format!("{of}_{half}"),
             "saw": format!("saw_{of}_{half}"),
@@ -30,9 +30,9 @@ pub(super) fn context(edm: &Edm, rack: &Rack, common: &Value) -> Value {
             "links": common["links"],
             "link_type": common["link_type"],
             "of": of,
-            "look": format!("edm_look_at_{side}"),
-            "move": format!("edm_move_{side}"),
-            "write": format!("edm_write_{side}"),
+            "look": format!("look_at_{side}"),
+            "move": format!("move_{side}"),
+            "write": format!("write_{side}"),
             "link": format!("meta.edm.{of}"),
             "ahead": format!("meta.edm.{of}_ahead"),
             "pages": [page(side, of, "even"), page(side, of, "odd")],
@@ -68,7 +68,7 @@ pub(super) fn add_tables(edm: &Edm, rack: &Rack, context: &mut Value) {
         calendar["link"] = json!(format!("meta.edm.{of}[15:0]"));
         calendar["last"] = json!(format!("meta.edm.{of}_last"));
         calendar["clash"] = json!(format!("meta.edm.{of}_clash"));
-        calendar["claim"] = json!(format!("edm_claim_{side}"));
+        calendar["claim"] = json!(format!("claim_{side}"));
         for way in ["read", "write"] {
             let op = format!("EDM_OP_{}_{}", way.to_uppercase(), side.to_uppercase());
             calendar[format!("{way}_op")] = json!(op);

@@ -30,7 +30,7 @@ pub const NO_LOSS: [&str; 2] = ["edm_waits", "edm_looked"];
 pub const LANE_TAKEN: &str = "edm_lane_taken";
 
 /// Reasons why generated programs deny data its class and carry it as best effort, in the order of the counter
-/// `edm_demoted`.
+/// `edm.demoted`.
 pub const DEMOTED: [DropReason; 2] = [
     reason("uncovered", "no grant has bytes left for it"),
     reason("too_long", "longer than its header says"),

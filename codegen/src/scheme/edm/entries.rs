@@ -19,14 +19,14 @@ const LOOKS: u16 = 1_024;
 const CONTROL_BURST_FRAMES: u64 = 256;
 
 /// Table of the time that bytes take on the wire, and its action.
-const TIMES: &str = "RackIngress.edm_times";
-const TAKE_TIMES: &str = "RackIngress.edm_take_times";
+const TIMES: &str = "RackIngress.edm.times";
+const TAKE_TIMES: &str = "RackIngress.edm.take_times";
 
 /// Tables of hosts by number, and their actions: the receiver of a demand's grant, and the peer of its message.
-const GRANTEES: &str = "RackIngress.edm_grantees";
-const TO_GRANTEE: &str = "RackIngress.edm_to_grantee";
-const PARTNERS: &str = "RackIngress.edm_partners";
-const ABOUT_PARTNER: &str = "RackIngress.edm_about_partner";
+const GRANTEES: &str = "RackIngress.edm.grantees";
+const TO_GRANTEE: &str = "RackIngress.edm.to_grantee";
+const PARTNERS: &str = "RackIngress.edm.partners";
+const ABOUT_PARTNER: &str = "RackIngress.edm.about_partner";
 
 /// Bytes before a copied head on Tofino: those of `head_t` in the P4 text.
 const HEAD_HEADER_BYTES: u16 = 9;

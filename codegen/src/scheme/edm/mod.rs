@@ -27,25 +27,25 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Register of the times at which links are free as sources (mode `timed`).
-pub const SOURCE_FREE: &str = "RackIngress.edm_source_free";
+pub const SOURCE_FREE: &str = "RackIngress.edm.source_free";
 /// Register of the times at which links are free as destinations.
-pub const DESTINATION_FREE: &str = "RackIngress.edm_destination_free";
+pub const DESTINATION_FREE: &str = "RackIngress.edm.destination_free";
 /// Registers of the times with which links' calendars begin, as sources and as destinations (mode `calendar`).
-pub const SOURCE_BEGIN: &str = "RackIngress.edm_source_begin";
+pub const SOURCE_BEGIN: &str = "RackIngress.edm.source_begin";
 /// See [`SOURCE_BEGIN`].
-pub const DESTINATION_BEGIN: &str = "RackIngress.edm_destination_begin";
+pub const DESTINATION_BEGIN: &str = "RackIngress.edm.destination_begin";
 /// Register of bytes that are granted and not sent, by lane.
-pub const RIGHTS: &str = "RackIngress.edm_rights";
+pub const RIGHTS: &str = "RackIngress.edm.rights";
 /// Counter of data demoted to best effort, by reason ([`DEMOTED`]).
-pub const DEMOTED_COUNTER: &str = "RackIngress.edm_demoted";
+pub const DEMOTED_COUNTER: &str = "RackIngress.edm.demoted";
 /// Counter of scheduled data that Tofino drops in egress because it is longer than its header says.
-pub const TOO_LONG_COUNTER: &str = "RackEgress.edm_too_long";
+pub const TOO_LONG_COUNTER: &str = "RackEgress.edm.too_long";
 /// Counter of chunks whose message stalls, because no more of it could be granted (modes `calendar` and `matched`).
-pub const STALLED_COUNTER: &str = "RackIngress.edm_stalled";
+pub const STALLED_COUNTER: &str = "RackIngress.edm.stalled";
 /// Counter of granted demands, by the requester's port.
-pub const DEMANDS_COUNTER: &str = "RackIngress.edm_demands";
+pub const DEMANDS_COUNTER: &str = "RackIngress.edm.demands";
 /// Counter of data that passed as scheduled, by egress port.
-pub const DATA_COUNTER: &str = "RackIngress.edm_data";
+pub const DATA_COUNTER: &str = "RackIngress.edm.data";
 /// Meter of notifications and requests, per port.
 pub const CONTROL_METER: &str = "RackIngress.edm_control_meter";
 

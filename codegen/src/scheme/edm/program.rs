@@ -16,12 +16,19 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/classes",
     "edm/constants",
     "edm/metadata",
-    "edm/counters",
+    "edm/objects",
     "edm/accept_parameters",
     "edm/accept",
     "edm/forward_parameters",
     "edm/forward",
-    "edm/controls",
+    "edm/schedule",
+    // Parts of its control.
+    "edm/counters",
+    "edm/scheduler",
+    "edm/turn_around",
+    "edm/grant",
+    "edm/reply",
+    "edm/flow_counters",
     "edm/calendar_constants",
     "edm/calendar_metadata",
     "edm/calendar_controls",
@@ -29,14 +36,14 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/registers/constants",
     "edm/registers/metadata",
     "edm/registers/states",
-    "edm/registers/begin",
+    "edm/registers/steers",
     "edm/registers/admit",
-    "edm/registers/schedule",
+    "edm/registers/controls",
+    "edm/registers/egress",
+    "edm/registers/apply",
     "edm/registers/shares_look",
     "edm/registers/length",
     "edm/registers/copy",
-    "edm/registers/manage",
-    "edm/registers/egress",
     "edm/registers/matched_begin",
     "edm/registers/matched_controls",
     "edm/registers/matched_look",
@@ -57,28 +64,29 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "edm/alu/containers",
     "edm/alu/later_fields",
     "edm/alu/later_first",
-    "edm/alu/matched_decisions",
     "edm/alu/states",
     "edm/alu/controls",
     "edm/alu/begin",
     "edm/alu/requests",
     "edm/alu/accepted",
-    "edm/alu/metered",
     "edm/alu/refused",
-    "edm/alu/schedule",
+    "edm/alu/verdict",
     "edm/alu/head_fields",
     "edm/alu/head_values",
     "edm/alu/egress_states",
-    "edm/alu/egress_counters",
+    "edm/alu/egress_objects",
     "edm/alu/egress",
     "edm/alu/past_egress",
-    "edm/alu/counts",
     "edm/alu/pass_fields",
     "edm/alu/pass_values",
     "edm/alu/pass_taken",
+    "edm/alu/apply",
+    "edm/alu/metered",
+    "edm/alu/replies",
     "edm/alu/calendar_controls",
     "edm/alu/calendar_schedule",
     "edm/alu/matched_controls",
+    "edm/alu/matched_decisions",
     "edm/alu/matched_schedule",
 ];
 
@@ -127,16 +135,16 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
             "links": links,
             "link_type": if on_alu { "bit<16>" } else { "bit<32>" },
             "side": side,
-            "reserve": format!("edm_reserve_{side}"),
-            "look_at": format!("edm_look_at_{side}"),
-            "write": format!("edm_write_{side}"),
+            "reserve": format!("reserve_{side}"),
+            "look_at": format!("look_at_{side}"),
+            "write": format!("write_{side}"),
             "earliest": earliest,
             "time": time,
         })
     };
     let source = source_clock.then(|| clock("source", "now", "from_time"));
-    let destination = matches!(edm.mode, Mode::TimedDst | Mode::Timed)
-        .then(|| clock("destination", "earliest", "to_time"));
+    let destination =
+        matches!(edm.mode, Mode::TimedDst | Mode::Timed).then(|| clock("destination", "earliest", "to_time"));
     let clocks: Vec<Value> = source.into_iter().chain(destination).collect();
     let mut context = json!({
         "alu": on_alu,
@@ -181,6 +189,10 @@ pub(super) fn context(edm: &Edm, rack: &Rack) -> Value {
         "frame_min": overhead::MIN_FRAME,
         "frame_headers": HEADERS,
     });
+    // Whether waits are reported behind the verdicts of all protocols, which write the same headers; and whether frames are
+    // counted there.
+    context["replies"] = json!(on_alu && edm.mode != Mode::Calendar);
+    context["counted_late"] = json!(on_alu && edm.mode == Mode::Matched);
     add_shares(edm, rack, &mut context);
     let of_mode = match edm.mode {
         Mode::TimedDst | Mode::Timed => json!({}),

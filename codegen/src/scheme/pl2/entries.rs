@@ -16,17 +16,17 @@ const BEST_EFFORT_BURST_BYTES: i64 = 32 << 10;
 
 /// Tables of Tofino's programs, and their actions: the time of slots, t and T, how early and late bursts may come.
 const SLOTS: [(&str, &str, &str); 2] = [
-    ("RackIngress.slots_in", "meta.pl2.rate_in", "RackIngress.take_time_in"),
-    ("RackIngress.slots_out", "meta.pl2.rate_out", "RackIngress.take_time_out"),
+    ("RackIngress.pl2.slots_in", "meta.pl2.rate_in", "RackIngress.pl2.take_time_in"),
+    ("RackIngress.pl2.slots_out", "meta.pl2.rate_out", "RackIngress.pl2.take_time_out"),
 ];
-const WAITS: &str = "RackIngress.waits";
-const TAKE_WAIT: &str = "RackIngress.take_wait";
-const LIMITS: &str = "RackIngress.limits";
-const TAKE_LIMITS: &str = "RackIngress.take_limits";
-const THRESHOLDS: &str = "RackIngress.thresholds";
-const TAKE_THRESHOLD: &str = "RackIngress.take_threshold";
-const GRACES: &str = "RackIngress.graces";
-const WEIGH_START: &str = "RackIngress.weigh_start";
+const WAITS: &str = "RackIngress.pl2.waits";
+const TAKE_WAIT: &str = "RackIngress.pl2.take_wait";
+const LIMITS: &str = "RackIngress.pl2.limits";
+const TAKE_LIMITS: &str = "RackIngress.pl2.take_limits";
+const THRESHOLDS: &str = "RackIngress.pl2.thresholds";
+const TAKE_THRESHOLD: &str = "RackIngress.pl2.take_threshold";
+const GRACES: &str = "RackIngress.pl2.graces";
+const WEIGH_START: &str = "RackIngress.pl2.weigh_start";
 
 pub(super) fn source(pl2: &Pl2, rack: &Rack, position: usize, entry: Entry) -> Entry {
     let host = &rack.hosts[position];
@@ -98,7 +98,10 @@ fn times(pl2: &Pl2, rack: &Rack, schema: &Schema) -> Result<Vec<(String, Update)
     for (from, slot_in) in std::iter::once((0, 0)).chain(rates.iter().copied()) {
         for (to, slot_out) in &rates {
             let pair = |table: &str, action: &str| {
-                Entry::of(table).exact("meta.pl2.rate_in", from).exact("meta.pl2.rate_out", *to).action(action)
+                Entry::of(table)
+                    .exact("meta.pl2.rate_in", from)
+                    .exact("meta.pl2.rate_out", *to)
+                    .action(action)
             };
             if pl2.mode == Mode::Clock {
                 let (t_in, t_out) = (t * slot_in, t * slot_out);

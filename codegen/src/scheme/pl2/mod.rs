@@ -28,15 +28,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Register of reservations by source port.
-pub const IN_RESERVATION: &str = "RackIngress.in_reservation";
+pub const IN_RESERVATION: &str = "RackIngress.pl2.in_reservation";
 /// Register of reservations by destination port.
-pub const OUT_RESERVATION: &str = "RackIngress.out_reservation";
+pub const OUT_RESERVATION: &str = "RackIngress.pl2.out_reservation";
 /// Register of what reservations still give a right to, by cell.
-pub const RIGHTS: &str = "RackIngress.rights";
+pub const RIGHTS: &str = "RackIngress.pl2.rights";
 /// Counter of frames demoted to best effort, by reason ([`DEMOTED`]).
-pub const DEMOTED_COUNTER: &str = "RackIngress.demoted";
+pub const DEMOTED_COUNTER: &str = "RackIngress.pl2.demoted";
 /// Counter of RSVs answered "not now", by reason ([`REFUSED`]).
-pub const REFUSED_COUNTER: &str = "RackIngress.refused";
+pub const REFUSED_COUNTER: &str = "RackIngress.pl2.refused";
 /// Meter of control frames, per port.
 pub const CONTROL_METER: &str = "RackIngress.control_meter";
 

@@ -16,8 +16,10 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/banner",
     "pl2/constants",
     "pl2/classes",
+    "pl2/objects",
+    "pl2/schedule",
+    // Parts of its controls.
     "pl2/counters",
-    // Parts of others.
     "pl2/answers",
     "pl2/lanes_doc",
     // Where statements change registers.
@@ -29,12 +31,10 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/registers/forward_parameters",
     "pl2/registers/forward",
     "pl2/registers/controls",
-    "pl2/registers/begin",
-    "pl2/registers/manage",
-    "pl2/registers/controller",
+    "pl2/registers/steers",
     "pl2/registers/admit",
-    "pl2/registers/schedule",
     "pl2/registers/egress",
+    "pl2/registers/apply",
     "pl2/registers/lanes",
     "pl2/registers/claim",
     "pl2/registers/occupied",
@@ -47,8 +47,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/metadata",
     "pl2/alu/parsed",
     "pl2/alu/came",
-    "pl2/alu/containers",
     "pl2/alu/came_before",
+    "pl2/alu/containers",
     "pl2/alu/vlans",
     "pl2/alu/states",
     "pl2/alu/accept_parameters",
@@ -60,27 +60,21 @@ pub(super) const TEMPLATES: &[(&str, &str)] = templates![
     "pl2/alu/requests",
     "pl2/alu/claims",
     "pl2/alu/accepted",
-    "pl2/alu/addressed",
-    "pl2/alu/steered",
-    "pl2/alu/counts",
-    "pl2/alu/controller",
     "pl2/alu/refused",
-    "pl2/alu/schedule",
+    "pl2/alu/best_effort",
     "pl2/alu/verdict",
     "pl2/alu/refusal_keys",
-    "pl2/alu/refusal_any",
     "pl2/alu/refusal_entries",
     "pl2/alu/refusable",
-    "pl2/alu/egress_counters",
+    "pl2/alu/egress_objects",
     "pl2/alu/egress",
     "pl2/alu/egress_states",
     "pl2/alu/frames",
     "pl2/alu/past_egress",
-    "pl2/alu/lanes",
-    "pl2/alu/clock",
-    "pl2/alu/counter",
+    "pl2/alu/apply",
     "pl2/alu/count",
-    "pl2/alu/requests_table",
+    "pl2/alu/counter",
+    "pl2/alu/clock",
     "pl2/alu/verdicts",
 ];
 
@@ -229,7 +223,8 @@ fn add_alu(pl2: &Pl2, rack: &Rack, context: &mut Value) {
     let bits = pl2.index_bits(rack);
     context["claim_bits"] = json!(bits.all());
     context["lane_bits"] = json!(bits.all() - 1);
-    let pair = format!("meta.pl2.source[{}:0] ++ meta.pl2.destination[{}:0]", bits.source - 1, bits.destination - 1);
+    let pair =
+        format!("meta.pl2.source[{}:0] ++ meta.pl2.destination[{}:0]", bits.source - 1, bits.destination - 1);
     context["cell_index"] = json!(format!("{pair} ++ meta.pl2.cell[{}:0]", bits.cell - 1));
     context["lane_index"] = json!(match bits.cell {
         1 => pair,
